@@ -1,0 +1,255 @@
+"""The estimator contract that every completer keeps."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.callback import with_callbacks
+from sklearn.impute import MissingIndicator
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
+
+from skmc import patterns
+from skmc.containers import to_cells
+from skmc.entries import Entries, check_positions
+from skmc.metrics import nmae
+
+HIDDEN_TO_SCORE = 0.2
+
+
+@dataclass(frozen=True)
+class CompleterTags:
+    """What a completer promises; the common tests hold it to that."""
+
+    recovers: float  # relative error on the hidden cells of the shared rank-2 problem
+    monotone: bool = False  # the objective never rises
+    equivariant: bool = False  # permuting rows permutes the answer
+    batched: tuple[str, ...] = ()  # parameters that may differ within one batch
+
+
+class BaseCompleter(TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
+    """Reads every container, keeps masks, completes rows, scores.
+
+    Subclasses define `_fit_cells` (and, if they have a map of their own for new rows,
+    `_complete_rows`) and the parameters ``missing_values``, ``add_indicator``,
+    ``keep_empty_features`` and ``keep_observed``.
+    """
+
+    completer_tags: ClassVar[CompleterTags]
+    _doc_link_module = "skmc"
+
+    _parameter_constraints: ClassVar[dict] = {
+        "missing_values": [Real],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "keep_observed": ["boolean"],
+    }
+
+    @abstractmethod
+    def _fit_cells(self, cells: np.ndarray) -> None:
+        """Complete ``cells`` (NaN where missing) and set the fitted attributes."""
+
+    @abstractmethod
+    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        """The model's value for every cell of some rows, each on its own."""
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Complete ``X`` and remember how to complete other rows.
+
+        Parameters
+        ----------
+        X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+            What is missing is described at `skmc.containers.to_cells`.
+        y : Ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_cells(self._begin(X))
+        return self
+
+    def _begin(self, X) -> np.ndarray:
+        """Read ``X`` and set what does not depend on the method."""
+        cells = self._read(X, reset=True)
+        observed = ~np.isnan(cells)
+        if not observed.any():
+            raise ValueError("X has no observed cell; at least one is needed.")
+        known = cells[observed]
+        self.data_range_ = float(known.min()), float(known.max())
+        self._mean = known.mean(dtype=float)
+        self._empty = ~observed.any(0)
+        count = np.maximum(observed.sum(0), 1)
+        means = np.where(observed, cells, 0).sum(0, dtype=float) / count
+        self._column_means = np.where(self._empty, self._mean, means)
+        if self._empty.any():
+            answer = (
+                "answered by the row means" if self.keep_empty_features else "dropped"
+            )
+            self._warn(
+                f"{self._empty.sum()} columns of X have no observed cell", answer
+            )
+        self._warn_empty_rows(cells)
+        if self.add_indicator:
+            self._indicator = MissingIndicator(error_on_new=False).fit(cells)
+        return cells
+
+    def transform(self, X):
+        """Complete rows, whether they were there in `fit` or not.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Observed cells unchanged (unless ``keep_observed=False``), in the float
+            dtype of ``X``; a DataFrame under ``set_output``. Rows equal to a row of
+            the fitted matrix (values and mask) get that row's completion; others are
+            completed each on its own. A row without an observed cell gets the column
+            means, a column without one the row means.
+        """
+        check_is_fitted(self)
+        cells = self._read(X, reset=False)
+        self._warn_empty_rows(cells)
+        completed = self._with_priors(cells, self._complete_rows(cells))
+        completed = completed.astype(cells.dtype, copy=False)
+        if self.keep_observed:
+            completed = np.where(np.isnan(cells), completed, cells)
+        if not self.keep_empty_features:
+            completed = completed[:, ~self._empty]
+        if self.add_indicator:
+            flags = self._indicator.transform(cells)
+            completed = np.hstack([completed, flags.astype(completed.dtype)])
+        return completed
+
+    def score(self, X, y=None) -> float:
+        """Negative normalised mean absolute error; higher is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            `Entries` are compared with ``reconstruction_`` at exactly their cells.
+        y : container of X's shape, optional
+            The truth: compared are the cells missing in ``X`` and known in ``y``.
+            Without it, a fifth of each row's observed cells is hidden (the same ones
+            each time), completed and compared. A one-dimensional ``y`` is the target
+            of a pipeline and ignored.
+
+        Returns
+        -------
+        float
+            ``-mean |X - M| / (max M - min M)``.
+        """
+        check_is_fitted(self)
+        if isinstance(X, Entries):
+            guess = self.predict_entries(X.rows, X.cols)
+            low, high = self.data_range_
+            low, high = min(low, X.values.min()), max(high, X.values.max())
+            return -float(np.abs(guess - X.values).mean() / ((high - low) or 1.0))
+        cells = self._read(X, reset=False)
+        if y is None or np.ndim(y) == 1:
+            truth = cells
+            hidden = patterns.per_row(cells, HIDDEN_TO_SCORE, random_state=0)
+            if not hidden.any():
+                raise ValueError(
+                    "X has no row with two observed cells, so score cannot hide any; "
+                    "pass the truth as y."
+                )
+            cells = np.where(hidden, cells.dtype.type(np.nan), cells)
+        else:
+            truth = to_cells(y, name="y")
+            if truth.shape != cells.shape:
+                raise ValueError(f"y has shape {truth.shape}, X has {cells.shape}.")
+            hidden = np.isnan(cells) & ~np.isnan(truth)
+        completed = self._with_priors(cells, self._complete_rows(cells))
+        return -nmae(completed, truth, hidden)
+
+    def predict_entries(self, rows, cols) -> np.ndarray:
+        """The model's value at single cells of the fitted matrix.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, shape (n_cells,)
+            Zero-based positions.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+            ``reconstruction_[rows, cols]``; at observed cells too this is the model's
+            own value.
+        """
+        check_is_fitted(self)
+        matrix = self.reconstruction_
+        rows, cols = check_positions(rows, cols, matrix.shape)
+        return matrix[rows, cols]
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` returns."""
+        check_is_fitted(self)
+        names = super().get_feature_names_out(input_features)
+        kept = names if self.keep_empty_features else names[~self._empty]
+        if not self.add_indicator:
+            return kept
+        return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
+
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        cells = to_cells(X, missing_values=self.missing_values)
+        if hasattr(X, "columns"):  # a DataFrame: its names, which an array has lost
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            cells = check_array(cells, ensure_all_finite="allow-nan", estimator=self)
+        else:
+            cells = validate_data(
+                self, cells, reset=reset, ensure_all_finite="allow-nan"
+            )
+        return cells
+
+    def _with_priors(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
+        """Rows and columns of which nothing is known, answered by means."""
+        observed = ~np.isnan(cells)
+        empty_rows = ~observed.any(1)
+        if not (empty_rows.any() or self._empty.any()):
+            return completed
+        completed = np.array(completed, float)
+        completed[empty_rows] = self._column_means
+        count = np.maximum(observed.sum(1), 1)
+        means = np.where(observed, cells, 0).sum(1, dtype=float) / count
+        means[empty_rows] = self._mean
+        completed[:, self._empty] = means[:, None]
+        return completed
+
+    def _warn_empty_rows(self, cells: np.ndarray) -> None:
+        n_empty = np.isnan(cells).all(1).sum()
+        if n_empty:
+            self._warn(
+                f"{n_empty} rows of X have no observed cell", "answered by column means"
+            )
+
+    def _warn(self, what: str, answer: str) -> None:
+        warnings.warn(f"{what}; they are {answer}.", category=UserWarning, stacklevel=5)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

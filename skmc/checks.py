@@ -1,0 +1,32 @@
+"""Discovery of completers, for our tests and for others'."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import skmc.completers
+from skmc.base import BaseCompleter
+
+
+def all_completers() -> list[type[BaseCompleter]]:
+    """Every public completer class of the package, sorted by name.
+
+    Examples
+    --------
+    >>> from skmc.checks import all_completers
+    >>> [cls.__name__ for cls in all_completers()][:2]
+    ['AIRCompleter', 'DMFCompleter']
+    """
+    found: set[type[BaseCompleter]] = set()
+    for info in pkgutil.iter_modules(skmc.completers.__path__):
+        module = importlib.import_module(f"skmc.completers.{info.name}")
+        found.update(
+            member
+            for member in vars(module).values()
+            if isinstance(member, type)
+            and issubclass(member, BaseCompleter)
+            and member.__module__ == module.__name__
+            and not member.__name__.startswith("_")
+        )
+    return sorted(found, key=lambda cls: cls.__name__)

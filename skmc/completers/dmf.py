@@ -1,0 +1,218 @@
+"""Deep matrix factorization, plain or with a fixed regularizer."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skmc.base import CompleterTags
+from skmc.iterative import IterativeCompleter
+from skmc.models.factors import FactorProduct
+from skmc.neighbors import knn_graph
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+from skmc.solvers.descent import Descent
+from skmc.solvers.solver import Solver
+from skmc.terms import (
+    Columns,
+    DirichletEnergy,
+    Rows,
+    SquaredError,
+    Term,
+    TotalVariation,
+    laplacian,
+)
+
+
+class DMFCompleter(IterativeCompleter):
+    r"""Deep matrix factorization (DMF), RDMF with total variation, DMF+DE with graphs.
+
+    ::
+
+        min  1/2 |P(X - M)|_F^2 + R(X)   over   X = W[L-1] ... W[0],
+
+    half a *sum* over observed cells of the scaled data. Low rank is implicit: small
+    random factors, gradient descent, and stopping in time.
+
+    Parameters
+    ----------
+    regularizer : {"tv", "dirichlet"} or None, default=None
+        None: ``R = 0``. "tv" (RDMF): ``lambda_row sum |X[i+1,j] - X[i,j]| + lambda_col
+        sum |X[i,j+1] - X[i,j]|``; the paper leaves exponent and weights open, the
+        anisotropic form is ours. "dirichlet" (DMF+DE): ``lambda_row tr(X' L_r X) +
+        lambda_col tr(X L_c X')`` with the Laplacians of the graphs.
+    lambda_row, lambda_col : float >= 0, default=0.1
+        Multiply the regularizer between rows and between columns.
+    row_graph, col_graph : array or SciPy sparse matrix, default=None
+        Symmetric non-negative adjacencies, (n_samples, n_samples) and (n_features,
+        n_features), for "dirichlet"; their diagonals are ignored. None takes the graph
+        of the ``n_neighbors`` nearest rows (columns) by `KNNCompleter`'s distance of
+        the scaled data. Graphs are divided by their mean degree, so that the weights
+        mean the same for all; that is ours.
+    n_neighbors : int >= 1, default=10
+        For graphs that are not given.
+    depth : int >= 1, default=3
+        Number of factors ``L``.
+    width : int >= 1 or None, default=None
+        Inner size of the factors; None is ``min(n_samples, n_features)``.
+    lr : float > 0, default=0.003
+        Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
+    init_scale : float > 0, default=0.01
+        Standard deviation of the factors' entries at the start (mean zero).
+    max_iter : int >= 1, default=2000
+    tol : float >= 0, default=1e-6
+        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
+    early_stopping : bool, default=True
+        Hold out ``validation_fraction`` of the observed cells, keep the iterate that
+        fits them best and stop after ``n_iter_no_change`` iterations without a better
+        one: without it the factorization fits noise in the end. Each row and column
+        keeps a cell to train on.
+    validation_fraction : float in (0, 1), default=0.05
+    n_iter_no_change : int >= 1, default=250
+    scaling : {"columns", "global"} or None, default="columns"
+        Standardise by mean and standard deviation of observed cells; undone on output.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start and the held-out cells.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+    history_ : dict of ndarray
+        "n_iter", "objective", "residual" (and "validation", the root mean square over
+        held-out cells of the scaled data) at every 25th iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    References
+    ----------
+    Arora, Cohen, Hu, Luo. Implicit regularization in deep matrix factorization.
+    NeurIPS 2019. -- Li, Xu, Luo, Wang. A regularised deep matrix factorised model of
+    matrix completion for image restoration. 2020. -- Boyarski, Vedula, Bronstein.
+    Spectral geometric matrix completion. 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import DMFCompleter
+    >>> X = np.outer(np.arange(1.0, 11), np.arange(1.0, 9))
+    >>> X[2, 3] = np.nan
+    >>> DMFCompleter(random_state=0).fit_transform(X)[2, 3].round()
+    np.float64(12.0)
+    """
+
+    completer_tags = CompleterTags(
+        recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
+    )
+    warn_at_max_iter = False  # the learning rate's schedule ends there
+    _parameter_constraints: ClassVar[dict] = {
+        **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._early_stopping_constraints,
+        "regularizer": [StrOptions({"tv", "dirichlet"}), None],
+        "lambda_row": [Interval(Real, 0, None, closed="left")],
+        "lambda_col": [Interval(Real, 0, None, closed="left")],
+        "row_graph": ["array-like", "sparse matrix", None],
+        "col_graph": ["array-like", "sparse matrix", None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "depth": [Interval(Integral, 1, None, closed="left")],
+        "width": [Interval(Integral, 1, None, closed="left"), None],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "init_scale": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        regularizer=None,
+        lambda_row=0.1,
+        lambda_col=0.1,
+        *,
+        row_graph=None,
+        col_graph=None,
+        n_neighbors=10,
+        depth=3,
+        width=None,
+        lr=0.003,
+        init_scale=0.01,
+        max_iter=2000,
+        tol=1e-6,
+        early_stopping=True,
+        validation_fraction=0.05,
+        n_iter_no_change=250,
+        scaling="columns",
+        device="auto",
+        random_state=None,
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.regularizer = regularizer
+        self.lambda_row = lambda_row
+        self.lambda_col = lambda_col
+        self.row_graph = row_graph
+        self.col_graph = col_graph
+        self.n_neighbors = n_neighbors
+        self.depth = depth
+        self.width = width
+        self.lr = lr
+        self.init_scale = init_scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        terms: list[Term] = [SquaredError(data)]
+        if self.regularizer == "tv":
+            terms.append(TotalVariation(self.lambda_row, self.lambda_col))
+        elif self.regularizer == "dirichlet":
+            rows = self._graph_laplacian("row_graph", data.values, data.mask)
+            cols = self._graph_laplacian("col_graph", data.values.mT, data.mask.mT)
+            terms.append(DirichletEnergy(rows, Rows(), self.lambda_row))
+            terms.append(DirichletEnergy(cols, Columns(), self.lambda_col))
+        width = self.width or min(data.shape)
+        model = FactorProduct.random(
+            data.shape, self.depth, width, self.init_scale, draw
+        )
+        return Descent(model, terms, lr=self.lr, horizon=self.max_iter)
+
+    def _graph_laplacian(self, name: str, values, mask) -> torch.Tensor:
+        graph, k = getattr(self, name), values.shape[-2]
+        if graph is None:
+            A = knn_graph(values, mask, self.n_neighbors)
+        else:
+            dense = graph.toarray() if sp.issparse(graph) else np.asarray(graph, float)
+            symmetric = dense.shape == (k, k) and np.allclose(dense, dense.T)
+            if not symmetric or (dense < 0).any():
+                raise ValueError(
+                    f"{name} must be a symmetric, non-negative adjacency of shape "
+                    f"{(k, k)}, got shape {dense.shape}; (G + G.T) / 2 is symmetric."
+                )
+            A = torch.as_tensor(dense).to(values)
+        A = A * (1 - torch.eye(k, dtype=A.dtype, device=A.device))
+        degree = A.sum((-2, -1), keepdim=True) / k
+        return laplacian(A / torch.where(degree > 0, degree, 1.0))

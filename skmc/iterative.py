@@ -1,0 +1,213 @@
+"""Completers whose answer comes out of the iteration loop."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+import torch
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from skmc import patterns
+from skmc.base import BaseCompleter
+from skmc.folding import FoldIn
+from skmc.observed import Observed
+from skmc.randomness import Randomness, seed_of
+from skmc.rows import RowIndex
+from skmc.scaling import Scaling
+from skmc.solve import Progress, Solution, Status, solve
+from skmc.solvers.solver import Solver
+from skmc.stop import HeldOut
+
+
+class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
+    """Scales the cells, runs a solver on them, and folds in new rows.
+
+    Subclasses define `_make_solver`. Those with ``early_stopping`` validate on
+    held-out cells.
+    """
+
+    check_every: ClassVar[int] = 25
+    # A fit that follows a schedule of max_iter steps ends there as planned.
+    warn_at_max_iter: ClassVar[bool] = True
+    advice: ClassVar[str] = "raise max_iter or tol"
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BaseCompleter._parameter_constraints,
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "scaling": [StrOptions({"columns", "global"}), None],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+    _early_stopping_constraints: ClassVar[dict] = {
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    @abstractmethod
+    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        """The solver for scaled ``data``; parameters may be tensors ``(*batch,)``."""
+
+    def _fit_cells(self, cells: np.ndarray) -> None:
+        seed = seed_of(getattr(self, "random_state", 0))
+        data, scaling = self._prepare(cells)
+        train, rules = self._hold_out(data, [cells], [seed])
+        draw = Randomness.of([seed], dtype=data.values.dtype)
+        hooks = _CallbackHooks(self, cells, data, scaling)
+        hooks.begin()
+        solution = solve(
+            self._make_solver(train, draw),
+            train,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            stop=[*rules, hooks],
+            check_every=self.check_every,
+        )
+        self._finish(cells, data, scaling, solution)
+        hooks.end(solution.outputs)
+        if solution.status[0] is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _prepare(self, cells: np.ndarray) -> tuple[Observed, Scaling]:
+        values = torch.from_numpy(np.array(cells, order="C"))
+        data = Observed(values, ~torch.isnan(values)).to(resolve_device(self.device))
+        scaling = Scaling.of(data, self.scaling)
+        return scaling.apply(data), scaling
+
+    def _hold_out(
+        self, data: Observed, cells: list[np.ndarray], seeds: list[int]
+    ) -> tuple[Observed, list[HeldOut]]:
+        """The cells to train on, and the rule that watches the others."""
+        if not getattr(self, "early_stopping", False):
+            return data, []
+        hidden = np.stack(
+            [
+                patterns.random(
+                    c, self.validation_fraction, spare=True, random_state=seed
+                )
+                for c, seed in zip(cells, seeds, strict=True)
+            ]
+        )
+        if not hidden.any((1, 2)).all():  # too few cells to spare any
+            return data, []
+        mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)
+        rule = HeldOut(Observed(data.values, mask), self.n_iter_no_change)
+        return data.hide(mask), [rule]
+
+    def _finish(
+        self,
+        cells: np.ndarray,
+        data: Observed,
+        scaling: Scaling,
+        solution: Solution,
+    ) -> None:
+        """Set the fitted attributes from one member's solution."""
+        fitted = self._fitted(cells, data, scaling, solution.outputs)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.n_iter_ = max(1, int(solution.n_iter))
+        self.status_ = solution.status[0].value
+        self.history_ = {
+            name: values.cpu().numpy() for name, values in solution.history.items()
+        }
+        name, residual = type(self).__name__, float(solution.residual)
+        if solution.status[0] is Status.DIVERGED:
+            warnings.warn(
+                f"{name} diverged by iteration {self.n_iter_}; the finite iterate of "
+                f"lowest objective is kept. {self.divergence_advice()}",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+        elif solution.status[0] is Status.MAX_ITER and self.warn_at_max_iter:
+            warnings.warn(
+                f"{name} stopped after {self.n_iter_} iterations with residual "
+                f"{residual:.1e} > tol={self.tol:g}; {self.advice}.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    def divergence_advice(self) -> str:
+        return f"Lower lr (now {self.lr:g})." if hasattr(self, "lr") else ""
+
+    def _fitted(self, cells, data, scaling, outputs) -> dict:
+        """The attributes that `transform` and `score` need."""
+        completion = outputs["X"]
+        whole = scaling.undo(completion).cpu().numpy()
+        return {
+            "reconstruction_": self._with_priors(cells, whole).astype(cells.dtype),
+            "_scaling": scaling.to("cpu", torch.float64),
+            "_fold_in": FoldIn.of(completion, data),
+            "_rows": RowIndex(cells),
+        }
+
+    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        position = self._rows.find(cells)
+        completed = self.reconstruction_[position].astype(float)
+        new = (position < 0) & ~np.isnan(cells).all(1)
+        if new.any():
+            values = torch.from_numpy(cells[new].astype(float))
+            mask = ~torch.isnan(values)
+            zero = values.new_zeros(())
+            scaled = self._scaling.standardise(torch.where(mask, values, zero))
+            folded = self._fold_in(scaled, mask)
+            completed[new] = self._scaling.undo(folded).numpy()
+        return completed
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """``"auto"`` is CUDA if there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.empty(0, device=resolved)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={device!r} is not available ({str(error).splitlines()[0]}); use "
+            "'auto' or 'cpu'."
+        ) from error
+    return resolved
+
+
+class _CallbackHooks:
+    """scikit-learn's callbacks, told of every check and heard when they say stop."""
+
+    def __init__(self, completer: IterativeCompleter, cells, data, scaling):
+        self.completer, self.cells = completer, cells
+        self.data, self.scaling = data, scaling
+        self.root = completer._init_callback_context(
+            max_subtasks=math.ceil(completer.max_iter / completer.check_every)
+        )
+        self.active = bool(getattr(completer, "_skl_callbacks", ()))
+
+    def _arguments(self, outputs: dict[str, Tensor] | None = None) -> dict:
+        arguments = {"estimator": self.completer, "X": self.cells}
+        if outputs is not None:
+            arguments["reconstruction_attributes"] = lambda: self.completer._fitted(
+                self.cells, self.data, self.scaling, outputs
+            )
+        return arguments
+
+    def begin(self) -> None:
+        self.root.call_on_fit_task_begin(**self._arguments())
+
+    def __call__(self, progress: Progress) -> Tensor:
+        wish = torch.zeros_like(progress.running)
+        if self.active:
+            outputs = progress.solver.outputs(progress.state)
+            task = self.root.subcontext(task_name="iterations")
+            task.call_on_fit_task_begin(**self._arguments())
+            wish |= bool(task.call_on_fit_task_end(**self._arguments(outputs)))
+        return wish
+
+    def end(self, outputs: dict[str, Tensor]) -> None:
+        self.root.call_on_fit_task_end(**self._arguments(outputs))

@@ -1,0 +1,123 @@
+"""How far a completion ``X`` is from the truth ``M``, on the cells that count.
+
+Matrices come in any container; cells where ``M`` is missing never count. ``cells`` is
+a boolean array, True where to compare (default: wherever ``M`` is known).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skmc.containers import to_cells
+
+
+def _pair(X, M, cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compared values of both, and all that is known of ``M``."""
+    X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
+    known = ~np.isnan(M)
+    cells = known if cells is None else np.asarray(cells)
+    if cells.dtype != bool:
+        raise TypeError(f"cells must be boolean, got dtype {cells.dtype}.")
+    if not X.shape == M.shape == cells.shape:
+        raise ValueError(
+            f"X, M and cells must share a shape, got {X.shape}, {M.shape} and "
+            f"{cells.shape}."
+        )
+    cells = cells & known
+    if not cells.any():
+        raise ValueError("cells selects no cell that M knows; nothing to compare.")
+    if np.isnan(X[cells]).any():
+        raise ValueError("X is missing at a compared cell; complete it first.")
+    return X[cells], M[cells], M[known]
+
+
+def nmae(X, M, cells=None) -> float:
+    """Normalised mean absolute error, ``mean |X - M| / (max M - min M)``.
+
+    The mean is over ``cells``, the range over all of ``M`` that is known; where ``M``
+    is constant the range counts as 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc.metrics import nmae
+    >>> nmae([[1.0, 3.0]], [[0.0, 4.0]], np.array([[True, False]]))
+    0.25
+    """
+    x, m, known = _pair(X, M, cells)
+    spread = known.max() - known.min()
+    return float(np.abs(x - m).mean() / (spread if spread > 0 else 1.0))
+
+
+def mae(X, M, cells=None) -> float:
+    """Mean absolute error, in units of the data."""
+    x, m, _ = _pair(X, M, cells)
+    return float(np.abs(x - m).mean())
+
+
+def rmse(X, M, cells=None) -> float:
+    """Root mean squared error, in units of the data."""
+    x, m, _ = _pair(X, M, cells)
+    return float(np.sqrt(np.square(x - m).mean()))
+
+
+def relative_error(X, M, cells=None) -> float:
+    """``|X - M|_F / |M|_F`` over the cells; its square is the share of energy lost.
+
+    Infinite where ``M`` is zero on the cells and ``X`` is not.
+    """
+    x, m, _ = _pair(X, M, cells)
+    error, norm = np.linalg.norm(x - m), np.linalg.norm(m)
+    if norm == 0:
+        return 0.0 if error == 0 else np.inf
+    return float(error / norm)
+
+
+def psnr(X, M, cells=None) -> float:
+    """Peak signal-to-noise ratio ``10 log10(max(M)^2 / mean (X - M)^2)`` in dB.
+
+    By custom over the whole picture, observed cells included. The peak is the largest
+    known value of ``M``. Infinite for equal pictures.
+    """
+    x, m, known = _pair(X, M, cells)
+    error = np.square(x - m).mean()
+    return np.inf if error == 0 else float(10 * np.log10(known.max() ** 2 / error))
+
+
+def ssim(X, M) -> float:
+    """Structural similarity of two pictures (`skimage.metrics`), in [-1, 1].
+
+    ``data_range`` is ``max M - min M``.
+
+    Raises
+    ------
+    ImportError
+        scikit-image is not installed (``pip install skmc[plot]``).
+    """
+    try:
+        from skimage.metrics import structural_similarity
+    except ImportError as error:
+        raise ImportError(
+            "metrics.ssim needs scikit-image: pip install 'skmc[plot]'."
+        ) from error
+    X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
+    if np.isnan(X).any() or np.isnan(M).any():
+        raise ValueError("ssim compares whole pictures; X or M has missing cells.")
+    spread = M.max() - M.min()
+    return float(structural_similarity(M, X, data_range=spread if spread > 0 else 1.0))
+
+
+def effective_rank(X) -> float:
+    """``exp(-sum p log p)`` of the normalised singular values ``p = s / sum s``.
+
+    Zero for a zero matrix.
+
+    References
+    ----------
+    Roy, Vetterli. The effective rank. EUSIPCO 2007.
+    """
+    s = np.linalg.svd(np.asarray(to_cells(X), float), compute_uv=False)
+    if s.sum() == 0:
+        return 0.0
+    p = s[s > 0] / s.sum()
+    return float(np.exp(-(p * np.log(p)).sum()))

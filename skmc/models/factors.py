@@ -1,0 +1,52 @@
+"""Products of factor matrices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from skmc.randomness import Randomness
+
+
+class FactorProduct(nn.Module):
+    r"""``X = W[L-1] ... W[1] W[0]``, the deep matrix factorization.
+
+    Parameters
+    ----------
+    factors : sequence of Tensor
+        ``W[0]`` of shape (\*batch, width, n_cols), ..., ``W[L-1]`` of shape
+        (\*batch, n_rows, width).
+
+    References
+    ----------
+    Arora, Cohen, Hu, Luo. Implicit regularization in deep matrix factorization.
+    NeurIPS 2019.
+    """
+
+    def __init__(self, factors: Sequence[Tensor]):
+        super().__init__()
+        self.factors = nn.ParameterList(factors)
+
+    @classmethod
+    def random(
+        cls,
+        shape: tuple[int, int],
+        depth: int,
+        width: int,
+        std: float,
+        draw: Randomness,
+    ) -> FactorProduct:
+        """``depth`` factors with independent N(0, std^2) entries."""
+        sizes = [shape[1], *[width] * (depth - 1), shape[0]]
+        return cls(
+            [draw.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
+        )
+
+    def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
+        first, *rest = self.factors
+        X = first
+        for factor in rest:
+            X = factor @ X
+        return X

@@ -1,0 +1,216 @@
+"""Which cells to hide: missingness for experiments, folds for validation.
+
+Every pattern takes the matrix ``X`` (any container, see `skmc.containers.to_cells`)
+and returns a boolean array of its shape, True at the *observed* cells to hide. Cells
+that are missing already are never counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from skmc.containers import to_cells
+from skmc.randomness import seed_of
+
+
+def _observed(X) -> np.ndarray:
+    observed = ~np.isnan(to_cells(X))
+    if observed.ndim != 2:
+        raise ValueError(f"X must be a matrix, got {observed.ndim} dimensions.")
+    return observed
+
+
+def _fraction(fraction) -> float:
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
+    return fraction
+
+
+def _hide_likely(likelihood, observed, fraction, rng) -> np.ndarray:
+    """Hide ``fraction`` of the observed cells, without replacement, by likelihood."""
+    n_hidden = round(fraction * observed.sum())
+    # The largest of log(p) + Gumbel noise are a weighted draw without replacement.
+    with np.errstate(divide="ignore"):
+        keys = np.log(likelihood) + rng.gumbel(size=observed.shape)
+    order = np.argsort(np.where(observed, keys, -np.inf), axis=None)
+    hidden = np.zeros(observed.size, bool)
+    hidden[order[observed.size - n_hidden :]] = True
+    return hidden.reshape(observed.shape) & observed
+
+
+def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
+    """Cells missing completely at random (MCAR).
+
+    Parameters
+    ----------
+    X : matrix of any container
+    fraction : float in [0, 1], default=0.3
+        Share of the observed cells to hide.
+    spare : bool, default=False
+        Leave every row and every column at least one of its observed cells; fewer
+        than ``fraction`` are hidden where that takes it.
+    random_state : int, RandomState instance or None
+
+    Returns
+    -------
+    hidden : bool ndarray of X's shape
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import patterns
+    >>> patterns.random(np.ones((4, 5)), 0.25, random_state=0).sum()
+    np.int64(5)
+    """
+    observed = _observed(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    free = observed
+    if spare:
+        lot = np.where(observed, rng.random_sample(observed.shape), -1)
+        kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
+        free = observed & ~kept
+    n_hidden = min(round(_fraction(fraction) * observed.sum()), free.sum())
+    hidden = np.zeros(observed.shape, bool)
+    hidden.flat[rng.permutation(np.flatnonzero(free))[:n_hidden]] = True
+    return hidden
+
+
+def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
+    """Rectangles ``(row_start, row_stop, col_start, col_stop)``.
+
+    The default is the "patch" mask of the AIR paper, for 240 x 240.
+    """
+    observed = _observed(X)
+    hidden = np.zeros(observed.shape, bool)
+    for top, bottom, left, right in boxes:
+        if not (
+            0 <= top < bottom <= observed.shape[0]
+            and 0 <= left < right <= observed.shape[1]
+        ):
+            raise ValueError(
+                f"box {(top, bottom, left, right)} does not lie in a matrix of shape "
+                f"{observed.shape}; give (row_start, row_stop, col_start, col_stop)."
+            )
+        hidden[top:bottom, left:right] = True
+    return hidden & observed
+
+
+def texture(X, mask_image) -> np.ndarray:
+    """Where a picture of the same shape is dark (below half of its range)."""
+    observed, picture = _observed(X), np.asarray(mask_image)
+    if picture.shape != observed.shape:
+        raise ValueError(
+            f"mask_image has shape {picture.shape}, X has {observed.shape}; resize it."
+        )
+    middle = (float(picture.min()) + float(picture.max())) / 2
+    return (picture < middle) & observed
+
+
+def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
+    """Words written over the picture, line after line.
+
+    Parameters
+    ----------
+    X : matrix of any container
+    words : str
+        Repeated to fill the picture.
+    height : float in (0, 1]
+        Height of a line as a share of the number of rows.
+
+    Raises
+    ------
+    ImportError
+        Pillow is not installed (``pip install skmc[plot]``).
+    """
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError as error:
+        raise ImportError(
+            "patterns.text needs Pillow: pip install 'skmc[plot]'."
+        ) from error
+    observed = _observed(X)
+    if not 0 < height <= 1:
+        raise ValueError(f"height must lie in (0, 1], got {height}.")
+    n_rows, n_cols = observed.shape
+    line = max(8, round(height * n_rows))
+    picture = Image.new("L", (n_cols, n_rows))
+    draw = ImageDraw.Draw(picture)
+    font = ImageFont.load_default(size=0.8 * line)
+    row = (words + " ") * (1 + n_cols // max(1, len(words)))
+    for start in range(0, n_rows, line):
+        draw.text((0, start), row, fill=255, font=font)
+    return (np.asarray(picture) > 127) & observed
+
+
+def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
+    """Whole rows."""
+    observed = _observed(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    chosen = rng.permutation(len(observed))[
+        : round(_fraction(fraction) * len(observed))
+    ]
+    hidden = np.zeros(observed.shape, bool)
+    hidden[chosen] = True
+    return hidden & observed
+
+
+def columns(X, fraction=0.1, *, random_state=None) -> np.ndarray:
+    """Whole columns."""
+    cells = to_cells(X)
+    return rows(cells.T, fraction, random_state=random_state).T
+
+
+def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
+    """Missing at random: more likely where *other* cells of the row are large.
+
+    A random third of the columns (at least one) is never hidden; the likelihood of
+    the others is ``expit(steepness * s)``, ``s`` the row's mean standardised value
+    over those columns.
+    """
+    cells = to_cells(X)
+    observed = _observed(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    n_cols = observed.shape[1]
+    shown = rng.permutation(n_cols)[: max(1, n_cols // 3)]
+    z = _standardised(cells)[:, shown]
+    score = np.where(np.isnan(z), 0, z).mean(1, keepdims=True)
+    likelihood = np.broadcast_to(expit(steepness * score), observed.shape)
+    free = observed.copy()
+    free[:, shown] = False
+    share = _fraction(fraction) * observed.sum() / max(1, free.sum())
+    return _hide_likely(likelihood, free, min(1.0, share), rng)
+
+
+def mnar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
+    """Missing not at random: more likely the larger the cell *itself* is.
+
+    The likelihood is ``expit(steepness * z)`` of the value standardised by column.
+    """
+    cells = to_cells(X)
+    observed = _observed(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    z = np.where(observed, _standardised(cells), 0)
+    return _hide_likely(expit(steepness * z), observed, _fraction(fraction), rng)
+
+
+def _standardised(cells) -> np.ndarray:
+    observed = ~np.isnan(cells)
+    count = np.maximum(observed.sum(0), 1)
+    mean = np.where(observed, cells, 0).sum(0) / count
+    deviation = np.sqrt((np.where(observed, cells - mean, 0) ** 2).sum(0) / count)
+    return (cells - mean) / np.where(deviation > 0, deviation, 1)
+
+
+def per_row(X, fraction=0.2, *, random_state=None) -> np.ndarray:
+    """The same share of each row's observed cells: a hold-out per user.
+
+    A row keeps at least one cell; of two cells or more at least one is hidden.
+    """
+    observed = _observed(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    count = observed.sum(1)
+    n_hidden = np.ceil(_fraction(fraction) * count).clip(max=np.maximum(count - 1, 0))
+    lot = np.where(observed, rng.random_sample(observed.shape), 2.0)
+    rank = lot.argsort(1).argsort(1)
+    return (rank < n_hidden[:, None]) & observed

@@ -1,0 +1,57 @@
+"""Random numbers of one solve: one generator per batch member, no global state."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def seed_of(random_state) -> int:
+    """A seed from scikit-learn's ``random_state``; fresh entropy for None."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(random_state.randint(2**31 - 1))
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """Draws of shape ``(*batch, rows, cols)``, on the CPU so that devices agree."""
+
+    generators: list[torch.Generator]  # one per member, row-major
+    batch_shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, seeds, batch_shape=(), dtype=torch.float32) -> Randomness:
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        return cls(generators, tuple(batch_shape), dtype)
+
+    def stream(self, number: int) -> Randomness:
+        """An independent stream: what one part draws does not shift another's."""
+        seeds = [
+            (g.initial_seed() + number * 0x9E3779B97F4A7C15) for g in self.generators
+        ]
+        return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
+
+    def normal(self, rows: int, cols: int, std: float) -> Tensor:
+        draws = [
+            torch.empty(rows, cols, dtype=self.dtype).normal_(0, std, generator=g)
+            for g in self.generators
+        ]
+        return torch.stack(draws).view(*self.batch_shape, rows, cols)
+
+    def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
+        """Between ``-bound`` and ``bound``."""
+        draws = [
+            torch.empty(rows, cols, dtype=self.dtype).uniform_(
+                -bound, bound, generator=g
+            )
+            for g in self.generators
+        ]
+        return torch.stack(draws).view(*self.batch_shape, rows, cols)

@@ -1,0 +1,45 @@
+"""Finding again the rows that a matrix was fitted on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class RowIndex:
+    """Looks up rows by value and mask (NaN where missing), exactly.
+
+    Rows are compared through a 64-bit multilinear hash of their bits and then cell by
+    cell, so that the look-up costs one pass over the matrix.
+    """
+
+    def __init__(self, cells: np.ndarray):
+        self.cells = _canonical(cells)
+        keys = _hash(self.cells)
+        self.order = np.argsort(keys, kind="stable")
+        self.keys = keys[self.order]
+
+    def find(self, cells: np.ndarray) -> np.ndarray:
+        """Position of the first equal row, -1 where there is none."""
+        if cells.dtype != self.cells.dtype:
+            return np.full(len(cells), -1)
+        cells = _canonical(cells)
+        place = np.searchsorted(self.keys, _hash(cells)).clip(max=len(self.keys) - 1)
+        position = self.order[place]
+        known = self.cells[position]
+        equal = (known == cells) | (np.isnan(known) & np.isnan(cells))
+        return np.where(equal.all(1), position, -1)
+
+
+def _canonical(cells: np.ndarray) -> np.ndarray:
+    """One bit pattern for each number: a single NaN, no negative zero."""
+    return np.where(np.isnan(cells), cells.dtype.type(np.nan), cells + 0)
+
+
+def _hash(cells: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(cells).view(f"u{cells.itemsize}").astype(np.uint64)
+    factors = np.random.RandomState(0).randint(
+        0, 2**63 - 1, size=2 * cells.shape[1], dtype=np.int64
+    )
+    a, b = factors.astype(np.uint64).reshape(2, -1)
+    mixed = (bits ^ (bits >> np.uint64(29))) * (a | np.uint64(1)) + b
+    return ((mixed ^ (mixed >> np.uint64(32))) * (b | np.uint64(1))).sum(1)

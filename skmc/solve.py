@@ -1,0 +1,206 @@
+"""The iteration loop of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import torch
+from torch import Tensor
+
+from skmc.observed import Observed
+from skmc.solvers.solver import Solver, State
+
+# An iterate this many times further from the observed cells than zero is, is lost.
+DIVERGED_AT = 1e3
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    CONVERGED = "converged"
+    STOPPED = "stopped"
+    MAX_ITER = "max_iter"
+    DIVERGED = "diverged"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass
+class Progress:
+    """What stop rules and callbacks see at every check."""
+
+    n_iter: int
+    data: Observed
+    solver: Solver
+    state: State
+    residual: Tensor  # (*batch,)
+    running: Tensor  # (*batch,) bool
+    record: dict[str, Tensor]  # this check's row of the history
+    pinned: Tensor | None = None
+
+    def keep(self, members: Tensor) -> None:
+        """Make this iterate the answer of ``members``, whatever comes after."""
+        self.pinned = members
+
+
+StopRule = Callable[[Progress], Tensor]  # -> (*batch,) bool, who should stop
+Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer, and how it was come by. Every array has the batch axes in front."""
+
+    outputs: dict[str, Tensor]
+    status: list[Status]  # one per member, in row-major order of the batch axes
+    n_iter: Tensor  # (*batch,)
+    residual: Tensor  # (*batch,), at the last check
+    history: dict[str, Tensor] = field(repr=False)  # name -> (n_checks, *batch)
+
+    @property
+    def X(self) -> Tensor:
+        return self.outputs["X"]
+
+
+def solve(
+    solver: Solver,
+    data: Observed,
+    *,
+    max_iter: int,
+    tol: float = 0.0,
+    stop: Sequence[StopRule] = (),
+    callbacks: Sequence[Callback] = (),
+    check_every: int = 25,
+) -> Solution:
+    """Iterate until every member of the batch has ended.
+
+    Parameters
+    ----------
+    solver : Solver
+        What one step is.
+    data : Observed
+        The observed cells, shape (\\*batch, n_rows, n_cols).
+    max_iter : int
+        Steps at most.
+    tol : float
+        A member ends as ``CONVERGED`` once its residual is at most ``tol``.
+    stop : sequence of stop rules
+        Each maps a `Progress` to the members that should end (``STOPPED``).
+    callbacks : sequence of callables
+        Each is shown the `Progress`; what it returns is ignored.
+    check_every : int
+        Residuals, stop rules, callbacks and history are evaluated every so many
+        steps and after the last: in between, nothing waits for the device.
+
+    Returns
+    -------
+    Solution
+        A member which stopped keeps the iterate it stopped at. One which diverged
+        (not finite, or 1000 times further from the observed cells than zero is) gets
+        its finite iterate of lowest objective. A ``KeyboardInterrupt`` ends the loop
+        with the iterates so far (``INTERRUPTED``); it is not raised again.
+    """
+    with torch.no_grad():
+        state = solver.init(data)
+        run = _Run(solver, data, state)
+        try:
+            for n_iter in range(1, max_iter + 1):
+                previous, state = state, solver.step(data, state)
+                if n_iter % check_every and n_iter != max_iter:
+                    continue
+                progress = run.check(n_iter, previous, state, tol, stop)
+                for callback in callbacks:
+                    callback(progress)
+                if not run.running.any():
+                    break
+            run.end(run.running, Status.MAX_ITER)
+        except KeyboardInterrupt:
+            run.answer = _where(run.running, solver.outputs(state), run.answer)
+            run.end(run.running, Status.INTERRUPTED)
+    return run.solution()
+
+
+class _Run:
+    """The answers, statuses and history of the members of one solve."""
+
+    def __init__(self, solver: Solver, data: Observed, state: State):
+        self.solver, self.data = solver, data
+        batch, device = data.batch_shape, data.values.device
+        self.answer = self.best = {
+            name: value.clone() for name, value in solver.outputs(state).items()
+        }
+        self.best_objective = torch.full_like(data.n_observed, torch.inf)
+        self.running = torch.ones(batch, dtype=torch.bool, device=device)
+        self.pinned = torch.zeros_like(self.running)
+        self.status = torch.zeros(batch, dtype=torch.long, device=device)
+        self.n_iter = torch.zeros_like(self.status)
+        self.residual = torch.full_like(self.best_objective, torch.inf)
+        self.history: list[dict[str, Tensor]] = []
+        energy = data.values.square().sum((-2, -1))
+        self.limit = DIVERGED_AT**2 * torch.maximum(energy, data.n_observed)
+
+    def check(self, n_iter, previous, state, tol, stop) -> Progress:
+        running = self.running
+        misfit = self.data.residual(state.X).square().sum((-2, -1))
+        sound = torch.isfinite(state.X).all(-1).all(-1) & torch.isfinite(
+            state.objective
+        )
+        lost = running & ~(sound & (misfit <= self.limit))
+        residual = self.solver.residual(self.data, previous, state)
+        self.residual = torch.where(running, residual, self.residual)
+        self.n_iter = torch.where(running, n_iter, self.n_iter)
+
+        outputs = self.solver.outputs(state)
+        better = running & ~lost & (state.objective < self.best_objective)
+        self.best = _where(better, outputs, self.best)
+        self.best_objective = torch.where(better, state.objective, self.best_objective)
+        self.answer = _where(running & ~lost & ~self.pinned, outputs, self.answer)
+        self.answer = _where(lost & ~self.pinned, self.best, self.answer)
+        self.end(lost, Status.DIVERGED)
+
+        record = {
+            "n_iter": torch.tensor(n_iter),
+            "objective": state.objective,
+            "residual": residual,
+        }
+        progress = Progress(
+            n_iter, self.data, self.solver, state, residual, self.running, record
+        )
+        self.end(self.running & (residual <= tol), Status.CONVERGED)
+        for rule in stop:
+            wish = rule(progress)
+            if progress.pinned is not None:
+                chosen = progress.pinned & progress.running
+                self.answer = _where(chosen, outputs, self.answer)
+                self.pinned = self.pinned | chosen
+                progress.pinned = None
+            self.end(self.running & wish, Status.STOPPED)
+        self.history.append(record)
+        return progress
+
+    def end(self, members: Tensor, status: Status) -> None:
+        self.status = torch.where(members, list(Status).index(status), self.status)
+        self.running = self.running & ~members
+
+    def solution(self) -> Solution:
+        names = self.history[0] if self.history else {}
+        return Solution(
+            outputs=self.answer,
+            status=[list(Status)[code] for code in self.status.flatten().tolist()],
+            n_iter=self.n_iter,
+            residual=self.residual,
+            history={
+                name: torch.stack([row[name] for row in self.history]) for name in names
+            },
+        )
+
+
+def _where(
+    members: Tensor, new: dict[str, Tensor], old: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """``new`` for the chosen members, ``old`` for the others."""
+    return {
+        name: torch.where(members[..., None, None], new[name], old[name])
+        for name in old
+    }

@@ -1,0 +1,7 @@
+"""Solvers: what one step is, and how far from optimal an iterate is."""
+
+from skmc.solvers.alternating import HardRank
+from skmc.solvers.descent import Descent
+from skmc.solvers.solver import Solver, State
+
+__all__ = ["Descent", "HardRank", "Solver", "State"]

@@ -1,0 +1,57 @@
+"""Filling in and projecting, by turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skmc.observed import Observed
+from skmc.solvers.solver import Solver, State
+from skmc.terms.fidelity import SquaredError
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardRankState(State):
+    V: Tensor  # (*batch, n_cols, rank), orthonormal basis of the row space
+
+
+class HardRank(Solver):
+    r"""``min 1/2 |P(X - M)|_F^2`` over matrices of rank at most ``rank``.
+
+    Each step fills the missing cells from ``X``, turns the row space by one step of
+    orthogonal iteration ``V = orth(F' F V)`` and projects, ``X = F V V'``. The
+    objective never rises. The start is the truncated SVD of the zero-filled matrix.
+
+    References
+    ----------
+    Troyanskaya et al. Missing value estimation methods for DNA microarrays.
+    Bioinformatics 17 (2001): SVDimpute, there with a full SVD per step.
+    """
+
+    def __init__(self, rank: int):
+        self.rank = rank
+
+    def init(self, data: Observed) -> HardRankState:
+        _, _, Vh = torch.linalg.svd(data.values, full_matrices=False)
+        return self._project(data, data.values, Vh[..., : self.rank, :].mT)
+
+    def step(self, data: Observed, state: HardRankState) -> HardRankState:
+        filled = data.fill(state.X)
+        V, _ = torch.linalg.qr(filled.mT @ (filled @ state.V))
+        return self._project(data, filled, V)
+
+    def _project(self, data: Observed, filled: Tensor, V: Tensor) -> HardRankState:
+        X = (filled @ V) @ V.mT
+        return HardRankState(X=X, objective=SquaredError(data)(X), V=V)
+
+    def residual(self, data: Observed, previous, current: HardRankState) -> Tensor:
+        """Norm of the slope along the rank-r matrices at X, over ``|P(M)|``."""
+        R, V = data.residual(current.X), current.V
+        U, _ = torch.linalg.qr(current.X @ V)
+        left = U @ (U.mT @ R)
+        slope = left + ((R - left) @ V) @ V.mT
+        scale = data.values.square().sum((-2, -1)).sqrt()
+        tiny = torch.finfo(scale.dtype).tiny
+        return slope.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)

@@ -1,0 +1,123 @@
+"""First-order descent on the parameters of a model."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skmc.observed import Observed
+from skmc.solvers.solver import Solver, State
+from skmc.terms.term import Term
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentState(State):
+    live: Tensor  # X with its graph back to the model's parameters
+    grad: Tensor  # dF/dX at X
+    iteration: int
+    model: nn.Module
+    terms: list[Term]
+    optimizer: torch.optim.Optimizer
+
+
+class Descent(Solver):
+    """Adam on ``sum_k F_k(model())``.
+
+    Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
+    pulls the sum of these back to its parameters.
+
+    Parameters
+    ----------
+    model : nn.Module
+        ``forward()`` is the completion, shape (\\*batch, n_rows, n_cols). Parameters
+        have the batch axes in front. The solver works on a copy.
+    terms : sequence of Term
+        Their sum is the objective; their own parameters are learned alongside.
+    lr : float
+        Learning rate at the start.
+    horizon : int
+        The model's learning rate at step t is ``lr (1 + cos(pi t / horizon)) / 2``. The
+        terms' parameters keep ``lr``: a learned regularizer has to go on fading while
+        the model settles.
+    """
+
+    def __init__(
+        self, model: nn.Module, terms: Sequence[Term], *, lr: float, horizon: int
+    ):
+        self.model = model
+        self.terms = terms
+        self.lr = lr
+        self.horizon = horizon
+
+    def init(self, data: Observed) -> DescentState:
+        model = copy.deepcopy(self.model).to(data.values.device)
+        # Terms share the data's tensors, which no step changes; a memo that holds them
+        # keeps deepcopy from duplicating them.
+        memo = {id(t): t for t in (data, data.values, data.mask)}
+        device = data.values.device
+        terms = [copy.deepcopy(term, memo).to(device) for term in self.terms]
+        groups = [{"params": list(model.parameters())}]
+        if own := [p for term in terms for p in term.parameters()]:
+            groups.append({"params": own})
+        optimizer = torch.optim.Adam(groups, lr=self.lr, fused=True)
+        return self._evaluate(data, model, terms, optimizer, 0)
+
+    def _evaluate(self, data, model, terms, optimizer, iteration) -> DescentState:
+        with torch.enable_grad():
+            live: Tensor = model()
+        X = live.detach()
+        objective, grad = terms[0].value_and_grad(X)
+        for term in terms[1:]:
+            value, slope = term.value_and_grad(X)
+            objective, grad = objective + value, grad + slope
+        return DescentState(
+            X=X,
+            objective=objective,
+            live=live,
+            grad=grad,
+            iteration=iteration,
+            model=model,
+            terms=terms,
+            optimizer=optimizer,
+        )
+
+    def step(self, data: Observed, state: DescentState) -> DescentState:
+        state.live.backward(state.grad)
+        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
+        state.optimizer.param_groups[0]["lr"] = self.lr * decay
+        state.optimizer.step()
+        state.optimizer.zero_grad()
+        return self._evaluate(
+            data, state.model, state.terms, state.optimizer, state.iteration + 1
+        )
+
+    def residual(self, data: Observed, previous, current: DescentState) -> Tensor:
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``.
+
+        A plain gradient norm vanishes at the start as well, where all factors are
+        small; dividing by ``|X|`` makes the measure blind to the scale of the factors,
+        and ``|P(M)|``, the slope of the data fit at X = 0, to that of the data.
+        """
+        parameters = list(current.model.parameters())
+        slopes = torch.autograd.grad(
+            current.live, parameters, current.grad, retain_graph=True
+        )
+        tiny = torch.finfo(current.X.dtype).tiny
+        scale = norm([current.X], data) * norm([data.values], data)
+        return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
+
+    def outputs(self, state: DescentState) -> dict[str, Tensor]:
+        learned = [term.outputs() for term in state.terms]
+        return {"X": state.X, **{k: v for out in learned for k, v in out.items()}}
+
+
+def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
+    """Frobenius norm over several tensors, per batch member."""
+    n_batch = len(data.batch_shape)
+    squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
+    return torch.stack(squares).sum(0).sqrt()
