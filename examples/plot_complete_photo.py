@@ -57,7 +57,7 @@ for completer in completers:
         f"{scores[0]:.4f}",
         f"{scores[1]:.2f}",
         f"{ssim(completed, photo):.3f}",
-        f"{seconds:.1f}",
+        f"{seconds:.2f}",
     )
 Console().print(table)
 

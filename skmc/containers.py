@@ -108,6 +108,8 @@ def _cell_by_cell(array: np.ndarray, X: Any, name: str) -> np.ndarray:
     for place, value in np.ndenumerate(array):
         if value is None or type(value).__name__ == "NAType":
             continue
+        if isinstance(value, np.generic):
+            value = value.item()
         try:
             cells[place] = float(value)
         except (TypeError, ValueError) as error:

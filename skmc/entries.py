@@ -109,10 +109,10 @@ class Entries:
                 f"values contains NaN at position {np.isnan(values).argmax()}; leave "
                 "that cell out."
             )
+        rows, cols = check_positions(rows, cols, shape)
         if shape is None:
-            shape = (np.max(rows, initial=-1) + 1, np.max(cols, initial=-1) + 1)
+            shape = rows.max(initial=-1) + 1, cols.max(initial=-1) + 1
         n_rows, n_cols = (int(n) for n in shape)
-        rows, cols = check_positions(rows, cols, (n_rows, n_cols))
         if duplicates not in ("error", "mean"):
             raise ValueError(
                 f"duplicates must be 'error' or 'mean', got {duplicates!r}."
@@ -160,9 +160,13 @@ class Entries:
 
 
 def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
-    """Integer positions inside a matrix of ``shape``, or an error that says where."""
+    """Integer positions inside a matrix of ``shape``, or an error that says where.
+
+    Without a shape there is no upper bound.
+    """
     checked = []
-    for name, index, size in zip(("rows", "cols"), (rows, cols), shape, strict=True):
+    sizes = (np.inf, np.inf) if shape is None else shape
+    for name, index, size in zip(("rows", "cols"), (rows, cols), sizes, strict=True):
         index = np.asarray(index)
         if index.ndim != 1 or len(index) != len(rows):
             raise ValueError(
@@ -179,7 +183,7 @@ def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
             first = outside.argmax()
             raise ValueError(
                 f"{name} contains {index[first]} at position {first}, outside "
-                f"0..{size - 1}; correct it or pass a larger shape."
+                f"0..{size - 1}; correct it or give the matrix a larger shape."
             )
         checked.append(index.astype(np.int64))
     return checked[0], checked[1]

@@ -136,7 +136,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
 
     def divergence_advice(self) -> str:
-        return f"Lower lr (now {self.lr:g})." if hasattr(self, "lr") else ""
+        return f"Lower lr (now {self.lr})." if hasattr(self, "lr") else ""
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
         """The attributes that `transform` and `score` need."""

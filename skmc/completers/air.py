@@ -47,30 +47,33 @@ class AIRCompleter(IterativeCompleter):
 
     Parameters
     ----------
-    lambda_row, lambda_col : float >= 0, default=1.0
+    lambda_row, lambda_col : float >= 0, default=0.5
         Multiply the energy of rows and of columns; 0 leaves the term out. The paper's
-        weight is ``(max - min) / (mn)``, for ``adjacency="global"`` and other scales;
-        the default here is ours, chosen on held-out cells of other data.
+        weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units;
+        the default is ours, and so are those of ``depth``, ``lr``, ``init_scale`` and
+        ``max_iter``: what worked on held-out cells of pictures, ratings and tables.
     blocks : dict of {int: float} or None, default=None
         Further energies between disjoint blocks: block size -> weight >= 0. Blocks of
         ``b x b`` are compared as vectors; what does not fill a block is left out.
     adjacency : {"row", "global"}, default="row"
         Softmin over each row, symmetrised (the authors' code), or softmax over all
         cells (the paper).
-    depth : int >= 1, default=3
-        Number of factors ``L``.
+    depth : int >= 1, default=2
+        Number of factors ``L``; the paper's is 3.
     width : int >= 1 or None, default=None
         Inner size of the factors; None is ``min(n_samples, n_features)``, no bound on
         the rank.
-    lr : float > 0, default=0.01
+    lr : float > 0 or "auto", default="auto"
         Learning rate of Adam, for factors and Laplacians alike: together with
-        ``max_iter`` it sets how far the Laplacians can move.
+        ``max_iter`` it sets how far the Laplacians can move. "auto" is ``0.6 /
+        sqrt(width)``: the entries of a product of factors move ``sqrt(width)`` times
+        as fast as those of the factors.
     init_scale : float > 0, default=0.01
         Standard deviation of the factors' entries at the start (mean zero). The
         Laplacians' parameters start uniform in ``+-1 / sqrt(k)``, ``k`` items.
     fixed_laplacians : dict of {str: array} or None, default=None
         Laplacians to use instead of learning them, by the names in ``laplacians_``.
-    max_iter : int >= 1, default=1000
+    max_iter : int >= 1, default=400
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
     early_stopping : bool, default=False
@@ -78,7 +81,7 @@ class AIRCompleter(IterativeCompleter):
         fits them best and stop after ``n_iter_no_change`` iterations without a better
         one. Each row and column keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.1
-    n_iter_no_change : int >= 1, default=250
+    n_iter_no_change : int >= 1, default=100
     scaling : {"columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells; undone on output.
     device : str or torch.device, default="auto"
@@ -142,28 +145,28 @@ class AIRCompleter(IterativeCompleter):
         "adjacency": [StrOptions({"row", "global"})],
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [Interval(Integral, 1, None, closed="left"), None],
-        "lr": [Interval(Real, 0, None, closed="neither")],
+        "lr": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "init_scale": [Interval(Real, 0, None, closed="neither")],
         "fixed_laplacians": [Mapping, None],
     }
 
     def __init__(
         self,
-        lambda_row=1.0,
-        lambda_col=1.0,
+        lambda_row=0.5,
+        lambda_col=0.5,
         *,
         blocks=None,
         adjacency="row",
-        depth=3,
+        depth=2,
         width=None,
-        lr=0.01,
+        lr="auto",
         init_scale=0.01,
         fixed_laplacians=None,
-        max_iter=1000,
+        max_iter=400,
         tol=1e-6,
         early_stopping=False,
         validation_fraction=0.1,
-        n_iter_no_change=250,
+        n_iter_no_change=100,
         scaling="columns",
         device="auto",
         random_state=None,
@@ -218,7 +221,8 @@ class AIRCompleter(IterativeCompleter):
         model = FactorProduct.random(
             data.shape, self.depth, width, self.init_scale, draw
         )
-        return Descent(model, terms, lr=self.lr, horizon=self.max_iter)
+        lr = 0.6 / width**0.5 if self.lr == "auto" else self.lr
+        return Descent(model, terms, lr=lr, horizon=self.max_iter)
 
     def _energy(self, data, transform, weight, L, draw: Randomness) -> Term:
         k = transform.n_items(*data.shape)

@@ -111,10 +111,10 @@ class DMFCompleter(IterativeCompleter):
     --------
     >>> import numpy as np
     >>> from skmc import DMFCompleter
-    >>> X = np.outer(np.arange(1.0, 11), np.arange(1.0, 9))
-    >>> X[2, 3] = np.nan
-    >>> DMFCompleter(random_state=0).fit_transform(X)[2, 3].round()
-    np.float64(12.0)
+    >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
+    >>> X[11, 9] = np.nan
+    >>> DMFCompleter(scaling=None, random_state=0).fit_transform(X)[11, 9].round()
+    np.float64(120.0)
     """
 
     completer_tags = CompleterTags(

@@ -1,0 +1,99 @@
+"""
+Rows or cells: what should cross-validation hold out?
+=====================================================
+
+``GridSearchCV`` chooses AIR's two weights for a damaged picture, once with rows held
+out (a masked array: test rows are folded in) and once with cells held out (`Entries`).
+If it is *this* matrix that should be completed, cells are the question.
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import GridSearchCV, KFold
+
+from skmc import AIRCompleter, Entries, patterns
+from skmc.datasets import load_photo
+from skmc.metrics import nmae
+
+photo = load_photo("flower")[60:140, 80:180].astype(np.float32)
+hidden = patterns.random(photo, 0.3, random_state=0)
+damaged = np.ma.masked_array(photo, hidden)
+
+# %%
+# The same search twice
+# ---------------------
+weights = [0.01, 0.1, 1.0, 10.0]
+grid = {"lambda_row": weights, "lambda_col": weights}
+completer = AIRCompleter(random_state=0)
+by_row = GridSearchCV(completer, grid, cv=3).fit(damaged)
+folds = KFold(3, shuffle=True, random_state=0)
+by_cell = GridSearchCV(completer, grid, cv=folds).fit(Entries(damaged))
+
+# %%
+# What the searches expected, and what the weights do
+# ---------------------------------------------------
+# The last table is the error on the missing cells, which only an experiment knows.
+truth = [
+    [
+        nmae(
+            AIRCompleter(row, col, random_state=0).fit_transform(damaged), photo, hidden
+        )
+        for col in weights
+    ]
+    for row in weights
+]
+
+
+def expected(search):
+    scores = [
+        -score
+        for _, score in sorted(
+            zip(
+                [
+                    (p["lambda_row"], p["lambda_col"])
+                    for p in search.cv_results_["params"]
+                ],
+                search.cv_results_["mean_test_score"],
+                strict=True,
+            )
+        )
+    ]
+    return np.reshape(scores, (4, 4))
+
+
+tables = {
+    "rows held out": expected(by_row),
+    "cells held out": expected(by_cell),
+    "error on the missing cells": np.array(truth),
+}
+for name, search in (("rows", by_row), ("cells", by_cell)):
+    print(f"{name} held out: {search.best_params_}, score {search.best_score_:.4f}")
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+for axis, (name, table) in zip(axes, tables.items(), strict=True):
+    axis.imshow(table, cmap="viridis_r")
+    for (i, j), value in np.ndenumerate(table):
+        best = value == table.min()
+        axis.text(
+            j,
+            i,
+            f"{value:.4f}",
+            ha="center",
+            va="center",
+            color="white" if value < np.median(table) else "black",
+            weight="bold" if best else None,
+        )
+    axis.set_xticks(range(4), weights)
+    axis.set_yticks(range(4), weights)
+    axis.set_xlabel("lambda_col")
+    axis.set_ylabel("lambda_row")
+    axis.set_title(f"NMAE, {name}")
+target = Path(sys.argv[0] or "grid.py").with_suffix(".png")
+figure.savefig(target, dpi=100)
+print(f"Wrote {target}")

@@ -1,0 +1,78 @@
+"""Problems and containers that several test files share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import torch
+
+from skmc import Entries, patterns
+from skmc.checks import all_completers
+
+COMPLETERS = all_completers()
+
+# The matrices here are far too small to share out.
+torch.set_num_threads(1)
+
+
+def make(cls, **params):
+    """An instance that is quick and reproducible, whatever it has parameters for."""
+    quick = {"random_state": 0, "max_iter": 60, "device": "cpu", **params}
+    names = cls().get_params()
+    return cls(**{name: value for name, value in quick.items() if name in names})
+
+
+def low_rank(n_rows=60, n_cols=40, rank=2, seed=0):
+    rng = np.random.RandomState(seed)
+    return rng.randn(n_rows, rank) @ rng.randn(rank, n_cols)
+
+
+@pytest.fixture(scope="session")
+def recovery():
+    """The shared problem: 60 x 40 of rank 2, 30 % hidden at random."""
+    truth = low_rank()
+    return truth, patterns.random(truth, 0.3, random_state=1)
+
+
+@pytest.fixture
+def small():
+    """12 x 6 with every fifth cell missing; the truth and the masked array."""
+    truth = low_rank(12, 6) + 3
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    return truth, np.ma.masked_array(np.where(hidden, 1e9, truth), hidden)
+
+
+def _sparse(masked):
+    rows, cols = np.nonzero(~masked.mask)
+    return sp.csr_array((masked.data[rows, cols], (rows, cols)), shape=masked.shape)
+
+
+def _nan(masked):
+    return masked.filled(np.nan)
+
+
+CONTAINERS = {
+    "masked": lambda masked: masked,
+    "array": _nan,
+    "list with None": lambda masked: [
+        [None if np.isnan(cell) else cell for cell in row]
+        for row in _nan(masked).tolist()
+    ],
+    "fortran": lambda masked: np.asfortranarray(_nan(masked)),
+    "pandas": lambda masked: pd.DataFrame(_nan(masked)).set_axis(
+        list("abcdef"), axis=1
+    ),
+    "pandas NA": lambda masked: pd.DataFrame(
+        _nan(masked), columns=list("abcdef")
+    ).astype("Float64"),
+    "polars": lambda masked: pl.DataFrame(
+        _nan(masked), schema=list("abcdef"), nan_to_null=True
+    ),
+    "sparse csr": _sparse,
+    "sparse coo": lambda masked: _sparse(masked).tocoo(),
+    "tensor": lambda masked: torch.tensor(_nan(masked)),
+    "entries": Entries,
+}

@@ -1,0 +1,154 @@
+"""What single methods promise beyond the common contract."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from conftest import low_rank, make
+
+from skmc import AIRCompleter, DMFCompleter, SVDCompleter, patterns
+from skmc.datasets import load_photo
+from skmc.metrics import relative_error
+
+
+@pytest.fixture(scope="module")
+def picture():
+    """40 x 30 of a flower, 30 % and a patch hidden."""
+    truth = load_photo("flower")[80:120, 110:140]
+    hidden = patterns.random(truth, 0.3, random_state=0)
+    hidden |= patterns.patch(truth, [(10, 15, 8, 14)])
+    return truth, np.ma.masked_array(truth, hidden)
+
+
+def error(completer, picture):
+    truth, X = picture
+    return relative_error(completer.fit_transform(X), truth, X.mask)
+
+
+def test_air_learns_laplacians(picture):
+    completer = make(AIRCompleter, max_iter=300, blocks={5: 0.5}).fit(picture[1])
+    shapes = {name: L.shape for name, L in completer.laplacians_.items()}
+    assert shapes == {"rows": (40, 40), "columns": (30, 30), "blocks5": (48, 48)}
+    for L in completer.laplacians_.values():
+        np.testing.assert_allclose(L, L.T)
+        np.testing.assert_allclose(L.sum(0), 0, atol=1e-12)
+        assert np.linalg.eigvalsh(L).min() > -1e-10
+    # Neighbouring rows of a smooth picture resemble each other most.
+    A = np.diag(np.diag(completer.laplacians_["rows"])) - completer.laplacians_["rows"]
+    assert np.median(np.abs(A.argmax(0) - np.arange(40))) <= 2
+
+
+def test_air_switches_terms_off(picture):
+    completer = make(AIRCompleter, lambda_row=0.0, max_iter=20).fit(picture[1])
+    assert set(completer.laplacians_) == {"columns"}
+    off = {"lambda_row": 0, "lambda_col": 0, "depth": 3, "lr": 0.003}
+    plain = make(AIRCompleter, max_iter=200, **off)
+    dmf = make(DMFCompleter, early_stopping=False, max_iter=200)
+    np.testing.assert_allclose(
+        plain.fit(picture[1]).reconstruction_, dmf.fit(picture[1]).reconstruction_
+    )
+
+
+@pytest.mark.parametrize("adjacency", ["row", "global"])
+def test_learned_similarities_help_on_a_picture(adjacency, picture):
+    air = AIRCompleter(adjacency=adjacency, random_state=0, device="cpu")
+    dmf = DMFCompleter(random_state=0, device="cpu")
+    assert error(air, picture) < 0.92 * error(dmf, picture)
+
+
+def test_air_recovers_low_rank_where_it_hardly_regularizes(recovery):
+    truth, hidden = recovery
+    deep = {"depth": 3, "lr": 0.01, "max_iter": 1000}
+    completer = AIRCompleter(1e-3, 1e-3, random_state=0, **deep)
+    completed = completer.fit_transform(np.ma.masked_array(truth, hidden))
+    assert relative_error(completed, truth, hidden) < 0.05
+
+
+def test_fixed_laplacians_are_used_and_returned(picture):
+    first = make(AIRCompleter, max_iter=300).fit(picture[1])
+    second = make(AIRCompleter, fixed_laplacians=first.laplacians_, max_iter=300)
+    # Figure 5 of the paper: fixed ones help, learned ones help more.
+    plain = make(AIRCompleter, lambda_row=0, lambda_col=0, max_iter=300)
+    assert error(first, picture) < error(second, picture) < error(plain, picture)
+    for name, L in first.laplacians_.items():
+        np.testing.assert_allclose(second.laplacians_[name], L)
+    half = make(
+        AIRCompleter, fixed_laplacians={"rows": first.laplacians_["rows"]}, max_iter=20
+    ).fit(picture[1])
+    np.testing.assert_allclose(half.laplacians_["rows"], first.laplacians_["rows"])
+    assert not np.allclose(half.laplacians_["columns"], first.laplacians_["columns"])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"fixed_laplacians": {"cols": np.eye(30)}}, r"names \['cols'\], but the tran"),
+        ({"fixed_laplacians": {"rows": np.eye(3)}}, r"symmetric of shape \(40, 40\)"),
+        ({"blocks": {0: 1.0}}, "blocks maps sizes in"),
+        ({"blocks": {31: 1.0}}, r"min\(n_samples, n_features\)=30"),
+        ({"blocks": {4: -1.0}}, "weights >= 0, got 4: -1.0"),
+    ],
+)
+def test_air_refuses(params, message, picture):
+    with pytest.raises(ValueError, match=message):
+        make(AIRCompleter, **params).fit(picture[1])
+
+
+@pytest.mark.parametrize("regularizer", ["tv", "dirichlet"])
+def test_regularizers_help_on_a_picture(regularizer, picture):
+    plain = make(DMFCompleter, max_iter=1000)
+    assert error(plain.set_params(regularizer=regularizer), picture) < 0.9 * error(
+        plain.set_params(regularizer=None), picture
+    )
+
+
+def ring(k):
+    A = np.roll(np.eye(k), 1, 0)
+    return A + A.T
+
+
+def test_graphs_given_by_the_user(picture):
+    rows, cols = ring(40), ring(30)
+    dense = make(DMFCompleter, regularizer="dirichlet", row_graph=rows, col_graph=cols)
+    expected = dense.fit(picture[1]).reconstruction_
+    loops = make(
+        DMFCompleter,
+        regularizer="dirichlet",
+        row_graph=sp.csr_array(3 * rows + np.eye(40)),
+        col_graph=cols + 7 * np.eye(30),
+    )
+    np.testing.assert_allclose(loops.fit(picture[1]).reconstruction_, expected)
+    for bad in (np.triu(rows), -rows, rows[:5]):
+        with pytest.raises(ValueError, match="row_graph must be a symmetric, non-neg"):
+            make(DMFCompleter, regularizer="dirichlet", row_graph=bad).fit(picture[1])
+
+
+def test_svd_chooses_a_rank():
+    rng = np.random.RandomState(0)
+    truth = low_rank(80, 50, rank=4) + 0.3 * rng.randn(80, 50)
+    X = np.ma.masked_array(truth, patterns.random(truth, 0.3, random_state=0))
+    # Standardised columns have means of their own, which may cost one rank more.
+    assert make(SVDCompleter, max_iter=300).fit(X).rank_ in (4, 5)
+    with pytest.raises(
+        ValueError, match=r"rank=51 is above min\(n_samples, n_features"
+    ):
+        make(SVDCompleter, rank=51).fit(X)
+
+
+def test_width_bounds_the_rank(picture):
+    own = make(DMFCompleter, width=2, scaling=None).fit(picture[1]).reconstruction_
+    assert np.linalg.matrix_rank(own, tol=1e-8) == 2
+
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_devices_agree(device, picture):
+    for cls in (AIRCompleter, DMFCompleter, SVDCompleter):
+        there = make(cls, device=device).fit_transform(picture[1])
+        np.testing.assert_allclose(
+            there, make(cls, device="cpu").fit_transform(picture[1]), atol=1e-6
+        )
