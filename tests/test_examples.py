@@ -1,0 +1,28 @@
+"""Examples run, end in a picture, and touch no global random state."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_example(path, tmp_path):
+    copy = tmp_path / path.name
+    copy.write_text(path.read_text())
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", copy],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert copy.with_suffix(".png").stat().st_size > 10_000
+    assert "random.seed" not in path.read_text()
