@@ -43,7 +43,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         **BaseCompleter._parameter_constraints,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "scaling": [StrOptions({"columns", "global"}), None],
+        "scaling": [StrOptions({"auto", "columns", "global"}), None],
         "device": [str, torch.device],
         "random_state": ["random_state"],
     }

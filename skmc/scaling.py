@@ -23,9 +23,14 @@ class Scaling:
 
     @classmethod
     def of(cls, data: Observed, how: str | None) -> Scaling:
-        """``how`` is "columns", "global" or None.
+        """``how`` is "auto", "columns", "global" or None.
 
         A column without an observed cell gets the mean and deviation of all cells.
+        "auto" is "columns" for columns of unlike units: the deviations of a tenth of
+        them are more than 5 times those of another tenth, or their means account for
+        two thirds of all variance; else it is "global". The rule is ours: matrices of
+        one unit (pictures, ratings, interactions) lose structure when each column is
+        centred on an estimate of its own, tables of many units cannot do without.
         """
         values = data.values
         if how is None:
@@ -37,11 +42,13 @@ class Scaling:
         z = (values / unit).double()
         P = data.mask.double()
         shift, scale = _moments(z, P, (-2, -1))
-        if how == "columns":
+        if how in ("auto", "columns"):
             seen = data.mask.any(-2, keepdim=True)
-            by_column = _moments(z, P, (-2,))
-            shift = torch.where(seen, by_column[0], shift)
-            scale = torch.where(seen, by_column[1], scale)
+            means, deviations = _moments(z, P, (-2,))
+            if how == "auto":
+                seen = seen & _unlike(means, deviations, scale, seen)
+            shift = torch.where(seen, means, shift)
+            scale = torch.where(seen, deviations, scale)
         return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
 
     def standardise(self, X: Tensor) -> Tensor:
@@ -64,3 +71,13 @@ def _moments(z: Tensor, P: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tenso
     # What is left of a constant after rounding is not a deviation.
     noise = 1e-6 * mean.abs()
     return mean, torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
+
+
+def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
+    """Whether columns have unlike units, shape ``(*batch, 1, 1)``."""
+    spread = torch.where(deviations > 0, deviations, torch.nan)
+    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
+    between = torch.where(seen, means, torch.nan)
+    count = seen.sum(-1, keepdim=True)
+    variance = (between - between.nanmean(-1, keepdim=True)).square().nansum(-1, True)
+    return (high > 5 * low) | (variance / count > 2 / 3 * scale.square())

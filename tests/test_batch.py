@@ -12,7 +12,7 @@ from skmc.batch import fit_batch
 VARIANTS = {
     "AIRCompleter": [
         {},
-        {"early_stopping": True, "n_iter_no_change": 50, "lr": 0.05},
+        {"early_stopping": True, "n_iter_no_change": 25, "lr": 0.02},
         {"adjacency": "global", "blocks": {5: 0.1}},
     ],
     "DMFCompleter": [

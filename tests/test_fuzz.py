@@ -77,7 +77,7 @@ BUILD = {
 @given(matrix=matrices(), data=st.data())
 def test_a_clear_error_or_a_finite_answer(cls, matrix, data):
     X, values, observed = matrix
-    scaling = data.draw(st.sampled_from(["columns", "global", None]), label="scaling")
+    scaling = data.draw(st.sampled_from(["auto", "columns", "global", None]), label="scaling")
     early = data.draw(st.booleans(), label="early_stopping")
     completer = make(cls, max_iter=3, scaling=scaling, early_stopping=early)
     with warnings.catch_warnings():

@@ -82,8 +82,10 @@ class AIRCompleter(IterativeCompleter):
         one. Each row and column keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.1
     n_iter_no_change : int >= 1, default=100
-    scaling : {"columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells; undone on output.
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, see `skmc.scaling.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
@@ -123,13 +125,16 @@ class AIRCompleter(IterativeCompleter):
     Examples
     --------
     >>> import numpy as np
-    >>> from skmc import AIRCompleter
-    >>> t = np.linspace(0, 1, 30)
-    >>> X = np.ma.masked_array(np.cos(3 * np.add.outer(t, t)))
-    >>> X[10:14, 5:9] = np.ma.masked
-    >>> completed = AIRCompleter(random_state=0).fit_transform(X)
-    >>> bool(np.abs(completed - X.data).max() < 0.1)
+    >>> from skmc import AIRCompleter, patterns
+    >>> from skmc.metrics import nmae
+    >>> truth = np.cos(np.add.outer(np.arange(30), np.arange(30)) / 10)
+    >>> hidden = patterns.random(truth, 0.3, random_state=0)
+    >>> X = np.ma.masked_array(truth, hidden)
+    >>> completer = AIRCompleter(random_state=0)
+    >>> nmae(completer.fit_transform(X), truth, hidden) < 0.03
     True
+    >>> completer.laplacians_["rows"].shape
+    (30, 30)
     """
 
     completer_tags = CompleterTags(
@@ -167,7 +172,7 @@ class AIRCompleter(IterativeCompleter):
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=100,
-        scaling="columns",
+        scaling="auto",
         device="auto",
         random_state=None,
         missing_values=np.nan,

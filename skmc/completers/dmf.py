@@ -74,8 +74,10 @@ class DMFCompleter(IterativeCompleter):
         keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.05
     n_iter_no_change : int >= 1, default=250
-    scaling : {"columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells; undone on output.
+    scaling : {"auto", "columns", "global"} or None, default="columns"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, see `skmc.scaling.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

