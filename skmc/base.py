@@ -29,6 +29,7 @@ from skmc.entries import Entries, check_positions
 from skmc.metrics import nmae
 
 HIDDEN_TO_SCORE = 0.2
+HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,6 @@ class BaseCompleter(TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
     """
 
     completer_tags: ClassVar[CompleterTags]
-    _doc_link_module = "skmc"
 
     _parameter_constraints: ClassVar[dict] = {
         "missing_values": [Real],
@@ -66,6 +66,10 @@ class BaseCompleter(TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
     @abstractmethod
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         """The model's value for every cell of some rows, each on its own."""
+
+    def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """`_complete_rows` of ``cells`` without those that ``hidden`` marks."""
+        return self._complete_rows(np.where(hidden, cells.dtype.type(np.nan), cells))
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -84,7 +88,16 @@ tensor or `Entries`, of shape (n_samples, n_features)
         -------
         self
         """
-        self._fit_cells(self._begin(X))
+        before = dict(vars(self))
+        try:
+            self._fit_cells(self._begin(X))
+        except Exception:
+            # A fit that failed leaves the completer as it was, but for the callbacks,
+            # which are torn down after this.
+            hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
+            vars(self).clear()
+            vars(self).update(before | hooks)
+            raise
         return self
 
     def _begin(self, X) -> np.ndarray:
@@ -97,6 +110,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         self.data_range_ = float(known.min()), float(known.max())
         self._mean = known.mean(dtype=float)
         self._empty = ~observed.any(0)
+        low = np.where(observed, cells, np.inf).min(0)
+        self._varies = low < np.where(observed, cells, -np.inf).max(0)
         count = np.maximum(observed.sum(0), 1)
         means = np.where(observed, cells, 0).sum(0, dtype=float) / count
         self._column_means = np.where(self._empty, self._mean, means)
@@ -152,8 +167,9 @@ tensor or `Entries`, of shape (n_samples, n_features)
         y : container of X's shape, optional
             The truth: compared are the cells missing in ``X`` and known in ``y``.
             Without it, a fifth of each row's observed cells is hidden (the same ones
-            each time), completed and compared. A one-dimensional ``y`` is the target
-            of a pipeline and ignored.
+            each time), completed and compared; for rows of the fitted matrix this
+            flatters, because what was learned there has seen those cells. A
+            one-dimensional ``y`` is the target of a pipeline and ignored.
 
         Returns
         -------
@@ -162,6 +178,12 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         if isinstance(X, Entries):
+            X = X[X.values != self.missing_values]
+            if not len(X) or X.matrix_shape != self.reconstruction_.shape:
+                raise ValueError(
+                    f"X is {X!r}; score needs cells of the fitted matrix, which has "
+                    f"shape {self.reconstruction_.shape}."
+                )
             guess = self.predict_entries(X.rows, X.cols)
             low, high = self.data_range_
             low, high = min(low, X.values.min()), max(high, X.values.max())
@@ -175,14 +197,17 @@ tensor or `Entries`, of shape (n_samples, n_features)
                     "X has no row with two observed cells, so score cannot hide any; "
                     "pass the truth as y."
                 )
+            completed = self._complete_hidden(cells, hidden)
             cells = np.where(hidden, cells.dtype.type(np.nan), cells)
         else:
-            truth = to_cells(y, name="y")
+            truth = to_cells(y, name="y", missing_values=self.missing_values)
             if truth.shape != cells.shape:
                 raise ValueError(f"y has shape {truth.shape}, X has {cells.shape}.")
             hidden = np.isnan(cells) & ~np.isnan(truth)
-        completed = self._with_priors(cells, self._complete_rows(cells))
-        return -nmae(completed, truth, hidden)
+            if not hidden.any():
+                raise ValueError("X has no missing cell that y knows.")
+            completed = self._complete_rows(cells)
+        return -nmae(self._with_priors(cells, completed), truth, hidden)
 
     def predict_entries(self, rows, cols) -> np.ndarray:
         """The model's value at single cells of the fitted matrix.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import joblib
 import torch
 from sklearn.base import clone
 
 from skmc.iterative import IterativeCompleter
 from skmc.observed import Observed
 from skmc.randomness import Randomness, seed_of
-from skmc.solve import Solution, solve
+from skmc.solve import Solution, Status, solve
 
 
 def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> list:
@@ -48,6 +49,10 @@ def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> li
     >>> [c.lambda_row for c in fit_batch(grid, [X, X])]
     [0.1, 1.0]
     """
+    if not completers:
+        return []
+    for completer in completers:
+        completer._validate_params()
     leader = _leader(completers)
     cells = [c._begin(X) for c, X in zip(completers, Xs, strict=True)]
     if len({(c.shape, c.dtype) for c in cells}) > 1:
@@ -73,6 +78,8 @@ def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> li
     )
     for k, completer in enumerate(completers):
         completer._finish(cells[k], *members[k], _member(solution, k))
+    if Status.INTERRUPTED in solution.status:
+        raise KeyboardInterrupt
     return list(completers)
 
 
@@ -82,18 +89,22 @@ def _leader(completers: Sequence[IterativeCompleter]) -> IterativeCompleter:
     batched = first.completer_tags.batched
     if not batched:
         raise ValueError(f"{type(first).__name__} has no batched solve; fit in a loop.")
-    shared = {k: repr(v) for k, v in first.get_params().items() if k not in batched}
+    shared = {k: joblib.hash(v) for k, v in first.get_params().items()}
     for other in others:
         params = other.get_params()
         if type(other) is not type(first) or any(
-            repr(params[name]) != value for name, value in shared.items()
+            joblib.hash(params[name]) != value
+            for name, value in shared.items()
+            if name not in batched
         ):
             raise ValueError(
                 f"{other!r} cannot share a batch with {first!r}: only {batched} may "
                 "differ."
             )
     weights = {
-        name: torch.tensor([float(getattr(c, name)) for c in completers])
+        name: torch.tensor(
+            [float(getattr(c, name)) for c in completers], dtype=torch.float64
+        )
         for name in batched
         if name != "random_state"
     }

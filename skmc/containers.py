@@ -25,50 +25,65 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     Raises
     ------
     ValueError
-        Infinite or complex values, or NaN besides another ``missing_values``, with
-        the place of the first one; duplicates in a sparse matrix.
+        Infinite or complex values, numbers whose square overflows, text, with the
+        place of the first one; duplicates in a sparse matrix.
     TypeError
-        Something that is not a number, with its place.
+        Something else that is not a number, with its place.
     """
-    unstored = None
     if hasattr(X, "to_cells"):  # Entries
-        cells = X.to_cells()
-        unstored = np.isnan(cells)
+        cells, unstored = X.to_cells(), None
     elif sp.issparse(X):
         cells, unstored = _from_sparse(X, name)
     elif isinstance(X, np.ma.MaskedArray):
         unstored = np.ma.getmaskarray(X)
-        cells = _to_float(np.where(unstored, 0, X.data), X, name)
+        cells = _to_float(X.filled(), X, name, unstored)
     elif isinstance(X, torch.Tensor):
-        cells = _to_float(X.detach().cpu().resolve_conj().numpy(), X, name)
+        X = X.detach().cpu().resolve_conj()
+        array = X.float() if X.dtype is torch.bfloat16 else X
+        cells, unstored = _to_float(array.numpy(), X, name), None
     elif hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        cells = _to_float(X.to_numpy(), X, name)
+        cells, unstored = _to_float(X.to_numpy(), X, name), None
     else:
-        cells = _to_float(_as_array(X, name), X, name)
+        if isinstance(X, (list, tuple)) and any(
+            isinstance(row, np.ma.MaskedArray) for row in X
+        ):
+            return to_cells(np.ma.stack(X), name=name, missing_values=missing_values)
+        cells, unstored = _to_float(_as_array(X, name), X, name), None
 
-    stored = np.ones(cells.shape, bool) if unstored is None else ~unstored
-    _refuse(np.isinf(cells) & stored, X, name, "infinity", "replace it by NaN or mask")
-    if not np.isnan(missing_values):
-        _refuse(
-            np.isnan(cells) & stored,
-            X,
-            name,
-            f"NaN, but missing_values is {missing_values}",
-            "set missing_values=numpy.nan or mask",
-        )
-        stored &= cells != missing_values
-    if not stored.all():
-        cells = np.where(stored, cells, cells.dtype.type(np.nan))
+    missing = np.isnan(cells) | (cells == missing_values)
+    if unstored is not None:
+        missing |= unstored
+    _refuse(
+        np.isinf(cells) & ~missing, X, name, "infinity", "replace it by NaN or mask"
+    )
+    largest = np.sqrt(np.finfo(cells.dtype).max)
+    _refuse(
+        (np.abs(cells) > largest) & ~missing,
+        X,
+        name,
+        f"a number above {largest:.0e}, whose square overflows,",
+        "use other units or mask",
+    )
+    if missing.any():
+        cells = np.where(missing, cells.dtype.type(np.nan), cells)
     return cells
 
 
 def _as_array(X: Any, name: str) -> np.ndarray:
     try:
-        return np.asarray(X)
+        array = np.asarray(X)
     except ValueError as error:
         raise ValueError(
             f"{name} is not rectangular: every row needs the same number of cells."
         ) from error
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.asarray(X, dtype=object)  # numbers among the text stay numbers
+    if array.ndim == 0:
+        raise TypeError(
+            f"{name} must be a matrix in an array, list, DataFrame, sparse matrix, "
+            f"tensor or Entries, got {type(X).__name__}."
+        )
+    return array
 
 
 def _from_sparse(X: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -89,28 +104,39 @@ def _from_sparse(X: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     return cells, unstored
 
 
-def _to_float(array: np.ndarray, X: Any, name: str) -> np.ndarray:
-    if array.dtype.kind == "c":
+def _to_float(
+    array: np.ndarray, X: Any, name: str, unread: np.ndarray | None = None
+) -> np.ndarray:
+    """As float32 or float64; nothing is said of cells that are not to be read."""
+    kind = array.dtype.kind
+    if kind == "c":
         raise ValueError(
             f"Complex data not supported: {name} has dtype {array.dtype}; "
             "pass the real and imaginary parts as columns."
         )
-    dtype = np.float32 if array.dtype.kind == "f" and array.itemsize <= 4 else float
-    try:
-        return array.astype(dtype, copy=False)
-    except (TypeError, ValueError):
-        return _cell_by_cell(array, X, name)
+    if kind in "mM":
+        raise TypeError(
+            f"{name} holds dates or durations ({array.dtype}), which are no numbers; "
+            "subtract a date and divide by a unit, or leave the column out."
+        )
+    if kind in "fiub":
+        small = kind == "f" and array.itemsize <= 4
+        return array.astype(np.float32 if small else float, copy=False)
+    return _cell_by_cell(array, X, name, unread)
 
 
-def _cell_by_cell(array: np.ndarray, X: Any, name: str) -> np.ndarray:
-    """Objects that are no float: pandas.NA is missing, all else is an error."""
+def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
+    """Objects: None and pandas.NA are missing, what is no number is an error."""
     cells = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
-        if value is None or type(value).__name__ == "NAType":
+        na = value is None or type(value).__name__ in ("NAType", "NaTType")
+        if na or (unread is not None and unread[place]):
             continue
         if isinstance(value, np.generic):
             value = value.item()
         try:
+            if isinstance(value, str):
+                raise ValueError("text")
             cells[place] = float(value)
         except (TypeError, ValueError) as error:
             raise type(error)(

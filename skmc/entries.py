@@ -50,7 +50,9 @@ class Entries:
             rows, cols, values, shape = X.rows, X.cols, X.values, X.matrix_shape
         elif sp.issparse(X):
             coo = X.tocoo()
-            rows, cols, values, shape = coo.row, coo.col, coo.data, coo.shape
+            values, shape = to_cells(coo.data), coo.shape
+            known = ~np.isnan(values)
+            rows, cols, values = coo.row[known], coo.col[known], values[known]
         else:
             cells = to_cells(X)
             if cells.ndim != 2:
@@ -109,6 +111,8 @@ class Entries:
                 f"values contains NaN at position {np.isnan(values).argmax()}; leave "
                 "that cell out."
             )
+        if shape is not None and len(shape) != 2:
+            raise ValueError(f"shape must be (n_rows, n_cols), got {tuple(shape)}.")
         rows, cols = check_positions(rows, cols, shape)
         if shape is None:
             shape = rows.max(initial=-1) + 1, cols.max(initial=-1) + 1

@@ -64,11 +64,17 @@ class FoldIn:
     @classmethod
     def _row_space(cls, X: Tensor) -> FoldIn:
         mean = X.mean(0)
-        _, S, Vh = torch.linalg.svd(X - mean, full_matrices=False)
-        floor = 1e-10 * S[0].clamp_min(1e-300)
-        keep = min(int(torch.gt(S, floor).sum()), MAX_RANK)
-        loadings = Vh[:keep].mT * (S[:keep] / len(X) ** 0.5)
-        return cls(mean, loadings, 0.0)
+        centred = X - mean
+        unit = centred.abs().max().clamp_min(1e-300)
+        centred = centred / unit
+        tall = len(X) > X.shape[1]
+        gram = centred.mT @ centred if tall else centred @ centred.mT
+        energy, basis = torch.linalg.eigh(gram)
+        # Half of the digits of a Gram matrix are lost to rounding.
+        keep = energy > 1e-15 * len(gram) * energy[-1].clamp_min(1e-300)
+        energy, basis = energy[keep][-MAX_RANK:], basis[:, keep][:, -MAX_RANK:]
+        loadings = basis * energy.sqrt() if tall else centred.mT @ basis
+        return cls(mean, loadings * (unit / len(X) ** 0.5), 0.0)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Complete ``values (k, n)``, of which only cells under ``mask`` are read."""

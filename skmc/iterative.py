@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
@@ -25,6 +26,9 @@ from skmc.scaling import Scaling
 from skmc.solve import Progress, Solution, Status, solve
 from skmc.solvers.solver import Solver
 from skmc.stop import HeldOut
+
+# A fit that leaves more of the data's norm unexplained than this, fits hardly at all.
+POOR = 0.7
 
 
 class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
@@ -64,14 +68,19 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         draw = Randomness.of([seed], dtype=data.values.dtype)
         hooks = _CallbackHooks(self, cells, data, scaling)
         hooks.begin()
-        solution = solve(
-            self._make_solver(train, draw),
-            train,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            stop=[*rules, hooks],
-            check_every=self.check_every,
-        )
+        try:
+            solver = self._make_solver(train, draw)
+        except KeyboardInterrupt:
+            solution = Solution.before(train)
+        else:
+            solution = solve(
+                solver,
+                train,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                stop=[*rules, hooks],
+                check_every=self.check_every,
+            )
         self._finish(cells, data, scaling, solution)
         hooks.end(solution.outputs)
         if solution.status[0] is Status.INTERRUPTED:
@@ -97,8 +106,13 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
                 for c, seed in zip(cells, seeds, strict=True)
             ]
         )
-        if not hidden.any((1, 2)).all():  # too few cells to spare any
+        if not hidden.any():  # too few cells to spare any
             return data, []
+        if not hidden.any((1, 2)).all():
+            raise ValueError(
+                "early_stopping finds no cell to spare in some matrices of the batch; "
+                "fit those alone."
+            )
         mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)
         rule = HeldOut(Observed(data.values, mask), self.n_iter_no_change)
         return data.hide(mask), [rule]
@@ -120,6 +134,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             name: values.cpu().numpy() for name, values in solution.history.items()
         }
         name, residual = type(self).__name__, float(solution.residual)
+        misfit = data.residual(solution.X).norm() / (data.values.norm() or 1.0)
         if solution.status[0] is Status.DIVERGED:
             warnings.warn(
                 f"{name} diverged by iteration {self.n_iter_}; the finite iterate of "
@@ -127,7 +142,17 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
                 ConvergenceWarning,
                 stacklevel=6,
             )
-        elif solution.status[0] is Status.MAX_ITER and self.warn_at_max_iter:
+        elif solution.status[0] is not Status.MAX_ITER:
+            return
+        elif not self.warn_at_max_iter and misfit > POOR:
+            warnings.warn(
+                f"{name} is {misfit:.2f} of the way from the observed cells to their "
+                f"means after {self.n_iter_} iterations. Raise max_iter or lr, lower "
+                "lambda_row and lambda_col, or let scaling standardise the data.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+        elif self.warn_at_max_iter:
             warnings.warn(
                 f"{name} stopped after {self.n_iter_} iterations with residual "
                 f"{residual:.1e} > tol={self.tol:g}; {self.advice}.",
@@ -136,7 +161,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
 
     def divergence_advice(self) -> str:
-        return f"Lower lr (now {self.lr})." if hasattr(self, "lr") else ""
+        return f"Lower lr (now {self.lr!r})." if hasattr(self, "lr") else ""
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
         """The attributes that `transform` and `score` need."""
@@ -155,7 +180,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
             values = torch.from_numpy(cells[new].astype(float))
-            mask = ~torch.isnan(values)
+            # Nothing was learned of how a constant column goes with the others.
+            mask = ~torch.isnan(values) & torch.from_numpy(self._varies)
             zero = values.new_zeros(())
             scaled = self._scaling.standardise(torch.where(mask, values, zero))
             folded = self._fold_in(scaled, mask)
@@ -176,6 +202,13 @@ def resolve_device(device: str | torch.device) -> torch.device:
             "'auto' or 'cpu'."
         ) from error
     return resolved
+
+
+def memory_of(device: torch.device) -> int:
+    """Bytes of memory that a device has in all."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class _CallbackHooks:

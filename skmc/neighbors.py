@@ -22,7 +22,11 @@ def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> T
     distances = torch.sub(total, A @ B.mT, alpha=2)
     # Equal rows are at distance zero, not at what rounding leaves of it.
     distances.masked_fill_(distances <= 1e-13 * total, 0.0)
-    distances.mul_(A.shape[-1] / common)
+    distances.mul_(A.shape[-1] / common).masked_fill_(common == 0, 0.0)
+    # Rounding makes equal distances equal, so that ties do not hang on how rows were
+    # grouped into products.
+    unit = distances.amax(-1, keepdim=True) * 2.0**-46
+    distances.div_(unit).round_().mul_(unit).nan_to_num_(0.0)
     return distances.masked_fill_(common == 0, torch.inf)
 
 
@@ -48,7 +52,7 @@ def knn_values(
     by_distance : bool
         Weigh donors by inverse distance; equal rows then count alone.
     leave_out : int Tensor of shape (k,), optional
-        A donor that each query must not use, itself for instance.
+        A donor that each query must not use, itself for instance; -1 for none.
 
     Returns
     -------
@@ -67,7 +71,8 @@ def knn_values(
             torch.where(P, Q - means, 0.0), P, centred, donors_seen
         )
         if leave_out is not None:
-            distances.scatter_(1, leave_out[block][:, None], torch.inf)
+            own = leave_out[block]
+            distances[own >= 0, own[own >= 0]] = torch.inf
         answer[block] = means + _average(
             distances, centred, donors_seen, n_neighbors, by_distance
         )

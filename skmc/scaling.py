@@ -14,8 +14,8 @@ from skmc.observed import Observed
 class Scaling:
     """``z = (x - shift) / scale`` with mean and standard deviation of observed cells.
 
-    A constant column has ``scale`` zero: it is only shifted, and `undo` returns the
-    constant whatever the model says.
+    A constant column has ``scale`` zero: it is standardised to zero, and `undo` returns
+    the constant whatever the model says.
     """
 
     shift: Tensor  # (*batch, 1, n_cols) or (*batch, 1, 1)
@@ -41,10 +41,11 @@ class Scaling:
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
         z = (values / unit).double()
         P = data.mask.double()
-        shift, scale = _moments(z, P, (-2, -1))
+        eps = torch.finfo(values.dtype).eps
+        shift, scale = _moments(z, P, (-2, -1), eps)
         if how in ("auto", "columns"):
             seen = data.mask.any(-2, keepdim=True)
-            means, deviations = _moments(z, P, (-2,))
+            means, deviations = _moments(z, P, (-2,), eps)
             if how == "auto":
                 seen = seen & _unlike(means, deviations, scale, seen)
             shift = torch.where(seen, means, shift)
@@ -52,7 +53,7 @@ class Scaling:
         return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
 
     def standardise(self, X: Tensor) -> Tensor:
-        return (X - self.shift) / torch.where(self.scale > 0, self.scale, 1)
+        return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
 
     def apply(self, data: Observed) -> Observed:
         return Observed(self.standardise(data.values), data.mask)
@@ -64,12 +65,14 @@ class Scaling:
         return Scaling(self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs))
 
 
-def _moments(z: Tensor, P: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def _moments(
+    z: Tensor, P: Tensor, dims: tuple[int, ...], eps: float
+) -> tuple[Tensor, Tensor]:
     count = P.sum(dims, keepdim=True).clamp_min(1)
     mean = (z * P).sum(dims, keepdim=True) / count
     deviation = (((z - mean) * P).square().sum(dims, keepdim=True) / count).sqrt()
     # What is left of a constant after rounding is not a deviation.
-    noise = 1e-6 * mean.abs()
+    noise = 32 * eps * mean.abs()
     return mean, torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
 
 

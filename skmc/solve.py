@@ -62,6 +62,14 @@ class Solution:
     def X(self) -> Tensor:
         return self.outputs["X"]
 
+    @classmethod
+    def before(cls, data: Observed) -> Solution:
+        """Interrupted before the first step: zero everywhere."""
+        count = torch.zeros_like(data.n_observed)
+        status = [Status.INTERRUPTED] * count.numel()
+        outputs = {"X": torch.zeros_like(data.values)}
+        return cls(outputs, status, count, count + torch.inf, {})
+
 
 def solve(
     solver: Solver,
@@ -116,8 +124,7 @@ def solve(
                     break
             run.end(run.running, Status.MAX_ITER)
         except KeyboardInterrupt:
-            run.answer = _where(run.running, solver.outputs(state), run.answer)
-            run.end(run.running, Status.INTERRUPTED)
+            run.interrupt(state)
     return run.solution()
 
 
@@ -142,11 +149,7 @@ class _Run:
 
     def check(self, n_iter, previous, state, tol, stop) -> Progress:
         running = self.running
-        misfit = self.data.residual(state.X).square().sum((-2, -1))
-        sound = torch.isfinite(state.X).all(-1).all(-1) & torch.isfinite(
-            state.objective
-        )
-        lost = running & ~(sound & (misfit <= self.limit))
+        lost = running & ~self.sound(state)
         residual = self.solver.residual(self.data, previous, state)
         self.residual = torch.where(running, residual, self.residual)
         self.n_iter = torch.where(running, n_iter, self.n_iter)
@@ -178,6 +181,19 @@ class _Run:
             self.end(self.running & wish, Status.STOPPED)
         self.history.append(record)
         return progress
+
+    def sound(self, state: State) -> Tensor:
+        """Members whose iterate is finite and not lost far from the data."""
+        misfit = self.data.residual(state.X).square().sum((-2, -1))
+        finite = torch.isfinite(state.X).flatten(-2).all(-1)
+        return finite & torch.isfinite(state.objective) & (misfit <= self.limit)
+
+    def interrupt(self, state: State) -> None:
+        free = self.running & ~self.pinned
+        sound = self.sound(state)
+        self.answer = _where(free & sound, self.solver.outputs(state), self.answer)
+        self.answer = _where(free & ~sound, self.best, self.answer)
+        self.end(self.running, Status.INTERRUPTED)
 
     def end(self, members: Tensor, status: Status) -> None:
         self.status = torch.where(members, list(Status).index(status), self.status)

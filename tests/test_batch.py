@@ -9,6 +9,10 @@ from conftest import COMPLETERS, low_rank, make
 from skmc import AIRCompleter, SVDCompleter, patterns
 from skmc.batch import fit_batch
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # fits are cut short
+
 VARIANTS = {
     "AIRCompleter": [
         {},

@@ -230,17 +230,31 @@ def test_missing_values(cls, small):
     np.testing.assert_allclose(
         make(cls, missing_values=-999).fit_transform(marked), expected
     )
-    marked[1, 2] = np.nan
-    with pytest.raises(
-        ValueError, match=r"NaN, but missing_values is -999 at row 1, col"
-    ):
-        make(cls, missing_values=-999).fit(marked)
+    # What the container says is missing, too.
+    both = np.where(np.arange(12)[:, None] % 2, marked, masked.filled(np.nan))
+    completer = make(cls, missing_values=-999)
+    np.testing.assert_allclose(completer.fit_transform(both), expected)
+    truth = small[0].copy()
+    truth[masked.mask & (np.arange(6) == 1)] = -999
+    assert completer.score(both, truth) == pytest.approx(
+        make(cls).fit(masked).score(masked, np.ma.masked_equal(truth, -999))
+    )
 
 
 BAD_INPUT = {
     "infinity": ([[1, 2], [np.inf, 3]], r"X contains infinity at row 1, column 0"),
     "nothing observed": ([[np.nan] * 2] * 2, "X has no observed cell"),
-    "text": ([[1, 2], [3, "four"]], r"holds '?four.* at row 1, column 1"),
+    "text": ([[1, 2], [3, "four"]], "holds 'four' at row 1, column 1, which is no num"),
+    "numbers as text": (np.array([["1", "2"]]), "X holds '1' at row 0, column 0"),
+    "dates": (
+        pd.DataFrame({"day": pd.to_datetime(["2020-01-01", None])}),
+        "X holds dates or durations",
+    ),
+    "too large": (
+        [[1.0, 1e200]],
+        r"X contains a number above 1e\+154.* row 0, column 1",
+    ),
+    "no container": ({"a": [1.0]}, "X must be a matrix in an array, .* got dict"),
     "text column": (
         pd.DataFrame({"age": [1.0, 2.0], "name": ["a", "b"]}),
         r"holds 'a' at row 0, column 1 \('name'\), which is no number",
@@ -280,11 +294,11 @@ def test_bad_input_to_a_fitted_completer(cls, small):
         completer.score(
             np.ma.masked_array(truth, np.arange(6)[None] > np.zeros((12, 1)))
         )
-    outside = Entries.from_triplets([12], [0], [1.0])
-    with pytest.raises(
-        ValueError, match=r"rows contains 12 at position 0, outside 0\.\."
-    ):
-        completer.score(outside)
+    for cells in (Entries(truth[:, :5]), Entries(masked)[:0]):
+        with pytest.raises(ValueError, match="score needs cells of the fitted matrix"):
+            completer.score(cells)
+    with pytest.raises(ValueError, match="no missing cell that y knows"):
+        completer.score(truth, truth)
 
 
 BAD_PARAMETERS = {

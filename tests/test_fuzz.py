@@ -7,6 +7,7 @@ import warnings
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import torch
@@ -21,12 +22,12 @@ DTYPES = [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.float16, obje
 
 @st.composite
 def matrices(draw):
-    """``(X, values, observed)``: a container, and what it should mean."""
+    """``(build, values, observed)``: a container, and what it should mean."""
     shape = draw(array_shapes(min_dims=2, max_dims=2, max_side=7))
     dtype = draw(st.sampled_from(DTYPES))
     if dtype is object or np.issubdtype(dtype, np.floating):
         width = {np.float16: 16, np.float32: 32}.get(dtype, 64)
-        large = {16: 1e4, 32: 1e20, 64: 1e100}[width]
+        large = {16: 1e4, 32: 1e18, 64: 1e150}[width]
         bound = draw(st.sampled_from([1.0, 100.0, large]))
         bound = float(np.float32(bound)) if width == 32 else bound
         numbers = st.floats(-bound, bound, width=width, allow_subnormal=False)
@@ -39,32 +40,63 @@ def matrices(draw):
         values = draw(arrays(dtype, shape))
     observed = draw(arrays(bool, shape, elements=st.sampled_from([True] * 3 + [False])))
     kind = draw(st.sampled_from(list(BUILD)))
-    nan = np.where(observed, values.astype(float), np.nan)
-    if dtype is np.float32:
-        nan = nan.astype(np.float32)
     event(kind)
-    return BUILD[kind](nan, values, observed, dtype), nan, observed
+    if kind == "polars" and dtype in (np.float16, object):
+        values = values.astype(float)
+    return BUILD[kind], values, observed
+
+
+def _frame(values, observed):
+    """Columns of the dtype itself where nothing is missing."""
+    frame = pd.DataFrame(values)
+    return frame if observed.all() else frame.astype(float).where(observed)
+
+
+def _sparse(values, observed):
+    stored = np.asarray(values[observed], float)
+    return sp.coo_array((stored, np.nonzero(observed)), shape=values.shape)
 
 
 BUILD = {
-    "array": lambda nan, values, observed, dtype: nan,
-    "masked": lambda nan, values, observed, dtype: np.ma.masked_array(
-        values, ~observed
+    "array": lambda values, observed: _nan(values, observed),
+    "transposed": lambda values, observed: (
+        np.ascontiguousarray(_nan(values, observed).T).T
     ),
-    "list": lambda nan, values, observed, dtype: [
+    "sliced": lambda values, observed: np.repeat(_nan(values, observed), 2, 1)[:, ::2],
+    "masked": lambda values, observed: np.ma.masked_array(values, ~observed),
+    "list of masked": lambda values, observed: list(
+        np.ma.masked_array(values, ~observed)
+    ),
+    "list": lambda values, observed: [
         [value if seen else None for value, seen in zip(*pair, strict=True)]
-        for pair in zip(nan.tolist(), observed.tolist(), strict=True)
+        for pair in zip(values.tolist(), observed.tolist(), strict=True)
     ],
-    "object": lambda nan, values, observed, dtype: nan.astype(object),
-    "frame": lambda nan, values, observed, dtype: pd.DataFrame(nan),
-    "tensor": lambda nan, values, observed, dtype: torch.tensor(nan),
-    "sparse": lambda nan, values, observed, dtype: sp.coo_array(
-        (nan[observed], np.nonzero(observed)), shape=nan.shape
+    "object": lambda values, observed: np.where(
+        observed, values.astype(object), np.array(None)
     ),
-    "entries": lambda nan, values, observed, dtype: (
-        Entries(nan) if np.isfinite(nan[observed]).all() else nan
+    "pandas": _frame,
+    "polars": lambda values, observed: pl.DataFrame(
+        {
+            str(j): pl.Series(
+                [v if o else None for v, o in zip(c, seen, strict=True)], strict=False
+            )
+            for j, (c, seen) in enumerate(
+                zip(values.T.tolist(), observed.T, strict=True)
+            )
+        }
     ),
+    "tensor": lambda values, observed: torch.tensor(_nan(values, observed)),
+    "sparse": _sparse,
+    "entries": lambda values, observed: Entries(_nan(values, observed)),
 }
+
+
+def _nan(values, observed):
+    if observed.all() and values.dtype != object:
+        return values
+    return np.where(observed, values, np.nan).astype(
+        values.dtype if values.dtype in (np.float16, np.float32) else float
+    )
 
 
 @pytest.mark.parametrize("cls", COMPLETERS)
@@ -76,20 +108,30 @@ BUILD = {
 )
 @given(matrix=matrices(), data=st.data())
 def test_a_clear_error_or_a_finite_answer(cls, matrix, data):
-    X, values, observed = matrix
-    scaling = data.draw(st.sampled_from(["auto", "columns", "global", None]), label="scaling")
+    build, values, observed = matrix
+    scaling = data.draw(
+        st.sampled_from(["auto", "columns", "global", None]), label="scaling"
+    )
     early = data.draw(st.booleans(), label="early_stopping")
     completer = make(cls, max_iter=3, scaling=scaling, early_stopping=early)
+    exact = values.astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if not observed.any() or np.isinf(values).any():
+        if not observed.any() or np.isinf(exact[observed]).any():
             with pytest.raises(ValueError, match=r"no observed cell|contains infinity"):
-                completer.fit(X)
+                completer.fit(build(values, observed))
             return
+        X = build(values, observed)
         completed = completer.fit_transform(X)
         again = completer.transform(X)
+        # The same numbers under another mask are new rows.
+        flipped = observed ^ (np.indices(observed.shape).sum(0) % 3 == 0)
+        flipped &= np.isfinite(exact)
+        folded = completer.transform(build(values, flipped))
     assert completed.shape == values.shape
     assert np.isfinite(completed).all()
-    np.testing.assert_array_equal(completed[observed], values[observed])
+    assert np.isfinite(folded).all()
+    np.testing.assert_array_equal(completed[observed], exact[observed])
+    np.testing.assert_array_equal(folded[flipped], exact[flipped])
     np.testing.assert_array_equal(completed, again)
     assert np.isfinite(completer.reconstruction_).all()

@@ -25,6 +25,10 @@ from skmc import (
     patterns,
 )
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # fits are cut short
+
 GRID = {"lambda_row": [1e-3, 3.0], "lambda_col": [1e-3, 3.0]}
 
 

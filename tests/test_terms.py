@@ -20,7 +20,7 @@ from skmc.terms import (
     SquaredError,
     Term,
     TotalVariation,
-    laplacian,
+    graph_laplacian,
 )
 
 SHAPE = 7, 6
@@ -32,9 +32,9 @@ def draw(*shape, seed=0) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-def graph_laplacian(k, seed=1):
+def laplacian_of(k, seed=1):
     A = draw(k, k, seed=seed).abs()
-    return laplacian(A + A.mT)
+    return graph_laplacian(A + A.mT)
 
 
 def observed(*batch):
@@ -45,7 +45,7 @@ TERMS = {"squared error": lambda: SquaredError(observed())}
 for t in TRANSFORMS:
     k = t.n_items(*SHAPE)
     TERMS[f"dirichlet {t.name}"] = lambda t=t, k=k: DirichletEnergy(
-        graph_laplacian(k), t, 0.7
+        laplacian_of(k), t, 0.7
     )
     for adjacency in ("row", "global"):
         TERMS[f"adaptive {t.name} {adjacency}"] = lambda t=t, k=k, a=adjacency: (
@@ -103,7 +103,7 @@ def test_prox_is_the_argmin(name):
 
 BATCHED = {
     "squared error": lambda k: SquaredError(Observed(*member(k))),
-    "dirichlet": lambda k: DirichletEnergy(graph_laplacian(7), Rows(), weight(k)),
+    "dirichlet": lambda k: DirichletEnergy(laplacian_of(7), Rows(), weight(k)),
     "adaptive row": lambda k: AdaptiveDirichletEnergy(
         draw(3, 7, 7)[k], Rows(), weight(k), "row"
     ),

@@ -25,7 +25,7 @@ from skmc.terms import (
     SquaredError,
     Term,
     TotalVariation,
-    laplacian,
+    graph_laplacian,
 )
 
 
@@ -74,6 +74,7 @@ class DMFCompleter(IterativeCompleter):
         keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.05
     n_iter_no_change : int >= 1, default=250
+        Looked at every 25 iterations.
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -192,10 +193,14 @@ class DMFCompleter(IterativeCompleter):
         if self.regularizer == "tv":
             terms.append(TotalVariation(self.lambda_row, self.lambda_col))
         elif self.regularizer == "dirichlet":
-            rows = self._graph_laplacian("row_graph", data.values, data.mask)
-            cols = self._graph_laplacian("col_graph", data.values.mT, data.mask.mT)
-            terms.append(DirichletEnergy(rows, Rows(), self.lambda_row))
-            terms.append(DirichletEnergy(cols, Columns(), self.lambda_col))
+            for name, transform, weight in (
+                ("row_graph", Rows(), self.lambda_row),
+                ("col_graph", Columns(), self.lambda_col),
+            ):
+                if isinstance(weight, torch.Tensor) or weight > 0:
+                    items, seen = transform(data.values), transform(data.mask)
+                    L = self._graph_laplacian(name, items, seen)
+                    terms.append(DirichletEnergy(L, transform, weight))
         width = self.width or min(data.shape)
         model = FactorProduct.random(
             data.shape, self.depth, width, self.init_scale, draw
@@ -217,4 +222,4 @@ class DMFCompleter(IterativeCompleter):
             A = torch.as_tensor(dense).to(values)
         A = A * (1 - torch.eye(k, dtype=A.dtype, device=A.device))
         degree = A.sum((-2, -1), keepdim=True) / k
-        return laplacian(A / torch.where(degree > 0, degree, 1.0))
+        return graph_laplacian(A / torch.where(degree > 0, degree, 1.0))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc.base import BaseCompleter, CompleterTags
 from skmc.iterative import resolve_device
 from skmc.neighbors import knn_values
+from skmc.rows import RowIndex
 
 
 class KNNCompleter(BaseCompleter):
@@ -91,24 +92,31 @@ class KNNCompleter(BaseCompleter):
 
     def _fit_cells(self, cells: np.ndarray) -> None:
         resolve_device(self.device)
-        self._cells = cells
+        self._cells = cells.copy()
 
     @property
     def reconstruction_(self) -> np.ndarray:
         check_is_fitted(self)
-        own = torch.arange(len(self._cells))
+        own = np.arange(len(self._cells))
         completed = self._average(self._cells, leave_out=own)
         return self._with_priors(self._cells, completed).astype(self._cells.dtype)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         return self._average(cells)
 
+    def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        # A fitted row still holds the cells that are hidden from it here.
+        own = RowIndex(self._cells).find(cells)
+        return self._average(np.where(hidden, np.nan, cells), leave_out=own)
+
     def _average(self, cells: np.ndarray, leave_out=None) -> np.ndarray:
         device = resolve_device(self.device)
+        # Squares of very large or small numbers leave the floating range.
+        unit = max(map(abs, self.data_range_)) or 1.0
 
         def split(cells: np.ndarray):
             seen = ~np.isnan(cells)
-            values = np.where(seen, cells, 0).astype(float)
+            values = np.where(seen, cells, 0).astype(float) / unit
             pair = torch.from_numpy(values), torch.from_numpy(seen)
             return tuple(tensor.to(device) for tensor in pair)
 
@@ -121,6 +129,8 @@ class KNNCompleter(BaseCompleter):
             donors_seen,
             self.n_neighbors,
             by_distance=self.weights == "distance",
-            leave_out=None if leave_out is None else leave_out.to(device),
+            leave_out=None
+            if leave_out is None
+            else torch.from_numpy(leave_out).to(device),
         )
-        return answer.cpu().numpy()
+        return answer.cpu().numpy() * unit

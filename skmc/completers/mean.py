@@ -56,4 +56,4 @@ class MeanCompleter(BaseCompleter):
         self.reconstruction_ = completed.astype(cells.dtype)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(self._column_means, cells.shape)
+        return np.tile(self._column_means, (len(cells), 1))

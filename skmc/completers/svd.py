@@ -14,7 +14,7 @@ from skmc.base import CompleterTags
 from skmc.iterative import IterativeCompleter
 from skmc.observed import Observed
 from skmc.randomness import Randomness, seed_of
-from skmc.solve import solve
+from skmc.solve import Status, solve
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.solver import Solver
 
@@ -115,6 +115,7 @@ class SVDCompleter(IterativeCompleter):
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         most = min(data.shape)
         if self.rank == "auto":
+            self.rank_ = 1  # until there is a choice
             self.rank_ = self._choose_rank(data)
         elif self.rank > most:
             raise ValueError(
@@ -136,8 +137,10 @@ class SVDCompleter(IterativeCompleter):
         train, held_out = data.hide(mask), Observed(data.values, mask)
         best, best_error, risen = 1, np.inf, 0
         for rank in (rank for rank in RANKS if rank <= min(data.shape)):
-            X = solve(HardRank(rank), train, max_iter=100, tol=self.tol).X
-            error = float(held_out.residual(X).square().sum())
+            trial = solve(HardRank(rank), train, max_iter=100, tol=self.tol)
+            if trial.status[0] is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            error = float(held_out.residual(trial.X).square().sum())
             if error < best_error:
                 best, best_error, risen = rank, error, 0
             else:

@@ -59,12 +59,13 @@ class Descent(Solver):
         # Terms share the data's tensors, which no step changes; a memo that holds them
         # keeps deepcopy from duplicating them.
         memo = {id(t): t for t in (data, data.values, data.mask)}
-        device = data.values.device
-        terms = [copy.deepcopy(term, memo).to(device) for term in self.terms]
-        groups = [{"params": list(model.parameters())}]
-        if own := [p for term in terms for p in term.parameters()]:
-            groups.append({"params": own})
-        optimizer = torch.optim.Adam(groups, lr=self.lr, fused=True)
+        X = data.values
+        terms = [copy.deepcopy(term, memo).to(X.device, X.dtype) for term in self.terms]
+        groups = [{"params": list(model.parameters()), "lr": self.lr}]
+        for term in terms:
+            if own := list(term.parameters()):
+                groups.append({"params": own, "lr": self.lr * term.every})
+        optimizer = torch.optim.Adam(groups, fused=True)
         return self._evaluate(data, model, terms, optimizer, 0)
 
     def _evaluate(self, data, model, terms, optimizer, iteration) -> DescentState:

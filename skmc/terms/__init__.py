@@ -1,7 +1,11 @@
 """Terms of an objective: data fits and regularizers."""
 
 from skmc.terms.fidelity import SquaredError
-from skmc.terms.laplacian import AdaptiveDirichletEnergy, DirichletEnergy, laplacian
+from skmc.terms.laplacian import (
+    AdaptiveDirichletEnergy,
+    DirichletEnergy,
+    graph_laplacian,
+)
 from skmc.terms.smoothness import TotalVariation
 from skmc.terms.term import Term
 from skmc.terms.transforms import Blocks, Columns, Rows
@@ -15,5 +19,5 @@ __all__ = [
     "SquaredError",
     "Term",
     "TotalVariation",
-    "laplacian",
+    "graph_laplacian",
 ]

@@ -9,7 +9,7 @@ from skmc.terms.term import Term, inner, per_member
 from skmc.terms.transforms import Rows, Transform, squared_distances
 
 
-def laplacian(adjacency: Tensor) -> Tensor:
+def graph_laplacian(adjacency: Tensor) -> Tensor:
     """``diag(A 1) - A`` of a symmetric adjacency; its diagonal cancels."""
     return torch.diag_embed(adjacency.sum(-1)) - adjacency
 
@@ -29,11 +29,14 @@ class DirichletEnergy(Term):
         Non-negative; multiplies the energy.
     """
 
+    L: Tensor
+    weight: Tensor
+
     def __init__(self, L: Tensor, transform: Transform = Rows(), weight=1.0):
         super().__init__()
-        self.L = L
+        self.register_buffer("L", L)
         self.transform = transform
-        self.weight = torch.as_tensor(weight)
+        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
 
     def forward(self, X: Tensor) -> Tensor:
         items = self.transform(X)
@@ -76,6 +79,10 @@ class AdaptiveDirichletEnergy(Term):
         As in `DirichletEnergy`.
     adjacency : {"row", "global"}
         The parametrisation.
+    every : int
+        ``W`` learns at the first of so many calls of `value_and_grad`; the others use
+        the Laplacian of that call and leave ``W`` alone, which saves the products with
+        the Gram matrix.
 
     Notes
     -----
@@ -90,13 +97,22 @@ class AdaptiveDirichletEnergy(Term):
     SIAM J. Imaging Sci. 15 (2022), equations (2), (3) and Proposition 2.
     """
 
+    weight: Tensor
+
     def __init__(
-        self, W: Tensor, transform: Transform = Rows(), weight=1.0, adjacency="row"
+        self,
+        W: Tensor,
+        transform: Transform = Rows(),
+        weight=1.0,
+        adjacency="row",
+        every: int = 1,
     ):
         super().__init__()
         self.W = nn.Parameter(W)
+        self.every = every
+        self.n_calls = 0
         self.transform = transform
-        self.weight = torch.as_tensor(weight)
+        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
         self.by_row = adjacency == "row"
 
     def similarity(self) -> Tensor:  # (*batch, k, k), not symmetric
@@ -106,7 +122,7 @@ class AdaptiveDirichletEnergy(Term):
 
     def laplacian(self) -> Tensor:
         S = self.similarity()
-        return laplacian((S + S.mT) * (0.5 if self.by_row else 1.0))
+        return graph_laplacian((S + S.mT) * (0.5 if self.by_row else 1.0))
 
     def forward(self, X: Tensor) -> Tensor:
         items = self.transform(X)
@@ -115,13 +131,18 @@ class AdaptiveDirichletEnergy(Term):
     @torch.no_grad()
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         items = self.transform(X)
-        S = self.similarity()
-        A = S + S.mT
-        scale = per_member(self.weight if self.by_row else 2 * self.weight, X)
-        pulled = A.sum(-1, keepdim=True) * items
-        pulled.sub_(A @ items).mul_(scale)
+        if self.n_calls % self.every == 0:
+            self._learn(items)
+        self.n_calls += 1
+        pulled = self.L2 @ items
         value = 0.5 * inner(items, pulled)
+        return value, self.transform.adjoint(pulled, *X.shape[-2:])
 
+    def _learn(self, items: Tensor) -> None:
+        """Add to the gradient of W, and set ``L2 = 2 weight L(W)``."""
+        scale = per_member(self.weight if self.by_row else 2 * self.weight, items)
+        S = self.similarity()
+        self.L2 = graph_laplacian(S + S.mT).mul_(scale)
         if self.by_row:
             norms = (items * items).sum(-1)
             dS = (items @ items.mT).neg_().add_(norms[..., None, :], alpha=0.5)
@@ -131,7 +152,6 @@ class AdaptiveDirichletEnergy(Term):
             dW = S * (dS - inner(S, dS)[..., None, None])
         dW.mul_(scale)
         self.W.grad = dW if self.W.grad is None else self.W.grad.add_(dW)
-        return value, self.transform.adjoint(pulled, *X.shape[-2:])
 
     @torch.no_grad()
     def outputs(self) -> dict[str, Tensor]:

@@ -23,20 +23,23 @@ class TotalVariation(Term):
     `value_and_grad` returns the subgradient that is zero at equal neighbours.
     """
 
+    row_weight: Tensor
+    col_weight: Tensor
+
     def __init__(self, row_weight=1.0, col_weight=1.0):
         super().__init__()
-        self.weights = torch.as_tensor(row_weight), torch.as_tensor(col_weight)
+        for name, weight in (("row_weight", row_weight), ("col_weight", col_weight)):
+            self.register_buffer(name, torch.as_tensor(weight, dtype=torch.float64))
 
     def forward(self, X: Tensor) -> Tensor:
-        down, right = (w.to(X) for w in self.weights)
-        down = down * X.diff(dim=-2).abs().sum((-2, -1))
-        return down + right * X.diff(dim=-1).abs().sum((-2, -1))
+        down = self.row_weight.to(X) * X.diff(dim=-2).abs().sum((-2, -1))
+        return down + self.col_weight.to(X) * X.diff(dim=-1).abs().sum((-2, -1))
 
     @torch.no_grad()
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         value = X.new_zeros(X.shape[:-2])
         grad = torch.zeros_like(X)
-        for dim, weight in zip((-2, -1), self.weights, strict=True):
+        for dim, weight in ((-2, self.row_weight), (-1, self.col_weight)):
             step = X.diff(dim=dim)
             value = value + weight.to(X) * step.abs().sum((-2, -1))
             sign = step.sign_().mul_(per_member(weight, X))

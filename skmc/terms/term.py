@@ -21,8 +21,11 @@ class Term(nn.Module):
 
     A subclass defines ``forward``. It may add a closed-form ``value_and_grad`` (equal
     to the one here, which differentiates ``forward``), a ``prox``, and parameters of
-    its own, which are learned together with the model.
+    its own, which are learned together with the model: one step for each ``every``
+    evaluations, ``every`` times as long.
     """
+
+    every: int = 1
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """``F(X)`` and ``dF/dX``; adds to the ``.grad`` of the term's parameters."""
