@@ -60,8 +60,11 @@ class BaseCompleter(TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
     }
 
     @abstractmethod
-    def _fit_cells(self, cells: np.ndarray) -> None:
-        """Complete ``cells`` (NaN where missing) and set the fitted attributes."""
+    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
+        """Complete ``cells`` (NaN where missing) and set the fitted attributes.
+
+        ``y`` is for scikit-learn's callbacks alone.
+        """
 
     @abstractmethod
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
@@ -82,7 +85,8 @@ class BaseCompleter(TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
 tensor or `Entries`, of shape (n_samples, n_features)
             What is missing is described at `skmc.containers.to_cells`.
         y : Ignored
-            Present for pipelines.
+            Present for pipelines. Handed to scikit-learn's callbacks: with the truth as
+            ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
 
         Returns
         -------
@@ -90,7 +94,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """
         before = dict(vars(self))
         try:
-            self._fit_cells(self._begin(X))
+            self._fit_cells(self._begin(X), y)
         except Exception:
             # A fit that failed leaves the completer as it was, but for the callbacks,
             # which are torn down after this.

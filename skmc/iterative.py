@@ -61,12 +61,12 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         """The solver for scaled ``data``; parameters may be tensors ``(*batch,)``."""
 
-    def _fit_cells(self, cells: np.ndarray) -> None:
+    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
         seed = seed_of(getattr(self, "random_state", 0))
         data, scaling = self._prepare(cells)
         train, rules = self._hold_out(data, [cells], [seed])
         draw = Randomness.of([seed], dtype=data.values.dtype)
-        hooks = _CallbackHooks(self, cells, data, scaling)
+        hooks = _CallbackHooks(self, cells, y, data, scaling)
         hooks.begin()
         try:
             solver = self._make_solver(train, draw)
@@ -214,8 +214,8 @@ def memory_of(device: torch.device) -> int:
 class _CallbackHooks:
     """scikit-learn's callbacks, told of every check and heard when they say stop."""
 
-    def __init__(self, completer: IterativeCompleter, cells, data, scaling):
-        self.completer, self.cells = completer, cells
+    def __init__(self, completer: IterativeCompleter, cells, y, data, scaling):
+        self.completer, self.cells, self.y = completer, cells, y
         self.data, self.scaling = data, scaling
         self.root = completer._init_callback_context(
             max_subtasks=math.ceil(completer.max_iter / completer.check_every)
@@ -223,7 +223,7 @@ class _CallbackHooks:
         self.active = bool(getattr(completer, "_skl_callbacks", ()))
 
     def _arguments(self, outputs: dict[str, Tensor] | None = None) -> dict:
-        arguments = {"estimator": self.completer, "X": self.cells}
+        arguments = {"estimator": self.completer, "X": self.cells, "y": self.y}
         if outputs is not None:
             arguments["reconstruction_attributes"] = lambda: self.completer._fitted(
                 self.cells, self.data, self.scaling, outputs

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import COMPLETERS, low_rank, make
 
-from skmc import AIRCompleter, SVDCompleter, patterns
+from skmc import AIRCompleter, DMFCompleter, SVDCompleter, patterns
 from skmc.batch import fit_batch
 
 pytestmark = pytest.mark.filterwarnings(
@@ -56,6 +57,7 @@ def test_batched_is_looped(cls, params):
         assert (a.n_iter_, a.status_) == (b.n_iter_, b.status_)
         for name, values in b.history_.items():
             np.testing.assert_allclose(a.history_[name], values, rtol=1e-5)
+        assert set(getattr(a, "laplacians_", ())) == set(getattr(b, "laplacians_", ()))
         for name, L in getattr(b, "laplacians_", {}).items():
             np.testing.assert_allclose(a.laplacians_[name], L, atol=1e-8)
     assert len({c.n_iter_ for c in alone}) > 1 or not params.get("n_iter_no_change")
@@ -69,3 +71,25 @@ def test_what_cannot_share_a_batch():
         fit_batch([AIRCompleter(), AIRCompleter()], [X, X[:4]])
     with pytest.raises(ValueError, match="SVDCompleter has no batched solve"):
         fit_batch([SVDCompleter()], [X])
+
+
+def test_graphs_are_compared_by_their_contents():
+    def ring(shift):
+        A = np.roll(np.eye(40), shift, 0)
+        return sp.csr_array(A + A.T)
+
+    X = low_rank(40, 5)
+    graphs = [DMFCompleter("dirichlet", row_graph=ring(k)) for k in (1, 7)]
+    with pytest.raises(ValueError, match="cannot share a batch"):
+        fit_batch(graphs, [X, X])
+
+
+def test_batches_are_validated_like_fits():
+    X = low_rank(6, 6)
+    with pytest.raises(ValueError, match="'lambda_row' parameter of AIRCompleter"):
+        fit_batch([AIRCompleter(-1.0)], [X])
+    assert fit_batch([], []) == []
+    diagonal = np.where(np.eye(6, dtype=bool), X, np.nan)
+    stopping = [make(AIRCompleter, early_stopping=True) for _ in range(2)]
+    with pytest.raises(ValueError, match="no cell to spare in some matrices"):
+        fit_batch(stopping, [X, diagonal])

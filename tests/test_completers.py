@@ -409,9 +409,96 @@ def test_unscaled_units_do_not_matter(cls, small):
 @pytest.mark.parametrize("scaling", ["auto", "columns", "global", None])
 def test_scaling_is_undone(cls, scaling, small):
     _, masked = small
-    completer = make(cls, scaling=scaling, max_iter=300)
-    completed = completer.fit_transform(masked)
-    assert np.abs(completed - masked.mean()).max() < 6 * masked.std()
+    units = 1.0 if scaling is None else 1000.0
+    completer = make(cls, scaling=scaling, max_iter=400)
+    completed = completer.fit_transform(masked * units)
+    assert np.abs(completed / units - masked.mean()).max() < 6 * masked.std()
+
+
+@iterative
+@pytest.mark.parametrize("scaling", ["auto", "columns", "global"])
+def test_offsets_do_not_hide_deviations(cls, scaling, small):
+    """A column of seconds since 1970 is not constant."""
+    _, masked = small
+    offset = 1.7e9 * (np.arange(6) == 0) if scaling == "columns" else 1e7
+    plain = make(cls, scaling="columns" if scaling == "columns" else "global")
+    moved = make(cls, scaling=scaling)
+    np.testing.assert_allclose(
+        moved.fit_transform(masked + offset) - offset,
+        plain.fit_transform(masked),
+        atol=1e-4,
+    )
+
+
+@every_completer
+def test_constant_columns_say_nothing_of_new_rows(cls, small):
+    _, masked = small
+    masked = masked.copy()
+    masked[:, 0] = 5.0
+    completer = make(cls, max_iter=400).fit(masked)
+    rows = np.ma.masked_array(np.repeat(masked[:1], 3, 0))
+    rows[:, 3] = np.ma.masked
+    rows[:, 0] = [5.0, 6.0, 1000.0]
+    folded = completer.transform(rows)[:, 3]
+    if issubclass(cls, IterativeCompleter):
+        np.testing.assert_allclose(folded, folded[0])
+    assert np.abs(folded - masked[:, 3].mean()).max() < 4 * masked[:, 3].std()
+
+
+@every_completer
+def test_ties_do_not_hang_on_what_else_is_asked(cls):
+    """Ratings: distances of many rows are equal."""
+    rng = np.random.RandomState(0)
+    R = np.where(rng.rand(60, 8) < 0.4, np.nan, rng.randint(1, 6, (60, 8)) / 10)
+    R[:, 0] = rng.randint(1, 6, 60)
+    completer = make(cls).fit(R[:40])
+    whole = completer.transform(R)
+    for row in range(60):
+        np.testing.assert_allclose(
+            completer.transform(R[row : row + 1])[0], whole[row], rtol=1e-9
+        )
+
+
+@every_completer
+def test_what_happens_to_the_input_later_does_not_matter(cls, small):
+    X = small[1].filled(np.nan)
+    completer = make(cls).fit(X.copy())
+    victim = X.copy()
+    other = make(cls).fit(victim)
+    victim[:] = 0
+    new = X[:3] + 1
+    np.testing.assert_array_equal(other.transform(new), completer.transform(new))
+    completer.transform(new)[0, 0] = 5.0  # the answer may be written to
+
+
+@every_completer
+def test_noise_cannot_be_scored_well(cls):
+    """Cells that score hides are hidden from the completer, too."""
+    noise = np.random.RandomState(0).randn(50, 10)
+    params = {"n_neighbors": 1, "rank": 1, "lambda_row": 10.0, "lambda_col": 10.0}
+    assert make(cls, **params).fit(noise).score(noise) < -0.08
+
+
+@every_completer
+def test_a_fit_that_fails_leaves_the_completer_as_it_was(cls, small):
+    _, masked = small
+    completer = make(cls)
+    with pytest.raises(ValueError, match="infinity"):
+        completer.fit([[np.inf, 1.0]])
+    with pytest.raises(NotFittedError):
+        completer.transform(masked)
+    expected = completer.fit_transform(masked)
+    bad = {"rank": 99, "blocks": {99: 1.0}, "device": "tpu"}
+    names = set(bad) & set(completer.get_params())
+    completer.set_params(**{name: bad[name] for name in names})
+    with pytest.raises(ValueError, match=r"99|tpu|no observed"):
+        completer.fit(masked[:5, :3] if names else [[np.nan]])
+    np.testing.assert_array_equal(
+        completer.set_params(**{n: make(cls).get_params()[n] for n in names}).transform(
+            masked
+        ),
+        expected,
+    )
 
 
 @iterative
@@ -456,7 +543,15 @@ def test_divergence_ends_with_a_status_and_a_finite_answer(cls, dtype, recovery)
         completed = completer.fit_transform(X)
     assert completer.status_ == "diverged"
     assert np.isfinite(completed).all()
-    assert relative_error(completed, truth, hidden) < 3
+    assert relative_error(completed, truth, hidden) < 1.1
+
+
+@pytest.mark.parametrize("cls", [c for c in COMPLETERS if "lr" in c().get_params()])
+def test_fits_that_hardly_fit_say_so(cls, recovery):
+    truth, hidden = recovery
+    X = np.ma.masked_array(1e6 * truth, hidden)
+    with pytest.warns(ConvergenceWarning, match=r"\.\d+ of the way .* scaling"):
+        make(cls, scaling=None).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from conftest import low_rank, make
+from conftest import COMPLETERS, low_rank, make
+from sklearn.datasets import load_wine
 
-from skmc import AIRCompleter, DMFCompleter, SVDCompleter, patterns
+from skmc import (
+    AIRCompleter,
+    DMFCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+    patterns,
+)
 from skmc.datasets import load_photo
-from skmc.metrics import relative_error
+from skmc.metrics import relative_error, rmse
+from skmc.solvers import HardRank
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -91,7 +100,7 @@ def test_fixed_laplacians_are_used_and_returned(picture):
         ({"fixed_laplacians": {"cols": np.eye(30)}}, r"names \['cols'\], but the tran"),
         (
             {"fixed_laplacians": {"rows": np.eye(3)}},
-            r"semi-definite of shape \(40, 40\)",
+            r"definite of shape \(40, 40\)",
         ),
         ({"fixed_laplacians": {"rows": -np.eye(40)}}, "positive semi-definite"),
         ({"blocks": {4: np.inf}}, "weights >= 0, got 4: inf"),
@@ -151,13 +160,70 @@ def test_width_bounds_the_rank(picture):
     assert np.linalg.matrix_rank(own, tol=1e-8) == 2
 
 
-DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+def test_interrupting_the_choice_of_a_rank(picture, monkeypatch):
+    steps, step = [], HardRank.step
+
+    def interrupted(self, data, state):
+        steps.append(1)
+        if len(steps) == 3:
+            raise KeyboardInterrupt
+        return step(self, data, state)
+
+    monkeypatch.setattr(HardRank, "step", interrupted)
+    completer = make(SVDCompleter)
+    with pytest.raises(KeyboardInterrupt):
+        completer.fit(picture[1])
+    assert len(steps) == 3
+    assert completer.status_ == "interrupted"
+    assert np.isfinite(completer.transform(picture[1])).all()
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_devices_agree(device, picture):
-    for cls in (AIRCompleter, DMFCompleter, SVDCompleter):
-        there = make(cls, device=device).fit_transform(picture[1])
-        np.testing.assert_allclose(
-            there, make(cls, device="cpu").fit_transform(picture[1]), atol=1e-6
-        )
+def test_laplacians_that_do_not_fit_in_memory_are_named(picture, monkeypatch):
+    monkeypatch.setattr("skmc.completers.air.memory_of", lambda device: 10**5)
+    with pytest.raises(MemoryError, match=r"The Laplacian of 40 rows .*lambda_row"):
+        make(AIRCompleter).fit(picture[1])
+
+
+def kinds():
+    """One matrix of each kind that people bring; the second value is the bound."""
+    rng = np.random.RandomState(0)
+    users, films = rng.randn(100, 3), rng.randn(80, 3)
+    groups = users[rng.randint(12, size=100)] @ films[rng.randint(10, size=80)].T
+    ratings = np.clip(np.round(3 + groups), 1, 5)
+    targets = (groups > np.quantile(groups, 0.9)).astype(float)
+    return {
+        "image": (load_photo("flower")[60:160, 100:200], 0.3),
+        "ratings": (ratings, 0.6),
+        "drug-target": (targets, 0.3),
+        "table": (load_wine().data, 0.2),
+    }
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_air_is_good_without_tuning(kind):
+    """Within 5 % of the best of column means, nearest rows and a low-rank fit."""
+    truth, fraction = kinds()[kind]
+    truth = truth / np.where(truth.std(0) > 0, truth.std(0), 1.0)
+    errors = dict.fromkeys(("air", "mean", "knn", "svd"), 0.0)
+    for seed in range(3):
+        hidden = patterns.random(truth, fraction, spare=True, random_state=seed)
+        X = np.ma.masked_array(truth, hidden)
+        for name, completer in {
+            "air": AIRCompleter(random_state=seed, device="cpu"),
+            "mean": MeanCompleter(),
+            "knn": KNNCompleter(device="cpu"),
+            "svd": SVDCompleter(random_state=seed, device="cpu"),
+        }.items():
+            errors[name] += rmse(completer.fit_transform(X), truth, hidden)
+    assert errors.pop("air") < 1.05 * min(errors.values())
+
+
+cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@cuda
+@pytest.mark.parametrize("cls", [c for c in COMPLETERS if "device" in c().get_params()])
+def test_devices_agree(cls, picture):
+    there = make(cls, device="cuda").fit_transform(picture[1])
+    here = make(cls, device="cpu").fit_transform(picture[1])
+    np.testing.assert_allclose(there, here, atol=1e-6)

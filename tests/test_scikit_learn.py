@@ -129,12 +129,16 @@ def test_progress_bar_nested_in_a_search(problem, capsys):
 
 
 def test_scoring_monitor_draws_a_learning_curve(problem):
-    monitor = ScoringMonitor(scoring=lambda est, X, y=None: est.score(Entries(X)))
+    truth, X = problem
+    monitor = ScoringMonitor(scoring={"nmae": lambda est, X, y: est.score(X, y)})
     completer = make(SVDCompleter, rank=3, max_iter=100, tol=0.0)
     completer.set_callbacks(monitor)
     with pytest.warns(UserWarning, match="stopped after 100 iterations with residual"):
-        completer.fit(problem[1])
-    assert completer.n_iter_ == 100
+        completer.fit(X, truth)
+    scores = monitor.get_logs().data_as_pandas["nmae"].to_numpy()
+    assert len(scores) == 5  # the fit and four checks in it
+    assert scores[-1] > scores[1]
+    assert scores[-1] == pytest.approx(completer.score(X, truth))
 
 
 def test_a_callback_can_stop_a_fit(problem):

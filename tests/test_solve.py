@@ -14,7 +14,7 @@ from skmc.models import FactorProduct
 from skmc.randomness import Randomness
 from skmc.solvers import Descent, HardRank, Solver, State
 from skmc.stop import HeldOut
-from skmc.terms import SquaredError
+from skmc.terms import AdaptiveDirichletEnergy, SquaredError
 
 
 def observed(*batch, seed=0):
@@ -216,3 +216,55 @@ def test_observed_ignores_what_lies_under_the_mask():
     assert data.values.tolist() == [[1.0, 0.0]]
     assert data.residual(torch.tensor([[3.0, 5.0]])).tolist() == [[2.0, 0.0]]
     assert data.fill(torch.tensor([[3.0, 5.0]])).tolist() == [[1.0, 5.0]]
+
+
+def test_interrupting_keeps_the_iterate_that_a_rule_chose():
+    calls = []
+
+    def rule(progress):
+        calls.append(progress.n_iter)
+        progress.keep(torch.tensor(progress.n_iter == 2))
+        if progress.n_iter == 6:
+            raise KeyboardInterrupt
+        return torch.tensor(False)
+
+    data = observed()
+    shrink = Shrink(torch.tensor(0.1))
+    kept = solve(shrink, data, max_iter=50, check_every=1, stop=[rule])
+    assert kept.status == [Status.INTERRUPTED]
+    torch.testing.assert_close(kept.X, solve(shrink, data, max_iter=2).X)
+
+
+def test_interrupting_a_diverging_solve_returns_a_finite_answer():
+    class Explode(Shrink):
+        n_steps = 0
+
+        def step(self, data, state):
+            self.n_steps += 1
+            if self.n_steps == 9:
+                raise KeyboardInterrupt
+            X = state.X + 1e300 * self.n_steps**9
+            return State(X=X * X, objective=SquaredError(data)(X))
+
+    solution = solve(Explode(torch.tensor(0.0)), observed(), max_iter=50)
+    assert solution.status == [Status.INTERRUPTED]
+    assert torch.isfinite(solution.X).all()
+
+
+def test_terms_may_learn_less_often_than_the_model():
+    """Every third evaluation learns; in between W stays and the slope is that of L."""
+    X = torch.randn(
+        5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    W = torch.zeros(5, 5, dtype=torch.float64)
+    term = AdaptiveDirichletEnergy(W, weight=0.5, every=3)
+    slopes = []
+    for k in range(6):
+        term.W.grad = None
+        slopes.append(term.value_and_grad(X)[1])
+        assert (term.W.grad is None) == (k % 3 != 0)
+        with torch.no_grad():
+            term.W[0, 1] += 1.0
+    torch.testing.assert_close(slopes[0], slopes[2])
+    assert not torch.allclose(slopes[2], slopes[3])
+    torch.testing.assert_close(slopes[3], slopes[5])

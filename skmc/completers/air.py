@@ -51,7 +51,7 @@ class AIRCompleter(IterativeCompleter):
 
     Parameters
     ----------
-    lambda_row, lambda_col : float >= 0, default=0.5
+    lambda_row, lambda_col : float >= 0, default=0.25
         Multiply the energy of rows and of columns; 0 leaves the term out. The paper's
         weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units;
         the default is ours, and so are those of ``depth``, ``lr``, ``init_scale`` and
@@ -169,8 +169,8 @@ class AIRCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        lambda_row=0.5,
-        lambda_col=0.5,
+        lambda_row=0.25,
+        lambda_col=0.25,
         *,
         blocks=None,
         adjacency="row",

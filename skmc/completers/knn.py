@@ -90,7 +90,7 @@ class KNNCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray) -> None:
+    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
         resolve_device(self.device)
         self._cells = cells.copy()
 

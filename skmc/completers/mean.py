@@ -51,7 +51,7 @@ class MeanCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray) -> None:
+    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
         completed = self._with_priors(cells, self._complete_rows(cells))
         self.reconstruction_ = completed.astype(cells.dtype)
 
