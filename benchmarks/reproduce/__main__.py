@@ -1,0 +1,22 @@
+"""``python -m benchmarks.reproduce NAME``; without a name it lists what there is.
+
+Evaluation files are read from the folder in SKMC_DATA. Pages and pictures are written
+to ``docs/reproduction/``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.reproduce import air
+
+COMMANDS = {
+    "air-table1": air.table1,
+    "air-table2": air.table2,
+    "air-figures": air.figures,
+    "air-ablation": air.ablation,
+}
+
+if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
+    sys.exit(f"usage: python -m benchmarks.reproduce {'|'.join(COMMANDS)}")
+COMMANDS[sys.argv[1]]()

@@ -1,0 +1,249 @@
+"""How fast AIR and KNN are: ``python -m benchmarks.speed.air``.
+
+Every figure is a ratio of medians inside one run, measured in turns on the same cores.
+The baseline of AIR is a plain autograd transcription of the paper, below.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.impute import KNNImputer
+
+from skmc import AIRCompleter, KNNCompleter, Observed
+from skmc.datasets import load_image
+from skmc.iterative import IterativeCompleter
+from skmc.metrics import nmae
+from skmc.randomness import Randomness
+from skmc.solvers import Solver
+
+REPEATS = 7
+
+
+def solver_of(X, completer: IterativeCompleter) -> tuple[Solver, Observed]:
+    """The solver that a completer would run on ``X``, and its scaled data."""
+    data, _ = completer._prepare(completer._begin(X))
+    return completer._make_solver(
+        data, Randomness.of([0], dtype=data.values.dtype)
+    ), data
+
+
+@torch.no_grad()
+def seconds_per_step(solver: Solver, data: Observed, n_iter: int) -> float:
+    state = solver.init(data)
+    for _ in range(10):
+        state = solver.step(data, state)
+    start = time.perf_counter()
+    for _ in range(n_iter):
+        state = solver.step(data, state)
+    return (time.perf_counter() - start) / n_iter
+
+
+class Transcription:
+    """The paper in plain autograd: depth 3, both Laplacians, Adam, nothing else."""
+
+    def __init__(self, values, mask, *, lr=1e-3, weight=1e-4, seed=0):
+        m, n = values.shape
+        generator = torch.Generator().manual_seed(seed)
+        width = min(m, n)
+        shapes = [(m, width), (width, width), (width, n)]
+        self.factors = [
+            torch.empty(s).normal_(1e-3, 1e-3, generator=generator).requires_grad_()
+            for s in shapes
+        ]
+        self.row, self.col = (
+            torch.empty(k, k)
+            .uniform_(-(k**-0.5), k**-0.5, generator=generator)
+            .requires_grad_()
+            for k in (m, n)
+        )
+        self.values, self.mask, self.weight = values, mask, weight
+        self.optimizer = torch.optim.Adam([*self.factors, self.row, self.col], lr=lr)
+
+    def laplacian(self, W):
+        S = torch.softmax(-W, -1)
+        A = (S + S.T) / 2
+        A = A * (1 - torch.eye(len(A)))
+        return torch.diag(A.sum(1)) - A
+
+    def step(self):
+        X = self.factors[0] @ self.factors[1] @ self.factors[2]
+        fit = ((X - self.values) * self.mask).square().mean()
+        rows = torch.trace(X.T @ self.laplacian(self.row) @ X)
+        cols = torch.trace(X @ self.laplacian(self.col) @ X.T)
+        loss = fit + self.weight * (rows + cols)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return X.detach()
+
+
+def in_turns(*functions) -> np.ndarray:
+    """Median seconds of each, run in turns."""
+    times = np.empty((REPEATS, len(functions)))
+    for repeat in range(REPEATS):
+        for k, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            times[repeat, k] = time.perf_counter() - start
+    return np.median(times, axis=0)
+
+
+def barbara():
+    truth = load_image("barbara_240")
+    hidden = np.random.RandomState(20210909).random_sample(truth.shape) <= 0.3
+    return truth, np.ma.masked_array(truth.astype(np.float32), hidden)
+
+
+def iteration(n_iter: int = 100) -> dict:
+    """(a) against the transcription, (c) against the ten matrix products alone."""
+    _, X = barbara()
+    values = torch.tensor(X.filled(0))
+    mask = torch.tensor(~X.mask, dtype=torch.float32)
+    plain = Transcription(values, mask)
+    A, B = torch.randn(2, 240, 240)
+
+    def products():
+        for _ in range(10 * n_iter):
+            A @ B
+
+    def transcription():
+        for _ in range(n_iter):
+            plain.step()
+
+    solvers = {
+        every: solver_of(
+            X, AIRCompleter(depth=3, laplacian_every=every, random_state=0)
+        )
+        for every in (1, 5)
+    }
+
+    def steps(every):
+        return lambda: seconds_per_step(*solvers[every], n_iter)
+
+    ten, paper, one, five = in_turns(products, transcription, steps(1), steps(5))
+    # seconds_per_step warms up for ten steps of its own.
+    one, five = (t * n_iter / (n_iter + 10) for t in (one, five))
+    return {
+        "milliseconds per iteration": {
+            "ten products": 1e3 * ten / n_iter,
+            "transcription": 1e3 * paper / n_iter,
+            "AIR, laplacian_every=1": 1e3 * one / n_iter,
+            "AIR, laplacian_every=5": 1e3 * five / n_iter,
+        },
+        "(a) transcription / AIR (every=1)": paper / one,
+        "(a) transcription / AIR (every=5, default)": paper / five,
+        "(c) AIR (every=1) / ten products": one / ten,
+        "(c) AIR (every=5, default) / ten products": five / ten,
+    }
+
+
+def time_to_quality(target: float = 0.0475) -> dict:
+    """(b) seconds until NMAE <= target on Barbara, AIR as it comes.
+
+    The transcription runs once, at the paper's settings; the truth stops both clocks
+    and chooses nothing.
+    """
+    truth, X = barbara()
+    reached = []
+    for _ in range(REPEATS):
+        completer = AIRCompleter(random_state=0)
+        start = time.perf_counter()
+        completed = completer.fit_transform(X)
+        reached.append(time.perf_counter() - start)
+    assert nmae(completed, truth, X.mask) <= target
+    values = torch.tensor(X.filled(0))
+    plain = Transcription(values, torch.tensor(~X.mask, dtype=torch.float32))
+    start, n_iter = time.perf_counter(), 0
+    error = np.inf
+    while error > target and n_iter < 15_000:
+        for _ in range(100):
+            last = plain.step()
+        n_iter += 100
+        error = nmae(last.numpy(), truth, X.mask)
+    seconds = time.perf_counter() - start
+    return {
+        "target": target,
+        "AIR": {
+            "seconds of a whole fit_transform": float(np.median(reached)),
+            "NMAE": nmae(completed, truth, X.mask),
+        },
+        "transcription": {"seconds": seconds, "iterations": n_iter, "NMAE": error},
+        "(b) transcription / AIR": seconds / float(np.median(reached)),
+    }
+
+
+def growth() -> dict:
+    """Milliseconds per iteration of the default AIR for m = 100 ... 800."""
+    rng = np.random.RandomState(0)
+    result = {}
+    for m in (100, 200, 400, 800):
+        X = np.ma.masked_array(
+            rng.randn(m, m).astype(np.float32), rng.random_sample((m, m)) < 0.3
+        )
+        pair = solver_of(X, AIRCompleter(random_state=0))
+        times = [seconds_per_step(*pair, 30) for _ in range(3)]
+        result[f"m = {m}"] = 1e3 * float(np.median(times))
+    return result
+
+
+def neighbours() -> dict:
+    """(d) KNN at 10 000 x 50 with 20 % hidden, against scikit-learn's."""
+    rng = np.random.RandomState(0)
+    table = rng.randn(10_000, 50)
+    table[rng.random_sample(table.shape) < 0.2] = np.nan
+    ours, theirs = [], []
+    for _ in range(3):
+        start = time.perf_counter()
+        completed = KNNCompleter(device="cpu").fit_transform(table)
+        ours.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        reference = KNNImputer().fit_transform(table)
+        theirs.append(time.perf_counter() - start)
+    return {
+        "seconds": {
+            "KNNCompleter": float(np.median(ours)),
+            "KNNImputer": float(np.median(theirs)),
+        },
+        "(d) KNNImputer / KNNCompleter": float(np.median(theirs) / np.median(ours)),
+        "largest difference": float(np.abs(completed - reference).max()),
+    }
+
+
+def large_neighbours() -> dict:
+    """(d) 100 000 x 50: peak memory of this process."""
+    rng = np.random.RandomState(0)
+    table = rng.randn(100_000, 50)
+    table[rng.random_sample(table.shape) < 0.2] = np.nan
+    start = time.perf_counter()
+    KNNCompleter(device="cpu").fit_transform(table)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"seconds": time.perf_counter() - start, "peak memory, GiB": peak}
+
+
+PARTS = {
+    "iteration": iteration,
+    "time-to-quality": time_to_quality,
+    "growth": growth,
+    "neighbours": neighbours,
+    "large-neighbours": large_neighbours,
+}
+
+if __name__ == "__main__":
+    from benchmarks.reproduce.air import PAGES, hardware
+
+    warnings.simplefilter("ignore")
+    chosen = sys.argv[1:] or list(PARTS)
+    path = Path(PAGES) / "speed-air.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    for part in chosen:
+        results[part] = {"hardware": hardware(), **PARTS[part]()}
+        print(part, json.dumps(results[part], indent=2), flush=True)
+        path.write_text(json.dumps(results, indent=2) + "\n")
