@@ -22,11 +22,7 @@ def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> T
     distances = torch.sub(total, A @ B.mT, alpha=2)
     # Equal rows are at distance zero, not at what rounding leaves of it.
     distances.masked_fill_(distances <= 1e-13 * total, 0.0)
-    distances.mul_(A.shape[-1] / common).masked_fill_(common == 0, 0.0)
-    # Rounding makes equal distances equal, so that ties do not hang on how rows were
-    # grouped into products.
-    unit = distances.amax(-1, keepdim=True) * 2.0**-46
-    distances.div_(unit).round_().mul_(unit).nan_to_num_(0.0)
+    distances.mul_(A.shape[-1] / common)
     return distances.masked_fill_(common == 0, torch.inf)
 
 
@@ -38,6 +34,7 @@ def knn_values(
     n_neighbors: int,
     *,
     by_distance: bool = False,
+    needed: Tensor | None = None,
     leave_out: Tensor | None = None,
 ) -> Tensor:
     """The average of each column over the nearest donors that have it.
@@ -45,12 +42,15 @@ def knn_values(
     Parameters
     ----------
     queries, donors : Tensor of shape (k, n_cols) and (m, n_cols)
-        Zero where unobserved.
+        Double precision, zero where unobserved.
     seen, donors_seen : bool Tensor, same shapes
     n_neighbors : int
-        Donors averaged, per cell; fewer where fewer have the column.
+        Donors averaged, per cell; fewer where fewer have the column. Of equally near
+        donors the first come first.
     by_distance : bool
         Weigh donors by inverse distance; equal rows then count alone.
+    needed : bool Tensor of shape (k, n_cols), optional
+        Cells that must be right; others may be averages of fewer donors.
     leave_out : int Tensor of shape (k,), optional
         A donor that each query must not use, itself for instance; -1 for none.
 
@@ -59,53 +59,97 @@ def knn_values(
     Tensor of shape (k, n_cols)
         The column's mean where no donor shares a column with the query; zero for a
         column that no donor has. Memory is bounded by a block size.
+
+    Notes
+    -----
+    Two products in single precision give candidates, more than are needed; their
+    distances are computed again, exactly. A row whose candidates may have missed a
+    nearer donor, or hold too few that have a column, tries again with four times as
+    many, in double precision.
     """
-    n_donors = len(donors)
-    count = donors_seen.sum(0)
-    means = donors.sum(0) / count.clamp_min(1)
-    centred = torch.where(donors_seen, donors - means, 0.0)
-    answer = torch.empty_like(queries)
-    for block in torch.arange(len(queries)).split(max(1, BLOCK // n_donors)):
-        Q, P = queries[block], seen[block]
-        distances = squared_distances(
-            torch.where(P, Q - means, 0.0), P, centred, donors_seen
-        )
-        if leave_out is not None:
-            own = leave_out[block]
-            distances[own >= 0, own[own >= 0]] = torch.inf
-        answer[block] = means + _average(
-            distances, centred, donors_seen, n_neighbors, by_distance
-        )
-    return answer
-
-
-def _average(distances, values, seen, n_neighbors, by_distance) -> Tensor:
-    """Try the nearest few donors; rows for which they do not do get more."""
-    n_donors, n_cols = values.shape
-    answer = values.new_zeros(len(distances), n_cols)
-    todo = torch.arange(len(distances), device=values.device)
-    reach = 3 * n_neighbors
+    means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
+    B = torch.where(donors_seen, donors - means, 0.0)
+    A = torch.where(seen, queries - means, 0.0)
+    needed = torch.ones_like(seen) if needed is None else needed
+    if leave_out is None:
+        leave_out = torch.full((len(A),), -1, device=A.device)
+    search = _Search(B, donors_seen, n_neighbors, by_distance)
+    answer = torch.empty_like(A)
+    todo = torch.arange(len(A), device=A.device)
+    reach, dtype = min(3 * n_neighbors, len(B)), torch.float32
     while len(todo):
-        reach = min(reach, n_donors)
+        sides = search.sides(dtype)
         failed = []
-        for rows in todo.split(max(1, BLOCK // (reach * n_cols))):
-            near, index = distances[rows].topk(reach, largest=False)
-            usable = seen[index] & torch.isfinite(near)[..., None]
-            rank = usable.cumsum(1, dtype=torch.int32)
-            weights = (usable & (rank <= n_neighbors)).to(values.dtype)
-            if by_distance:
-                inverse = near.rsqrt()[..., None]
-                exact = weights * torch.isinf(inverse)
-                finite = weights * torch.where(torch.isinf(inverse), 0.0, inverse)
-                weights = torch.where(exact.any(1, keepdim=True), exact, finite)
-            total = weights.sum(1)
-            average = (weights * values[index]).sum(1) / total
-            answer[rows] = torch.where(total > 0, average, 0.0)
-            short = (rank[:, -1] < n_neighbors).any(1)
-            failed.append(rows[short] if reach < n_donors else rows[:0])
+        rows_at_once = max(1, BLOCK // max(len(B), reach * A.shape[1]))
+        for rows in todo.split(rows_at_once):
+            answer[rows], short = search(
+                A[rows], seen[rows], needed[rows], leave_out[rows], reach, sides
+            )
+            failed.append(rows[short])
         todo = torch.cat(failed)
-        reach *= 4
-    return answer
+        reach, dtype = min(4 * reach, len(B)), torch.float64
+    return answer + means
+
+
+class _Search:
+    """Averages over the nearest of fixed donors."""
+
+    def __init__(self, B: Tensor, seen: Tensor, n_neighbors: int, by_distance: bool):
+        self.B, self.seen = B, seen
+        self.n_neighbors, self.by_distance = n_neighbors, by_distance
+
+    def sides(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """What the donors bring to the two products."""
+        B, Q = self.B.to(dtype), self.seen.to(dtype)
+        return torch.cat([B * B, Q, B], 1).T.contiguous(), Q.T.contiguous()
+
+    def __call__(
+        self, A: Tensor, seen: Tensor, needed: Tensor, own: Tensor, reach: int, sides
+    ) -> tuple[Tensor, Tensor]:
+        """Averages ``(k, n_cols)``, and which rows need a longer reach."""
+        squares, counts = sides
+        P, a = seen.to(squares.dtype), A.to(squares.dtype)
+        rough = torch.cat([P, a * a, -2 * a], 1) @ squares
+        rough.div_(P @ counts)  # NaN, which sorts last, where no column is shared
+        rough[own >= 0, own[own >= 0]] = torch.nan
+        edge, index = rough.topk(reach, largest=False)
+        index, _ = index.sort(-1)
+
+        shared = seen[:, None] & self.seen[index]
+        squared = (A[:, None] - self.B[index]).square_().mul_(shared)
+        near = squared.sum(-1) / shared.sum(-1)
+        near[index == own[:, None]] = torch.nan
+        near, order = near.sort(dim=-1, stable=True)
+        index = index.gather(-1, order)
+
+        usable = self.seen[index] & torch.isfinite(near)[..., None]
+        rank = usable.cumsum(1, dtype=torch.int32)
+        chosen = usable & (rank <= self.n_neighbors)
+        weights = chosen.to(A.dtype)
+        if self.by_distance:
+            # A common factor of all distances to a row does not change the average.
+            inverse = near.rsqrt()[..., None].nan_to_num(0.0, posinf=torch.inf)
+            exact = weights * torch.isinf(inverse)
+            finite = weights * torch.where(torch.isinf(inverse), 0.0, inverse)
+            weights = torch.where(exact.any(1, keepdim=True), exact, finite)
+        total = weights.sum(1)
+        average = (weights * self.B[index]).sum(1) / total
+        average = torch.where(total > 0, average, 0.0)
+        if reach == len(self.B):
+            return average, torch.zeros(len(A), dtype=torch.bool, device=A.device)
+        few = ((rank[:, -1] < self.n_neighbors) & needed).any(-1)
+        # Rounding of the rough distances, which are means over shared columns.
+        slack = (
+            150
+            * torch.finfo(squares.dtype).eps
+            * (A.square().amax(-1) + self.B.square().max())
+        )
+        used = (chosen & needed[:, None]).any(-1)
+        farthest = torch.where(used, near, 0.0).amax(-1)
+        # Past an edge that is NaN there is no donor left that shares a column.
+        missed = farthest >= edge[:, -1] - slack
+        exhausted = torch.isnan(edge[:, -1])
+        return average, (few | missed) & ~exhausted
 
 
 def knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+FLOOR = 1e-7  # below this share of the largest, a singular value is rounding
+
 
 def draw_similarities(L: np.ndarray, ax: Any, *, order: np.ndarray | None = None):
     """The adjacency of a Laplacian, dark where two items are alike.
@@ -43,6 +45,7 @@ def draw_spectra(matrices: Mapping[str, np.ndarray], ax: Any) -> None:
     """
     for label, X in matrices.items():
         values = np.linalg.svd(X, compute_uv=False)
+        values = values[values > FLOOR * values[0]]
         ax.semilogy(np.arange(1, len(values) + 1), values, label=label)
     ax.set_xlabel("index")
     ax.set_title("singular values")

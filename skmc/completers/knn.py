@@ -98,18 +98,20 @@ class KNNCompleter(BaseCompleter):
     def reconstruction_(self) -> np.ndarray:
         check_is_fitted(self)
         own = np.arange(len(self._cells))
-        completed = self._average(self._cells, leave_out=own)
+        completed = self._average(self._cells, leave_out=own, everywhere=True)
         return self._with_priors(self._cells, completed).astype(self._cells.dtype)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        return self._average(cells)
+        return self._average(cells, everywhere=not self.keep_observed)
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # A fitted row still holds the cells that are hidden from it here.
         own = RowIndex(self._cells).find(cells)
         return self._average(np.where(hidden, np.nan, cells), leave_out=own)
 
-    def _average(self, cells: np.ndarray, leave_out=None) -> np.ndarray:
+    def _average(
+        self, cells: np.ndarray, leave_out=None, everywhere: bool = False
+    ) -> np.ndarray:
         device = resolve_device(self.device)
         # Squares of very large or small numbers leave the floating range.
         unit = max(map(abs, self.data_range_)) or 1.0
@@ -129,6 +131,7 @@ class KNNCompleter(BaseCompleter):
             donors_seen,
             self.n_neighbors,
             by_distance=self.weights == "distance",
+            needed=None if everywhere else ~seen,
             leave_out=None
             if leave_out is None
             else torch.from_numpy(leave_out).to(device),
