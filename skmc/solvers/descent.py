@@ -75,7 +75,7 @@ class Descent(Solver):
         objective, grad = terms[0].value_and_grad(X)
         for term in terms[1:]:
             value, slope = term.value_and_grad(X)
-            objective, grad = objective + value, grad + slope
+            objective, grad = objective + value, grad.add_(slope)
         return DescentState(
             X=X,
             objective=objective,

@@ -43,11 +43,9 @@ class DirichletEnergy(Term):
         return self.weight.to(X) * inner(items, self.L @ items)
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        items = self.transform(X)
-        pulled = self.L @ items
-        value = self.weight.to(X) * inner(items, pulled)
-        grad = self.transform.adjoint(pulled, *X.shape[-2:])
-        return value, 2 * per_member(self.weight, X) * grad
+        slope = self.transform.between(self.L, X)
+        value = self.weight.to(X) * inner(X, slope)
+        return value, 2 * per_member(self.weight, X) * slope
 
     def prox(self, V: Tensor, step: float) -> Tensor:
         items = self.transform(V)
@@ -130,13 +128,11 @@ class AdaptiveDirichletEnergy(Term):
 
     @torch.no_grad()
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        items = self.transform(X)
         if self.n_calls % self.every == 0:
-            self._learn(items)
+            self._learn(self.transform(X))
         self.n_calls += 1
-        pulled = self.L2 @ items
-        value = 0.5 * inner(items, pulled)
-        return value, self.transform.adjoint(pulled, *X.shape[-2:])
+        slope = self.transform.between(self.L2, X)
+        return 0.5 * inner(X, slope), slope
 
     def _learn(self, items: Tensor) -> None:
         """Add to the gradient of W, and set ``L2 = 2 weight L(W)``."""

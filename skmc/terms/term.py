@@ -13,7 +13,7 @@ def per_member(weight: Tensor, X: Tensor) -> Tensor:
 
 def inner(A: Tensor, B: Tensor) -> Tensor:
     """``<A, B>`` of each member: ``(*batch, rows, cols)`` twice -> ``(*batch,)``."""
-    return (A * B).sum((-2, -1))
+    return torch.linalg.vecdot(A.flatten(-2), B.flatten(-2))
 
 
 class Term(nn.Module):

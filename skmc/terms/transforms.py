@@ -1,7 +1,7 @@
 """Linear maps from a matrix to the list of items that a Laplacian compares.
 
 ``T(X)`` has one item per row, shape ``(*batch, n_items, item_size)``; ``adjoint`` is
-the transpose of that map.
+the transpose of that map, and ``between(L, X)`` is ``T*(L T(X))`` for a symmetric L.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ class Rows:
     def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
         return items
 
+    def between(self, L: Tensor, X: Tensor) -> Tensor:
+        return L @ X
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -42,6 +45,9 @@ class Columns:
 
     def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
         return items.mT
+
+    def between(self, L: Tensor, X: Tensor) -> Tensor:
+        return X @ L
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,9 @@ class Blocks:
         X = inside.new_zeros((*inside.shape[:-2], n_rows, n_cols))
         X[..., : rows * b, : cols * b] = inside
         return X
+
+    def between(self, L: Tensor, X: Tensor) -> Tensor:
+        return self.adjoint(L @ self(X), *X.shape[-2:])
 
 
 Transform = Rows | Columns | Blocks
