@@ -61,10 +61,12 @@ class Descent(Solver):
         memo = {id(t): t for t in (data, data.values, data.mask)}
         X = data.values
         terms = [copy.deepcopy(term, memo).to(X.device, X.dtype) for term in self.terms]
-        groups = [{"params": list(model.parameters()), "lr": self.lr}]
+        paces: dict[int, list[nn.Parameter]] = {}
         for term in terms:
             if own := list(term.parameters()):
-                groups.append({"params": own, "lr": self.lr * term.every})
+                paces.setdefault(term.every, []).extend(own)
+        groups = [{"params": list(model.parameters()), "lr": self.lr}]
+        groups += [{"params": p, "lr": self.lr * every} for every, p in paces.items()]
         optimizer = torch.optim.Adam(groups, fused=True)
         return self._evaluate(data, model, terms, optimizer, 0)
 
