@@ -41,7 +41,6 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     check_every: ClassVar[int] = 25
     # A fit that follows a schedule of max_iter steps ends there as planned.
     warn_at_max_iter: ClassVar[bool] = True
-    advice: ClassVar[str] = "raise max_iter or tol"
 
     _parameter_constraints: ClassVar[dict] = {
         **BaseCompleter._parameter_constraints,
@@ -133,35 +132,36 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         self.history_ = {
             name: values.cpu().numpy() for name, values in solution.history.items()
         }
-        name, residual = type(self).__name__, float(solution.residual)
         misfit = data.residual(solution.X).norm() / (data.values.norm() or 1.0)
-        if solution.status[0] is Status.DIVERGED:
+        advice = self._advice(solution, float(misfit))
+        if advice:
             warnings.warn(
-                f"{name} diverged by iteration {self.n_iter_}; the finite iterate of "
-                f"lowest objective is kept. {self.divergence_advice()}",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
-        elif solution.status[0] is not Status.MAX_ITER:
-            return
-        elif not self.warn_at_max_iter and misfit > POOR:
-            warnings.warn(
-                f"{name} is {misfit:.2f} of the way from the observed cells to their "
-                f"means after {self.n_iter_} iterations. Raise max_iter or lr, lower "
-                "lambda_row and lambda_col, or let scaling standardise the data.",
-                ConvergenceWarning,
-                stacklevel=6,
-            )
-        elif self.warn_at_max_iter:
-            warnings.warn(
-                f"{name} stopped after {self.n_iter_} iterations with residual "
-                f"{residual:.1e} > tol={self.tol:g}; {self.advice}.",
-                ConvergenceWarning,
-                stacklevel=6,
+                f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=6
             )
 
-    def divergence_advice(self) -> str:
-        return f"Lower lr (now {self.lr!r})." if hasattr(self, "lr") else ""
+    def _advice(self, solution: Solution, misfit: float) -> str | None:
+        """What to say of a fit that did not end well, and what to change."""
+        status, n_iter = solution.status[0], self.n_iter_
+        if status is Status.DIVERGED:
+            return (
+                f"diverged by iteration {n_iter}; the finite iterate of lowest "
+                f"objective is kept. Lower lr (now {getattr(self, 'lr', None)!r})."
+            )
+        if status is not Status.MAX_ITER:
+            return None
+        if self.warn_at_max_iter:
+            return (
+                f"stopped after {n_iter} iterations with residual "
+                f"{float(solution.residual):.1e} > tol={self.tol:g}; raise max_iter or "
+                "tol."
+            )
+        if misfit > POOR:
+            return (
+                f"is {misfit:.2f} of the way from the observed cells to their means "
+                f"after {n_iter} iterations. Raise max_iter or lr, lower lambda_row "
+                "and lambda_col, or let scaling standardise the data."
+            )
+        return None
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
         """The attributes that `transform` and `score` need."""
