@@ -27,7 +27,7 @@ def draw(folder: Path) -> None:
         "air-fixed": fixed_laplacians(),
     }.items():
         path = folder / f"{name}.png"
-        figure.savefig(path, dpi=80)
+        figure.savefig(path, dpi=64)
         plt.close(figure)
         print(f"Wrote {path}", flush=True)
 
@@ -68,7 +68,7 @@ def laplacians():
                 A = -seen[n_iter][key].numpy()
                 np.fill_diagonal(A, 0)
                 axis.imshow(A, cmap="Greys", vmax=np.quantile(A, 0.995) or 1)
-                axis.set_title(f"{name}, {key}, step {n_iter}: sum {A.sum():.2g}")
+                axis.set_title(f"{name}, {key}\nstep {n_iter}, sum {A.sum():.2g}", fontsize=10)
                 axis.set_axis_off()
     return figure
 
@@ -95,7 +95,7 @@ def singular_values():
         axis.semilogy(steps, values)
         axis.set_title(f"{name}: 12 largest singular values")
         axis.set_xlabel("step")
-        axis.set_ylim(1, None)
+        axis.set_ylim(5, None)
     return figure
 
 
