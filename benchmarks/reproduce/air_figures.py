@@ -68,7 +68,9 @@ def laplacians():
                 A = -seen[n_iter][key].numpy()
                 np.fill_diagonal(A, 0)
                 axis.imshow(A, cmap="Greys", vmax=np.quantile(A, 0.995) or 1)
-                axis.set_title(f"{name}, {key}\nstep {n_iter}, sum {A.sum():.2g}", fontsize=10)
+                axis.set_title(
+                    f"{name}, {key}\nstep {n_iter}, sum {A.sum():.2g}", fontsize=10
+                )
                 axis.set_axis_off()
     return figure
 
