@@ -55,7 +55,7 @@ class AIRCompleter(IterativeCompleter):
         Multiply the energy of rows and of columns; 0 leaves the term out. The paper's
         weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units;
         the default is ours, and so are those of ``depth``, ``lr``, ``init_scale`` and
-        ``max_iter``: what worked on held-out cells of pictures, ratings and tables.
+        ``max_iter``: what worked on a dozen pictures, ratings and tables.
     blocks : dict of {int: float} or None, default=None
         Further energies between disjoint blocks: block size -> weight >= 0. Blocks of
         ``b x b`` are compared as vectors; what does not fill a block is left out.
@@ -64,8 +64,8 @@ class AIRCompleter(IterativeCompleter):
         cells (the paper).
     laplacian_every : int >= 1, default=5
         The Laplacians take one step for so many steps of the factors, and one that is
-        as many times as long. The papers' is 1; to wait a little costs less and, on
-        held-out cells of pictures and ratings, completes better.
+        as many times as long. The papers' is 1; to wait a little costs less and
+        completes pictures and ratings better, tables a little worse.
     depth : int >= 1, default=2
         Number of factors ``L``; the paper's is 3.
     width : int >= 1 or None, default=None
