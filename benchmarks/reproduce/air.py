@@ -70,7 +70,7 @@ CHOICES = [
     {},
     {"max_iter": 6000},
     {"max_iter": 6000, "init_scale": 0.1},
-    {"max_iter": 6000, "init_scale": 0.3},
+    {"max_iter": 20_000, "init_scale": 0.1},
 ]
 
 
