@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import (
@@ -17,16 +17,13 @@ from sklearn.base import (
 )
 from sklearn.callback import with_callbacks
 from sklearn.impute import MissingIndicator
-from sklearn.utils.validation import (
-    check_array,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.containers import to_cells
 from skmc.entries import Entries, check_positions
 from skmc.metrics import nmae
+from skmc.reading import ReadsCells
 
 HIDDEN_TO_SCORE = 0.2
 HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
@@ -42,7 +39,7 @@ class CompleterTags:
     batched: tuple[str, ...] = ()  # parameters that may differ within one batch
 
 
-class BaseCompleter(TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
+class BaseCompleter(ReadsCells, TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
     """Reads every container, keeps masks, completes rows, scores.
 
     Subclasses define `_fit_cells` (and, if they have a map of their own for new rows,
@@ -241,17 +238,6 @@ tensor or `Entries`, of shape (n_samples, n_features)
             return kept
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
-    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        cells = to_cells(X, missing_values=self.missing_values)
-        if hasattr(X, "columns"):  # a DataFrame: its names, which an array has lost
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            cells = check_array(cells, ensure_all_finite="allow-nan", estimator=self)
-        else:
-            cells = validate_data(
-                self, cells, reset=reset, ensure_all_finite="allow-nan"
-            )
-        return cells
-
     def _with_priors(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
         """Rows and columns of which nothing is known, answered by means."""
         observed = ~np.isnan(cells)
@@ -275,10 +261,3 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
     def _warn(self, what: str, answer: str) -> None:
         warnings.warn(f"{what}; they are {answer}.", category=UserWarning, stacklevel=5)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

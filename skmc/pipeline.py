@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skmc.containers import to_cells
+from skmc.reading import ReadsCells
 
 
-class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Write missing cells as NaN, so that scikit-learn sees them.
 
     scikit-learn's own estimators turn a masked array into a plain one and take the
@@ -43,17 +43,3 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Float array with NaN where a cell is missing."""
         check_is_fitted(self, "n_features_in_")
         return self._read(X, reset=False)
-
-    def _read(self, X, *, reset: bool) -> np.ndarray:
-        cells = to_cells(X, missing_values=self.missing_values)
-        if hasattr(X, "columns"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return check_array(cells, ensure_all_finite="allow-nan", estimator=self)
-        return validate_data(self, cells, reset=reset, ensure_all_finite="allow-nan")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
