@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -27,6 +29,9 @@ from skmc.solve import Progress, Solution, Status, solve
 from skmc.solvers.solver import Solver
 from skmc.stop import HeldOut
 
+T = TypeVar("T")
+
+HELD_OUT = 0.1  # of the observed cells, to choose a hyper-parameter on
 # A fit that leaves more of the data's norm unexplained than this, fits hardly at all.
 POOR = 0.7
 
@@ -115,6 +120,46 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)
         rule = HeldOut(Observed(data.values, mask), self.n_iter_no_change)
         return data.hide(mask), [rule]
+
+    def _choose(
+        self,
+        data: Observed,
+        candidates: Iterable[T],
+        solver_of: Callable[[T, Observed], Solver],
+        *,
+        max_iter: int,
+        patience: int = 2,
+    ) -> T:
+        """The candidate that completes a held-out tenth of the observed cells best.
+
+        Candidates are tried in order until the error has risen ``patience`` times in a
+        row; with too few cells to spare any, the first is taken. The cells are drawn
+        by ``random_state``, the same ones at every call with an integer.
+        """
+        candidates = iter(candidates)
+        best = next(candidates)
+        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
+        seed = seed_of(self.random_state)
+        hidden = patterns.random(cells, HELD_OUT, spare=True, random_state=seed)
+        if not hidden.any():
+            return best
+        mask = torch.from_numpy(hidden).to(data.mask.device)
+        train, held_out = data.hide(mask), Observed(data.values, mask)
+        lowest, risen = math.inf, 0
+        for candidate in itertools.chain([best], candidates):
+            trial = solve(
+                solver_of(candidate, train), train, max_iter=max_iter, tol=self.tol
+            )
+            if trial.status[0] is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            error = float(held_out.residual(trial.X).square().sum())
+            if error < lowest:
+                best, lowest, risen = candidate, error, 0
+            else:
+                risen += 1
+            if risen == patience:
+                break
+        return best
 
     def _finish(
         self,

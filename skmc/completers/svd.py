@@ -6,19 +6,15 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
-import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc import patterns
 from skmc.base import CompleterTags
 from skmc.iterative import IterativeCompleter
 from skmc.observed import Observed
-from skmc.randomness import Randomness, seed_of
-from skmc.solve import Status, solve
+from skmc.randomness import Randomness
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.solver import Solver
 
-HELD_OUT = 0.1
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 
 
@@ -116,7 +112,12 @@ class SVDCompleter(IterativeCompleter):
         most = min(data.shape)
         if self.rank == "auto":
             self.rank_ = 1  # until there is a choice
-            self.rank_ = self._choose_rank(data)
+            self.rank_ = self._choose(
+                data,
+                [rank for rank in RANKS if rank <= most],
+                lambda rank, _: HardRank(rank),
+                max_iter=100,
+            )
         elif self.rank > most:
             raise ValueError(
                 f"rank={self.rank} is above min(n_samples, n_features)={most}; "
@@ -125,26 +126,3 @@ class SVDCompleter(IterativeCompleter):
         else:
             self.rank_ = self.rank
         return HardRank(self.rank_)
-
-    def _choose_rank(self, data: Observed) -> int:
-        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
-        hidden = patterns.random(
-            cells, HELD_OUT, spare=True, random_state=seed_of(self.random_state)
-        )
-        if not hidden.any():
-            return 1
-        mask = torch.from_numpy(hidden).to(data.mask.device)
-        train, held_out = data.hide(mask), Observed(data.values, mask)
-        best, best_error, risen = 1, np.inf, 0
-        for rank in (rank for rank in RANKS if rank <= min(data.shape)):
-            trial = solve(HardRank(rank), train, max_iter=100, tol=self.tol)
-            if trial.status[0] is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            error = float(held_out.residual(trial.X).square().sum())
-            if error < best_error:
-                best, best_error, risen = rank, error, 0
-            else:
-                risen += 1
-            if risen == 2:
-                break
-        return best
