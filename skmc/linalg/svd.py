@@ -1,0 +1,194 @@
+"""Singular values: all of them, the largest ones, and their shrinkage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+
+KEPT = 4  # blocks kept before a restart
+EXTRA = 10  # columns beyond the wanted rank, which make its last ones converge
+# Above this share of all singular values, finding all of them is faster (measured).
+CROSSOVER = 0.2
+# Eigenvalues of A'A know singular values down to this share of the largest.
+GRAM_LIMIT = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class SVD:
+    """``U diag(s) V'`` with orthonormal columns and ``s`` descending."""
+
+    U: Tensor  # (*batch, m, rank)
+    s: Tensor  # (*batch, rank)
+    V: Tensor  # (*batch, n, rank)
+
+    @property
+    def rank(self) -> int:
+        return self.s.shape[-1]
+
+    def first(self, rank: int) -> SVD:
+        return SVD(self.U[..., :rank], self.s[..., :rank], self.V[..., :rank])
+
+    def low_rank(self) -> LowRank:
+        return LowRank(self.U * self.s[..., None, :], self.V)
+
+    def dense(self) -> Tensor:
+        return self.low_rank().dense()
+
+
+def svd(A: Tensor) -> SVD:
+    """All singular values, by LAPACK (cuSOLVER on CUDA)."""
+    U, s, Vh = torch.linalg.svd(A, full_matrices=False)
+    return SVD(U, s, Vh.mT)
+
+
+def partial_svd(
+    A: Tensor | SparsePlusLowRank,
+    rank: int,
+    *,
+    above: float | Tensor = 0.0,
+    start: Tensor | None = None,
+    tol: float = 1e-6,
+    max_steps: int = 200,
+) -> SVD:
+    """The ``rank`` largest singular values, by a block Krylov iteration.
+
+    An orthonormal ``Q`` starts as the span of ``A V`` and grows by the residuals
+    ``A v - s u`` of the singular triplets of ``Q Q' A``; at four times the width of the
+    block it is cut back to the best ones. It ends when every triplet with
+    ``s + |A v - s u| > above`` has ``|A v - s u| <= tol s_1``, or after ``max_steps``.
+
+    Parameters
+    ----------
+    A : Tensor of shape (m, n), or SparsePlusLowRank
+    rank : int in [1, min(m, n)]
+    above : float
+        Singular values below need not be accurate.
+    start : Tensor of shape (n, k), optional
+        Columns whose span is near that of the right singular vectors: those of a
+        nearby matrix. The rest of the block is random, always the same.
+    tol : float
+        At least 50 times the rounding of the dtype, whatever is asked.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import partial_svd
+    >>> A = torch.diag(torch.arange(1.0, 41))
+    >>> partial_svd(A, 2).s
+    tensor([40., 39.])
+    """
+    m, n = A.shape
+    width = min(rank + EXTRA, m, n)
+    Q, _ = torch.linalg.qr(A @ _block(A, width, start))
+    B = A.mT @ Q
+    tol = max(tol, 50 * torch.finfo(A.dtype).eps)
+    for _ in range(max_steps):
+        V, s, Wh = torch.linalg.svd(B, full_matrices=False)
+        U, s, V = Q @ Wh.mT[:, :width], s[:width], V[:, :width]
+        R = A @ V - U * s
+        error = R[:, :rank].norm(dim=0)
+        if ((error <= tol * s[0]) | (s[:rank] + error <= above)).all():
+            break
+        if Q.shape[1] + width > min(KEPT * width, m, n):
+            Q, B = U, V * s
+            if 2 * width > min(m, n):  # no room to grow
+                Q, _ = torch.linalg.qr(U * s + R)
+                B = A.mT @ Q
+                continue
+        for _ in range(2):  # once is not enough where residuals are small
+            R, _ = torch.linalg.qr(R - Q @ (Q.mT @ R))
+        Q, B = torch.cat([Q, R], 1), torch.cat([B, A.mT @ R], 1)
+    return SVD(U, s, V).first(rank)
+
+
+def _block(A: Tensor | SparsePlusLowRank, width: int, start: Tensor | None) -> Tensor:
+    """``start`` with random columns beside it, ``(n, width)``."""
+    n = A.shape[1]
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(n, width, generator=generator, dtype=A.dtype).to(A.device)
+    if start is None:
+        return noise
+    start = start[:, :width]
+    return torch.cat([start, noise[:, start.shape[1] :] / n**0.5], 1)
+
+
+def shrink(
+    A: Tensor | SparsePlusLowRank,
+    tau: float | Tensor,
+    *,
+    near: SVD | None = None,
+    max_rank: int | None = None,
+    tol: float = 1e-6,
+) -> SVD:
+    """``D_tau(A)``: every singular value less ``tau``, those below it gone.
+
+    The proximal operator of ``tau |X|_*``, ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``.
+    As ``X = D_tau(A)`` needs only the singular values above ``tau``, the cheapest of
+    three ways is taken:
+
+    - the largest ones by `partial_svd`, where ``near`` says that they are few; if all
+      that were sought exceed ``tau``, more are sought, and where those are many, all;
+    - all, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
+      precision, where ``tau`` is not so small that squares lose it;
+    - all, by LAPACK.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, m, n), or SparsePlusLowRank
+        The latter is never made dense.
+    tau : float or Tensor of shape (\\*batch,)
+        At least 0.
+    near : SVD, optional
+        Of a nearby shrunk matrix, which predicts rank and singular vectors.
+    max_rank : int, optional
+        Keep at most so many singular values.
+    tol : float
+        Of the partial decomposition, relative to the largest singular value.
+
+    Returns
+    -------
+    SVD
+        The shrunk singular values, descending, zeros cut off (in a batch: those which
+        are zero in all members).
+    """
+    most = min(A.shape[-2:])
+    cap = most if max_rank is None else min(max_rank, most)
+    sparse = isinstance(A, SparsePlusLowRank)
+    if sparse or (near is not None and len(A.shape) == 2):
+        rank = min(1 if near is None else near.rank + 1, cap)
+        while sparse or rank + EXTRA <= CROSSOVER * most:
+            start = None if near is None else near.V
+            near = partial_svd(A, rank, above=tau, start=start, tol=tol)
+            if near.s[-1] <= tau or rank == cap:
+                return _less(near, tau, cap)
+            rank = min(2 * rank + EXTRA, cap)
+    assert isinstance(A, Tensor)
+    return _less(_gram(A, tau), tau, cap)
+
+
+def _less(found: SVD, tau: float | Tensor, cap: int) -> SVD:
+    tau = torch.as_tensor(tau, dtype=found.s.dtype, device=found.s.device)
+    s = (found.s - tau[..., None]).clamp_min(0)
+    rank = int((s > 0).sum(-1).max())
+    return SVD(found.U, s, found.V).first(min(rank, cap))
+
+
+def _gram(A: Tensor, tau: float | Tensor) -> SVD:
+    """All singular values, right where they exceed ``tau``."""
+    if A.shape[-2] < A.shape[-1]:
+        found = _gram(A.mT, tau)
+        return SVD(found.V, found.s, found.U)
+    D = A.double()
+    energy, V = torch.linalg.eigh(D.mT @ D)
+    s = energy.flip(-1).clamp_min(0).sqrt()
+    if (torch.as_tensor(tau) < GRAM_LIMIT * s[..., 0]).any():
+        return svd(A)
+    V = V.flip(-1)
+    U = (D @ V) / s.clamp_min(GRAM_LIMIT * s[..., :1] + torch.finfo(s.dtype).tiny)[
+        ..., None, :
+    ]
+    return SVD(U.to(A.dtype), s.to(A.dtype), V.to(A.dtype))
