@@ -3,9 +3,11 @@
 from skmc.completers import (
     AIRCompleter,
     DMFCompleter,
+    IALMCompleter,
     KNNCompleter,
     MeanCompleter,
     SVDCompleter,
+    SVTCompleter,
 )
 from skmc.entries import Entries
 from skmc.observed import Observed
@@ -18,11 +20,13 @@ __all__ = [
     "AIRCompleter",
     "DMFCompleter",
     "Entries",
+    "IALMCompleter",
     "KNNCompleter",
     "MaskedToNaN",
     "MeanCompleter",
     "Observed",
     "SVDCompleter",
+    "SVTCompleter",
     "Status",
     "solve",
 ]

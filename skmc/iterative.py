@@ -44,6 +44,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     """
 
     check_every: ClassVar[int] = 25
+    # Whether scaling="auto" takes the mean from a matrix of one unit.
+    centre: ClassVar[bool] = True
     # A fit that follows a schedule of max_iter steps ends there as planned.
     warn_at_max_iter: ClassVar[bool] = True
 
@@ -93,7 +95,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     def _prepare(self, cells: np.ndarray) -> tuple[Observed, Scaling]:
         values = torch.from_numpy(np.array(cells, order="C"))
         data = Observed(values, ~torch.isnan(values)).to(resolve_device(self.device))
-        scaling = Scaling.of(data, self.scaling)
+        scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return scaling.apply(data), scaling
 
     def _hold_out(

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from skmc.observed import Observed
 
+OFFSET = 100  # deviations
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -22,7 +24,7 @@ class Scaling:
     scale: Tensor
 
     @classmethod
-    def of(cls, data: Observed, how: str | None) -> Scaling:
+    def of(cls, data: Observed, how: str | None, *, centre: bool = True) -> Scaling:
         """``how`` is "auto", "columns", "global" or None.
 
         A column without an observed cell gets the mean and deviation of all cells.
@@ -31,6 +33,8 @@ class Scaling:
         two thirds of all variance; else it is "global". The rule is ours: matrices of
         one unit (pictures, ratings, interactions) lose structure when each column is
         centred on an estimate of its own, tables of many units cannot do without.
+        With ``centre=False`` "auto" only divides a matrix of one unit, by its root mean
+        square, for methods which a mean of up to 100 deviations does not disturb.
         """
         values = data.values
         if how is None:
@@ -47,7 +51,12 @@ class Scaling:
             seen = data.mask.any(-2, keepdim=True)
             means, deviations = _moments(z, P, (-2,), eps)
             if how == "auto":
-                seen = seen & _unlike(means, deviations, scale, seen)
+                unlike = _unlike(means, deviations, scale, seen)
+                seen = seen & unlike
+                if not centre:
+                    plain = ~unlike & (shift.abs() < OFFSET * scale)
+                    scale = torch.where(plain, shift.hypot(scale), scale)
+                    shift = torch.where(plain, torch.zeros_like(shift), shift)
             shift = torch.where(seen, means, shift)
             scale = torch.where(seen, deviations, scale)
         return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)

@@ -25,6 +25,11 @@ class SVD:
     s: Tensor  # (*batch, rank)
     V: Tensor  # (*batch, n, rank)
 
+    @classmethod
+    def zero(cls, A: Tensor) -> SVD:
+        """Rank 0, in the shape of ``A``."""
+        return cls(A[..., :0], A[..., 0, :0], A.mT[..., :0])
+
     @property
     def rank(self) -> int:
         return self.s.shape[-1]
@@ -78,7 +83,7 @@ def partial_svd(
     >>> import torch
     >>> from skmc.linalg import partial_svd
     >>> A = torch.diag(torch.arange(1.0, 41))
-    >>> partial_svd(A, 2).s
+    >>> partial_svd(A, 2).s.round()
     tensor([40., 39.])
     """
     m, n = A.shape
@@ -158,7 +163,7 @@ def shrink(
     most = min(A.shape[-2:])
     cap = most if max_rank is None else min(max_rank, most)
     sparse = isinstance(A, SparsePlusLowRank)
-    if sparse or (near is not None and len(A.shape) == 2):
+    if sparse or (near is not None and near.rank and len(A.shape) == 2):
         rank = min(1 if near is None else near.rank + 1, cap)
         while sparse or rank + EXTRA <= CROSSOVER * most:
             start = None if near is None else near.V

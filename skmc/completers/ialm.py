@@ -1,0 +1,107 @@
+"""Nuclear norm minimisation by augmented Lagrange multipliers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from skmc.base import CompleterTags
+from skmc.iterative import IterativeCompleter
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+from skmc.solvers.alm import InexactALM
+from skmc.solvers.solver import Solver
+
+
+class IALMCompleter(IterativeCompleter):
+    r"""The matrix of least nuclear norm that agrees with the observed cells.
+
+    ``min |X|_*``, the *sum* of singular values, subject to ``X = M`` on the observed
+    cells, by the inexact augmented Lagrangian method, see
+    `skmc.solvers.alm.InexactALM`. There is no weight to choose. Data with noise in the
+    observed cells are better served by `SoftImputeCompleter`.
+
+    Parameters
+    ----------
+    max_iter : int >= 1, default=1000
+        Each costs a decomposition of the matrix: all singular values, or the largest
+        ones where few exceed the threshold.
+    tol : float >= 0, default=1e-3
+        Stop when ``|X + E - P(M)| / |P(M)|`` is at most ``tol`` and the filled-in cells
+        ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``. The
+        authors have 1e-4, which changes completions by .2 % and takes twice as long.
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, see `skmc.scaling.Scaling.of`, and else only divides by the root mean
+        square: the nuclear norm here does not shrink a mean.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+    history_ : dict of ndarray
+        "n_iter", "objective" (the nuclear norm of the scaled ``X``) and "residual" at
+        every fifth iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    References
+    ----------
+    Lin, Chen, Ma. The augmented Lagrange multiplier method for exact recovery of
+    corrupted low-rank matrices. arXiv:1009.5055 (2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import IALMCompleter
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
+    >>> X[1, 2] = np.nan
+    >>> IALMCompleter().fit_transform(X)[1].round(1)
+    array([2., 4., 8.])
+    """
+
+    completer_tags = CompleterTags(recovers=0.01, equivariant=True)
+    check_every = 5
+    centre = False
+    _parameter_constraints: ClassVar[dict] = {
+        name: constraint
+        for name, constraint in IterativeCompleter._parameter_constraints.items()
+        if name != "random_state"
+    }
+
+    def __init__(
+        self,
+        *,
+        max_iter=1000,
+        tol=1e-3,
+        scaling="auto",
+        device="auto",
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.max_iter = max_iter
+        self.tol = tol
+        self.scaling = scaling
+        self.device = device
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        return InexactALM(drift_tol=0.1 * self.tol)
