@@ -104,17 +104,24 @@ tensor or `Entries`, of shape (n_samples, n_features)
     def _begin(self, X) -> np.ndarray:
         """Read ``X`` and set what does not depend on the method."""
         cells = self._read(X, reset=True)
-        observed = ~np.isnan(cells)
-        if not observed.any():
+        rows, cols = np.nonzero(~np.isnan(cells))
+        self._describe(rows, cols, cells[rows, cols], cells.shape)
+        return cells
+
+    def _describe(self, rows, cols, values, shape) -> None:
+        """Set what is known of the observed cells before anything is learned."""
+        if not len(values):
             raise ValueError("X has no observed cell; at least one is needed.")
-        known = cells[observed]
-        self.data_range_ = float(known.min()), float(known.max())
-        self._mean = known.mean(dtype=float)
-        self._empty = ~observed.any(0)
-        low = np.where(observed, cells, np.inf).min(0)
-        self._varies = low < np.where(observed, cells, -np.inf).max(0)
-        count = np.maximum(observed.sum(0), 1)
-        means = np.where(observed, cells, 0).sum(0, dtype=float) / count
+        self._shape = tuple(shape)
+        self.data_range_ = float(values.min()), float(values.max())
+        self._mean = values.mean(dtype=float)
+        count = np.bincount(cols, minlength=shape[1])
+        self._empty = count == 0
+        low, high = np.full(shape[1], np.inf), np.full(shape[1], -np.inf)
+        np.minimum.at(low, cols, values)
+        np.maximum.at(high, cols, values)
+        self._varies = low < high
+        means = np.bincount(cols, values, shape[1]) / np.maximum(count, 1)
         self._column_means = np.where(self._empty, self._mean, means)
         if self._empty.any():
             answer = (
@@ -123,10 +130,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
             self._warn(
                 f"{self._empty.sum()} columns of X have no observed cell", answer
             )
-        self._warn_empty_rows(cells)
+        self._warn_empty_rows(shape[0] - len(np.unique(rows)))
         if self.add_indicator:
-            self._indicator = MissingIndicator(error_on_new=False).fit(cells)
-        return cells
+            holes = np.where(count < shape[0], np.nan, 0.0)
+            self._indicator = MissingIndicator(error_on_new=False).fit(holes[None])
 
     def transform(self, X):
         """Complete rows, whether they were there in `fit` or not.
@@ -146,7 +153,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        self._warn_empty_rows(cells)
+        self._warn_empty_rows(np.isnan(cells).all(1).sum())
         completed = self._with_priors(cells, self._complete_rows(cells))
         completed = completed.astype(cells.dtype, copy=False)
         if self.keep_observed:
@@ -180,10 +187,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
         check_is_fitted(self)
         if isinstance(X, Entries):
             X = X[X.values != self.missing_values]
-            if not len(X) or X.matrix_shape != self.reconstruction_.shape:
+            if not len(X) or X.matrix_shape != self._shape:
                 raise ValueError(
                     f"X is {X!r}; score needs cells of the fitted matrix, which has "
-                    f"shape {self.reconstruction_.shape}."
+                    f"shape {self._shape}."
                 )
             guess = self.predict_entries(X.rows, X.cols)
             low, high = self.data_range_
@@ -225,9 +232,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
             own value.
         """
         check_is_fitted(self)
-        matrix = self.reconstruction_
-        rows, cols = check_positions(rows, cols, matrix.shape)
-        return matrix[rows, cols]
+        return self._values_at(*check_positions(rows, cols, self._shape))
+
+    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        return self.reconstruction_[rows, cols]
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns."""
@@ -252,12 +260,11 @@ tensor or `Entries`, of shape (n_samples, n_features)
         completed[:, self._empty] = means[:, None]
         return completed
 
-    def _warn_empty_rows(self, cells: np.ndarray) -> None:
-        n_empty = np.isnan(cells).all(1).sum()
+    def _warn_empty_rows(self, n_empty: int) -> None:
         if n_empty:
             self._warn(
                 f"{n_empty} rows of X have no observed cell", "answered by column means"
             )
 
     def _warn(self, what: str, answer: str) -> None:
-        warnings.warn(f"{what}; they are {answer}.", category=UserWarning, stacklevel=5)
+        warnings.warn(f"{what}; they are {answer}.", category=UserWarning, stacklevel=6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,10 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     if hasattr(X, "to_cells"):  # Entries
         cells, unstored = X.to_cells(), None
     elif sp.issparse(X):
-        cells, unstored = _from_sparse(X, name)
+        rows, cols, values = sparse_cells(X, name=name, missing_values=missing_values)
+        cells = np.full(X.shape, np.nan, values.dtype)
+        cells[rows, cols] = values
+        return cells
     elif isinstance(X, np.ma.MaskedArray):
         unstored = np.ma.getmaskarray(X)
         cells = _to_float(X.filled(), X, name, unstored)
@@ -53,17 +57,7 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     missing = np.isnan(cells) | (cells == missing_values)
     if unstored is not None:
         missing |= unstored
-    _refuse(
-        np.isinf(cells) & ~missing, X, name, "infinity", "replace it by NaN or mask"
-    )
-    largest = np.sqrt(np.finfo(cells.dtype).max)
-    _refuse(
-        (np.abs(cells) > largest) & ~missing,
-        X,
-        name,
-        f"a number above {largest:.0e}, whose square overflows,",
-        "use other units or mask",
-    )
+    _refuse_what_overflows(cells, missing, X, name, lambda where: np.argwhere(where)[0])
     if missing.any():
         cells = np.where(missing, cells.dtype.type(np.nan), cells)
     return cells
@@ -86,7 +80,13 @@ def _as_array(X: Any, name: str) -> np.ndarray:
     return array
 
 
-def _from_sparse(X: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+def sparse_cells(
+    X: Any, *, name: str = "X", missing_values: float = np.nan
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, columns and values of what a SciPy sparse matrix stores, never dense.
+
+    As `to_cells`, with the same errors.
+    """
     coo = X.tocoo()
     if coo.ndim != 2:
         raise ValueError(f"Expected 2D array, got a {coo.ndim}D sparse array {name}.")
@@ -97,11 +97,15 @@ def _from_sparse(X: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
             "Entries.from_triplets(..., duplicates='mean') or sum_duplicates()."
         )
     values = _to_float(coo.data, X, name)
-    cells = np.zeros(coo.shape, values.dtype)
-    unstored = np.ones(coo.shape, bool)
-    cells[coo.row, coo.col] = values
-    unstored[coo.row, coo.col] = False
-    return cells, unstored
+    missing = np.isnan(values) | (values == missing_values)
+    _refuse_what_overflows(
+        values,
+        missing,
+        X,
+        name,
+        lambda where: (coo.row[where.argmax()], coo.col[where.argmax()]),
+    )
+    return coo.row[~missing], coo.col[~missing], values[~missing]
 
 
 def _to_float(
@@ -146,12 +150,23 @@ def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
     return cells
 
 
-def _refuse(wrong: np.ndarray, X: Any, name: str, what: str, remedy: str) -> None:
-    if wrong.any():
-        place = tuple(np.argwhere(wrong)[0])
-        raise ValueError(
-            f"{name} contains {what} at {describe(place, X)}; {remedy} that cell."
-        )
+def _refuse_what_overflows(
+    values: np.ndarray, missing: np.ndarray, X: Any, name: str, place: Callable
+) -> None:
+    """``place`` maps a boolean array to the position of its first True."""
+    largest = np.sqrt(np.finfo(values.dtype).max)
+    for wrong, what, remedy in (
+        (np.isinf(values), "infinity", "replace it by NaN or mask"),
+        (
+            np.abs(values) > largest,
+            f"a number above {largest:.0e}, whose square overflows,",
+            "use other units or mask",
+        ),
+    ):
+        wrong = wrong & ~missing
+        if wrong.any():
+            where = describe(tuple(place(wrong)), X)
+            raise ValueError(f"{name} contains {what} at {where}; {remedy} that cell.")
 
 
 def describe(place: tuple, X: Any = None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skmc.containers import to_cells
+from skmc.containers import sparse_cells, to_cells
 
 
 class Entries:
@@ -49,10 +49,7 @@ class Entries:
         if isinstance(X, Entries):
             rows, cols, values, shape = X.rows, X.cols, X.values, X.matrix_shape
         elif sp.issparse(X):
-            coo = X.tocoo()
-            values, shape = to_cells(coo.data), coo.shape
-            known = ~np.isnan(values)
-            rows, cols, values = coo.row[known], coo.col[known], values[known]
+            (rows, cols, values), shape = sparse_cells(X), X.shape
         else:
             cells = to_cells(X)
             if cells.ndim != 2:

@@ -140,13 +140,9 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         """
         candidates = iter(candidates)
         best = next(candidates)
-        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
-        seed = seed_of(self.random_state)
-        hidden = patterns.random(cells, HELD_OUT, spare=True, random_state=seed)
-        if not hidden.any():
+        train, held_out = self._spare_some(data, seed_of(self.random_state))
+        if held_out is None:
             return best
-        mask = torch.from_numpy(hidden).to(data.mask.device)
-        train, held_out = data.hide(mask), Observed(data.values, mask)
         lowest, risen = math.inf, 0
         for candidate in itertools.chain([best], candidates):
             trial = solve(
@@ -154,7 +150,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
             if trial.status[0] is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            error = float(held_out.residual(trial.X).square().sum())
+            error = float(held_out.misfit(trial.X))
             if error < lowest:
                 best, lowest, risen = candidate, error, 0
             else:
@@ -162,6 +158,15 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             if risen == patience:
                 break
         return best
+
+    def _spare_some(self, data: Observed, seed: int) -> tuple:
+        """Nine tenths of the observed cells and the others, None if there are none."""
+        cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
+        hidden = patterns.random(cells, HELD_OUT, spare=True, random_state=seed)
+        if not hidden.any():
+            return data, None
+        mask = torch.from_numpy(hidden).to(data.mask.device)
+        return data.hide(mask), Observed(data.values, mask)
 
     def _finish(
         self,
@@ -179,7 +184,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         self.history_ = {
             name: values.cpu().numpy() for name, values in solution.history.items()
         }
-        misfit = data.residual(solution.X).norm() / (data.values.norm() or 1.0)
+        misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         advice = self._advice(solution, float(misfit))
         if advice:
             warnings.warn(

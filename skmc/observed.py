@@ -83,6 +83,27 @@ class Observed:
         """``P(X - values)``: the misfit on the observed cells, zero elsewhere."""
         return (X - self.values).mul_(self.indicator)
 
+    def misfit(self, X: Tensor) -> Tensor:
+        """``|P(X - values)|_F^2``, ``(*batch,)``; NaN where ``X`` is not finite."""
+        return self.residual(X).square().sum((-2, -1))
+
+    @property
+    def energy(self) -> Tensor:
+        """``|P(values)|_F^2``, shape ``(*batch,)``."""
+        return self.values.square().sum((-2, -1))
+
+    def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
+        """Over observed cells, ``(*batch, 1, n_cols)`` or ``(*batch, 1, 1)``."""
+        return (cells * self.indicator).sum(-2 if by_column else (-2, -1), keepdim=True)
+
+    def spread(self, sums: Tensor) -> Tensor:
+        """What belongs to columns or to all, in the shape of `values` or broadcast."""
+        return sums
+
+    def zero(self) -> Tensor:
+        """The completion that knows nothing."""
+        return torch.zeros_like(self.values)
+
     def fill(self, X: Tensor) -> Tensor:
         """The observed values, and ``X`` elsewhere."""
         return torch.where(self.mask, self.values, X)

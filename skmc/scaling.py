@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from skmc.observed import Observed
+from skmc.sparse_observed import SparseObserved
+
+T = TypeVar("T", Observed, SparseObserved)
 
 OFFSET = 100  # deviations
 
@@ -24,7 +28,9 @@ class Scaling:
     scale: Tensor
 
     @classmethod
-    def of(cls, data: Observed, how: str | None, *, centre: bool = True) -> Scaling:
+    def of(
+        cls, data: Observed | SparseObserved, how: str | None, *, centre: bool = True
+    ) -> Scaling:
         """``how`` is "auto", "columns", "global" or None.
 
         A column without an observed cell gets the mean and deviation of all cells.
@@ -41,15 +47,15 @@ class Scaling:
             one = values.new_ones((*data.batch_shape, 1, 1))
             return cls(torch.zeros_like(one), one)
         # Sums of squares of very large or small numbers leave the floating range.
-        unit = values.abs().amax((-2, -1), keepdim=True)
+        dense = values if values.ndim > 1 else values[None]
+        unit = dense.abs().amax((-2, -1), keepdim=True)
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-        z = (values / unit).double()
-        P = data.mask.double()
+        z = (values / data.spread(unit)).double()
         eps = torch.finfo(values.dtype).eps
-        shift, scale = _moments(z, P, (-2, -1), eps)
+        shift, scale, _ = _moments(data, z, eps, by_column=False)
         if how in ("auto", "columns"):
-            seen = data.mask.any(-2, keepdim=True)
-            means, deviations = _moments(z, P, (-2,), eps)
+            means, deviations, count = _moments(data, z, eps, by_column=True)
+            seen = count > 0
             if how == "auto":
                 unlike = _unlike(means, deviations, scale, seen)
                 seen = seen & unlike
@@ -64,8 +70,9 @@ class Scaling:
     def standardise(self, X: Tensor) -> Tensor:
         return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
 
-    def apply(self, data: Observed) -> Observed:
-        return Observed(self.standardise(data.values), data.mask)
+    def apply(self, data: T) -> T:
+        here = Scaling(data.spread(self.shift), data.spread(self.scale))
+        return replace(data, values=here.standardise(data.values))
 
     def undo(self, X: Tensor) -> Tensor:
         return X * self.scale + self.shift
@@ -75,14 +82,17 @@ class Scaling:
 
 
 def _moments(
-    z: Tensor, P: Tensor, dims: tuple[int, ...], eps: float
-) -> tuple[Tensor, Tensor]:
-    count = P.sum(dims, keepdim=True).clamp_min(1)
-    mean = (z * P).sum(dims, keepdim=True) / count
-    deviation = (((z - mean) * P).square().sum(dims, keepdim=True) / count).sqrt()
+    data: Observed | SparseObserved, z: Tensor, eps: float, *, by_column: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    count = data.sums(torch.ones_like(z), by_column=by_column)
+    some = count.clamp_min(1)
+    mean = data.sums(z, by_column=by_column) / some
+    squares = (z - data.spread(mean)).square()
+    deviation = (data.sums(squares, by_column=by_column) / some).sqrt()
     # What is left of a constant after rounding is not a deviation.
     noise = 32 * eps * mean.abs()
-    return mean, torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
+    deviation = torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
+    return mean, deviation, count
 
 
 def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:

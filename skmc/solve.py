@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.observed import Observed
 from skmc.solvers.solver import Solver, State
+from skmc.sparse_observed import SparseObserved
 
 # An iterate this many times further from the observed cells than zero is, is lost.
 DIVERGED_AT = 1e3
@@ -31,7 +33,7 @@ class Progress:
     """What stop rules and callbacks see at every check."""
 
     n_iter: int
-    data: Observed
+    data: Observed | SparseObserved
     solver: Solver
     state: State
     residual: Tensor  # (*batch,)
@@ -52,28 +54,27 @@ Callback = Callable[[Progress], None]
 class Solution:
     """The answer, and how it was come by. Every array has the batch axes in front."""
 
-    outputs: dict[str, Tensor]
+    outputs: dict[str, Any]
     status: list[Status]  # one per member, in row-major order of the batch axes
     n_iter: Tensor  # (*batch,)
     residual: Tensor  # (*batch,), at the last check
     history: dict[str, Tensor] = field(repr=False)  # name -> (n_checks, *batch)
 
     @property
-    def X(self) -> Tensor:
+    def X(self) -> Any:
         return self.outputs["X"]
 
     @classmethod
-    def before(cls, data: Observed) -> Solution:
+    def before(cls, data: Observed | SparseObserved) -> Solution:
         """Interrupted before the first step: zero everywhere."""
         count = torch.zeros_like(data.n_observed)
         status = [Status.INTERRUPTED] * count.numel()
-        outputs = {"X": torch.zeros_like(data.values)}
-        return cls(outputs, status, count, count + torch.inf, {})
+        return cls({"X": data.zero()}, status, count, count + torch.inf, {})
 
 
 def solve(
     solver: Solver,
-    data: Observed,
+    data: Observed | SparseObserved,
     *,
     max_iter: int,
     tol: float = 0.0,
@@ -87,8 +88,8 @@ def solve(
     ----------
     solver : Solver
         What one step is.
-    data : Observed
-        The observed cells, shape (\\*batch, n_rows, n_cols).
+    data : Observed of shape (\\*batch, n_rows, n_cols), or SparseObserved
+        The observed cells.
     max_iter : int
         Steps at most.
     tol : float
@@ -131,11 +132,12 @@ def solve(
 class _Run:
     """The answers, statuses and history of the members of one solve."""
 
-    def __init__(self, solver: Solver, data: Observed, state: State):
+    def __init__(self, solver: Solver, data: Observed | SparseObserved, state: State):
         self.solver, self.data = solver, data
         batch, device = data.batch_shape, data.values.device
         self.answer = self.best = {
-            name: value.clone() for name, value in solver.outputs(state).items()
+            name: value.clone() if isinstance(value, Tensor) else value
+            for name, value in solver.outputs(state).items()
         }
         self.best_objective = torch.full_like(data.n_observed, torch.inf)
         self.running = torch.ones(batch, dtype=torch.bool, device=device)
@@ -144,8 +146,7 @@ class _Run:
         self.n_iter = torch.zeros_like(self.status)
         self.residual = torch.full_like(self.best_objective, torch.inf)
         self.history: list[dict[str, Tensor]] = []
-        energy = data.values.square().sum((-2, -1))
-        self.limit = DIVERGED_AT**2 * torch.maximum(energy, data.n_observed)
+        self.limit = DIVERGED_AT**2 * torch.maximum(data.energy, data.n_observed)
 
     def check(self, n_iter, previous, state, tol, stop) -> Progress:
         running = self.running
@@ -184,9 +185,8 @@ class _Run:
 
     def sound(self, state: State) -> Tensor:
         """Members whose iterate is finite and not lost far from the data."""
-        misfit = self.data.residual(state.X).square().sum((-2, -1))
-        finite = torch.isfinite(state.X).flatten(-2).all(-1)
-        return finite & torch.isfinite(state.objective) & (misfit <= self.limit)
+        misfit = self.data.misfit(state.X)
+        return torch.isfinite(state.objective) & (misfit <= self.limit)
 
     def interrupt(self, state: State) -> None:
         free = self.running & ~self.pinned
@@ -212,10 +212,10 @@ class _Run:
         )
 
 
-def _where(
-    members: Tensor, new: dict[str, Tensor], old: dict[str, Tensor]
-) -> dict[str, Tensor]:
+def _where(members: Tensor, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     """``new`` for the chosen members, ``old`` for the others."""
+    if members.ndim == 0:
+        return new if members else old
     return {
         name: torch.where(members[..., None, None], new[name], old[name])
         for name in old

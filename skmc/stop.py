@@ -30,8 +30,8 @@ class HeldOut:
         self.since = torch.zeros_like(self.best)
 
     def __call__(self, progress: Progress) -> Tensor:
-        residual = self.truth.residual(progress.state.X)
-        error = (residual.square().sum((-2, -1)) / self.truth.n_observed).sqrt()
+        misfit = self.truth.misfit(progress.state.X)
+        error = (misfit / self.truth.n_observed).sqrt()
         better = error < self.best
         self.best = torch.where(better, error, self.best)
         self.since = torch.where(better, progress.n_iter, self.since)

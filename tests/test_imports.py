@@ -15,15 +15,23 @@ ROOT = Path(skmc.__file__).parent
 # What each part may import of skmc, besides itself.
 BELOW = {
     "observed": set(),
+    "sparse_observed": {"linalg"},
     "randomness": set(),
-    "linalg": {"observed", "randomness"},
+    "linalg": {"randomness"},
     "models": {"observed", "randomness", "linalg"},
     "terms": {"observed", "randomness", "linalg"},
-    "solvers": {"observed", "randomness", "linalg", "models", "terms"},
-    "solve": {"observed", "solvers"},
+    "solvers": {
+        "observed",
+        "sparse_observed",
+        "randomness",
+        "linalg",
+        "models",
+        "terms",
+    },
+    "solve": {"observed", "sparse_observed", "solvers"},
     "stop": {"observed", "solve"},
     "neighbors": {"observed"},
-    "scaling": {"observed"},
+    "scaling": {"observed", "sparse_observed"},
     "folding": {"observed"},
     "containers": set(),
 }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+BLOCK = 2**22  # numbers gathered at once
+
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
@@ -21,6 +23,20 @@ class LowRank:
 
     def dense(self) -> Tensor:
         return self.left @ self.right.mT
+
+    def squared_norm(self) -> Tensor:
+        """``|.|_F^2``, shape ``(*batch,)``."""
+        left, right = self.left, self.right
+        return ((left.mT @ left) * (right.mT @ right)).sum((-2, -1))
+
+    def at(self, rows: Tensor, cols: Tensor) -> Tensor:
+        """Single cells, ``(n_cells,)``."""
+        size = max(1, BLOCK // max(1, self.left.shape[-1]))
+        parts = [
+            (self.left[i] * self.right[j]).sum(-1)
+            for i, j in zip(rows.split(size), cols.split(size), strict=True)
+        ]
+        return torch.cat(parts)
 
     def __matmul__(self, other: Tensor) -> Tensor:
         return self.left @ (self.right.mT @ other)
@@ -62,6 +78,15 @@ class SparsePlusLowRank:
     @property
     def device(self) -> torch.device:
         return self.low.left.device
+
+    @property
+    def mostly_empty(self) -> bool:
+        """Whether less than a quarter of the cells is stored: dense would be larger."""
+        m, n = self.shape
+        return 4 * self.sparse.values().numel() < m * n
+
+    def dense(self) -> Tensor:
+        return self.sparse.to_dense() + self.low.dense()
 
     def __matmul__(self, other: Tensor) -> Tensor:
         return self.sparse @ other + self.low @ other

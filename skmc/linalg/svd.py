@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 
+STEPS = 200
 KEPT = 4  # blocks kept before a restart
 EXTRA = 10  # columns beyond the wanted rank, which make its last ones converge
 # Above this share of all singular values, finding all of them is faster (measured).
@@ -57,7 +58,7 @@ def partial_svd(
     above: float | Tensor = 0.0,
     start: Tensor | None = None,
     tol: float = 1e-6,
-    max_steps: int = 200,
+    max_steps: int = STEPS,
 ) -> SVD:
     """The ``rank`` largest singular values, by a block Krylov iteration.
 
@@ -128,6 +129,7 @@ def shrink(
     near: SVD | None = None,
     max_rank: int | None = None,
     tol: float = 1e-6,
+    max_steps: int | None = None,
 ) -> SVD:
     """``D_tau(A)``: every singular value less ``tau``, those below it gone.
 
@@ -144,7 +146,7 @@ def shrink(
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n), or SparsePlusLowRank
-        The latter is never made dense.
+        The latter is made dense only where it stores a quarter of all cells or more.
     tau : float or Tensor of shape (\\*batch,)
         At least 0.
     near : SVD, optional
@@ -153,6 +155,9 @@ def shrink(
         Keep at most so many singular values.
     tol : float
         Of the partial decomposition, relative to the largest singular value.
+    max_steps : int, optional
+        Of the partial decomposition, whose answer is then taken as it is: for iterations
+        that come back with ``near`` and the next matrix.
 
     Returns
     -------
@@ -162,16 +167,20 @@ def shrink(
     """
     most = min(A.shape[-2:])
     cap = most if max_rank is None else min(max_rank, most)
-    sparse = isinstance(A, SparsePlusLowRank)
+    sparse = isinstance(A, SparsePlusLowRank) and A.mostly_empty
     if sparse or (near is not None and near.rank and len(A.shape) == 2):
-        rank = min(1 if near is None else near.rank + 1, cap)
+        rank = min((near.rank if near else 0) + (EXTRA if max_steps else 1), cap)
         while sparse or rank + EXTRA <= CROSSOVER * most:
             start = None if near is None else near.V
-            near = partial_svd(A, rank, above=tau, start=start, tol=tol)
-            if near.s[-1] <= tau or rank == cap:
+            steps = max_steps or STEPS
+            near = partial_svd(
+                A, rank, above=tau, start=start, tol=tol, max_steps=steps
+            )
+            if max_steps or near.s[-1] <= tau or rank == cap:
                 return _less(near, tau, cap)
             rank = min(2 * rank + EXTRA, cap)
-    assert isinstance(A, Tensor)
+    if isinstance(A, SparsePlusLowRank):
+        A = A.dense()
     return _less(_gram(A, tau), tau, cap)
 
 

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
-
-from skmc.observed import Observed
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
     """An iterate. Solvers add their own variables in a subclass."""
 
-    X: Tensor  # (*batch, n_rows, n_cols), detached
+    X: Any  # (*batch, n_rows, n_cols), detached; a LowRank for SparseObserved
     objective: Tensor  # (*batch,), the objective at X
 
 
 class Solver(ABC):
-    """Hyper-parameters of a method; iterates live in the `State`."""
+    """Hyper-parameters of a method; iterates live in the `State`.
+
+    ``data`` is an `Observed`, or a `SparseObserved` for solvers that say so.
+    """
 
     @abstractmethod
-    def init(self, data: Observed) -> State:
+    def init(self, data) -> State:
         """The state before the first step."""
 
     @abstractmethod
-    def step(self, data: Observed, state):
+    def step(self, data, state):
         """The next state. ``state`` itself need not survive the call."""
 
     @abstractmethod
-    def residual(self, data: Observed, previous, current) -> Tensor:
+    def residual(self, data, previous, current) -> Tensor:
         """How far ``current`` is from optimal, relative, shape ``(*batch,)``.
 
         ``previous`` is the state one step before; only its tensors may be read.
         """
 
-    def outputs(self, state) -> dict[str, Tensor]:
-        """What a solution keeps of a state, each with the batch axes in front."""
+    def outputs(self, state) -> dict[str, Any]:
+        """What a solution keeps of a state; tensors have the batch axes in front."""
         return {"X": state.X}

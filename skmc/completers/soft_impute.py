@@ -1,0 +1,187 @@
+"""Soft-Impute."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skmc.base import CompleterTags
+from skmc.factored import FactoredCompleter
+from skmc.iterative import IterativeCompleter
+from skmc.linalg import SVD
+from skmc.randomness import Randomness, seed_of
+from skmc.solve import Status, solve
+from skmc.solvers.soft_impute import SoftImpute, largest_weight
+from skmc.solvers.solver import Solver
+from skmc.sparse_observed import SparseObserved
+
+RATIO = 0.7  # of one weight of the path to the one before
+LEAST = 1e-4  # weight at which a path ends
+PATH_TOL = 1e-2
+
+
+class SoftImputeCompleter(FactoredCompleter):
+    r"""Low rank by a penalty on the nuclear norm; ratings are never made dense.
+
+    ``min 1/2 |P(X - M)|_F^2 + lambda |X|_*``, half a *sum* over observed cells and a
+    sum of singular values, over matrices of rank at most ``max_rank``; see
+    `skmc.solvers.soft_impute.SoftImpute`.
+
+    Parameters
+    ----------
+    lambda_nuclear : float in (0, 1] or "auto", default="auto"
+        ``lambda`` as a share of ``|P(M)|_2``, the largest singular value of the
+        zero-filled scaled data: from 1 on the answer is the mean. "auto" goes down a
+        path 1, .7, .49, ... from one answer to the next, with a tenth of the observed
+        cells held out, until their error has risen twice in a row; the best one is
+        fitted to all cells.
+    max_rank : int in [1, min(n_samples, n_features)] or None, default=None
+        No singular values beyond; None is no bound.
+    max_iter : int >= 1, default=500
+        At one value of ``lambda``.
+    tol : float >= 0, default=1e-3
+        Stop when the duality gap is at most ``tol`` times the objective: the objective
+        is then within that share of its least value. The path has .01.
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, else "global", see `skmc.scaling.Scaling.of`.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the held-out cells of "auto"; else there is nothing random.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    lambda_nuclear_ : float
+    rank_ : int
+    path_ : dict of ndarray
+        With "auto": "lambda_nuclear", "rank" and "error" (root mean square over the
+        held-out cells, scaled) along the path.
+    row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
+        Their product is the scaled completion.
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        Made at each access.
+    history_ : dict of ndarray
+        "n_iter", "objective" and "residual" at every fifth iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    Notes
+    -----
+    Rows, new ones too, are completed by ridge regression on ``V sqrt(D)`` of the answer
+    ``U D V'`` with weight ``lambda``, the factored form of the same penalty.
+
+    References
+    ----------
+    Mazumder, Hastie, Tibshirani. Spectral regularization algorithms for learning large
+    incomplete matrices. Journal of Machine Learning Research 11 (2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import SoftImputeCompleter
+    >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
+    >>> X[1, 2] = np.nan
+    >>> SoftImputeCompleter(0.01, scaling=None).fit_transform(X)[1].round(1)
+    array([2., 4., 8.])
+    """
+
+    completer_tags = CompleterTags(recovers=0.05)
+    check_every = 5
+    _parameter_constraints: ClassVar[dict] = {
+        **IterativeCompleter._parameter_constraints,
+        "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
+        "max_rank": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        lambda_nuclear="auto",
+        *,
+        max_rank=None,
+        max_iter=500,
+        tol=1e-3,
+        scaling="auto",
+        device="auto",
+        random_state=None,
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.lambda_nuclear = lambda_nuclear
+        self.max_rank = max_rank
+        self.max_iter = max_iter
+        self.tol = tol
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _make_solver(self, data: SparseObserved, draw: Randomness) -> Solver:  # type: ignore[override]
+        if self.max_rank is not None and self.max_rank > min(data.shape):
+            raise ValueError(
+                f"max_rank={self.max_rank} is above min(n_samples, n_features)="
+                f"{min(data.shape)}; lower it or use None."
+            )
+        start = None
+        if self.lambda_nuclear == "auto":
+            self.lambda_nuclear_, start = self._follow_path(data)
+        else:
+            self.lambda_nuclear_ = self.lambda_nuclear
+        largest = largest_weight(data)
+        return SoftImpute((self.lambda_nuclear_ * largest) or 1.0, self.max_rank, start)
+
+    def _follow_path(self, data: SparseObserved) -> tuple[float, SVD | None]:
+        """The share that completes held-out cells best, and the answer there."""
+        train, held_out = self._spare_some(data, seed_of(self.random_state))
+        if held_out is None:
+            return LEAST, None
+        largest = largest_weight(train)
+        path: list[tuple[float, int, float]] = []
+        share, spectrum, best, risen = 1.0, None, (1.0, None), 0
+        while share >= LEAST and risen < 2 and largest > 0:
+            share *= RATIO
+            trial = solve(
+                SoftImpute(share * largest, self.max_rank, spectrum),
+                train,
+                max_iter=self.max_iter,
+                tol=max(self.tol, PATH_TOL),
+                check_every=self.check_every,
+            )
+            if trial.status[0] is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            spectrum = trial.outputs["spectrum"]
+            error = math.sqrt(held_out.misfit(trial.X) / len(held_out.values))
+            if not path or error < min(e for _, _, e in path):
+                best, risen = (share, spectrum), 0
+            else:
+                risen += 1
+            path.append((share, spectrum.rank, error))
+        self.path_ = {
+            name: np.array([point[k] for point in path])
+            for k, name in enumerate(("lambda_nuclear", "rank", "error"))
+        }
+        return best
+
+    def _fitted(self, entries, data, scaling, outputs) -> dict:
+        rank = outputs["spectrum"].rank if "spectrum" in outputs else 0
+        return {**super()._fitted(entries, data, scaling, outputs), "rank_": rank}

@@ -1,0 +1,146 @@
+"""Many small regularised least-squares problems, one per row of a sparse matrix."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+BLOCK = 2**23  # numbers gathered at once
+LIKE = 1.5  # rows of one block differ in length by at most this factor
+SHORT = 16  # ... or are all at most this long
+
+
+@dataclass(frozen=True, eq=False)
+class RowModel:
+    r"""What a row is once the columns are known: ``x = offset + F w``.
+
+    ``w`` has the prior ``N(mean, (precision / v)^-1)`` where ``v`` is the variance of
+    the noise: given some cells of a row, ::
+
+        w = argmin |P(x - offset - F w)|^2 + (w - mean)' precision (w - mean)
+
+    Where ``per_cell``, the precision counts once for every cell that is given. With a
+    ``link``, the mean is ``mean + sum_j link_j / sqrt(k)`` over the ``k`` columns of
+    the row that are given: *which* they are says something, whatever their values.
+    """
+
+    F: Tensor  # (n, rank)
+    offset: Tensor  # (n,)
+    precision: Tensor  # (rank, rank)
+    mean: Tensor  # (rank,)
+    per_cell: bool = False
+    link: Tensor | None = None  # (n, rank)
+
+    @classmethod
+    def empty(cls, n: int, like: Tensor) -> RowModel:
+        """Every row is zero."""
+        zero = like.new_zeros(n)
+        return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
+
+    def to(self, *args, **kwargs) -> RowModel:
+        moved = {
+            name: getattr(self, name).to(*args, **kwargs)
+            for name in ("F", "offset", "precision", "mean", "link")
+            if getattr(self, name) is not None
+        }
+        return replace(self, **moved)
+
+    def solve(
+        self,
+        starts: Tensor,
+        cols: Tensor,
+        values: Tensor,
+        noise: Callable[[int, int], Tensor] | None = None,
+    ) -> Tensor:
+        """``w`` of every row, ``(m, rank)``.
+
+        Parameters
+        ----------
+        starts : int64 Tensor of shape (m + 1,)
+            Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
+        cols : int64 Tensor of shape (n_cells,)
+        values : Tensor of shape (n_cells,)
+        noise : callable, optional
+            ``noise(k, rank)`` are standard normal numbers times the deviation of the
+            observation noise; with it ``w`` is drawn from its posterior.
+        """
+        rank = self.F.shape[1]
+        mean = self.mean
+        if self.link is not None:
+            mean = mean + link_matrix(starts, cols, self.link) @ self.link
+        W = values.new_zeros(len(starts) - 1, rank)
+        if rank == 0:
+            return W
+        eps = torch.finfo(values.dtype).eps
+        eye = torch.eye(rank, dtype=values.dtype, device=values.device)
+        shifted = values - self.offset[cols]
+        for block in normal_equations(starts, cols, shifted, self.F):
+            precision = self.precision
+            if self.per_cell:
+                precision = precision * block.count.clamp_min(1)[:, None, None]
+            centre = mean if mean.ndim == 1 else mean[block.rows]
+            right = block.right + (precision @ centre[..., None])[..., 0]
+            # Rounding must not make a row of few cells indefinite.
+            floor = 4 * eps * block.gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+            system = block.gram + precision + floor[:, None, None] * eye
+            L = torch.linalg.cholesky(system)
+            half = torch.linalg.solve_triangular(L, right[..., None], upper=False)
+            if noise is not None:
+                half = half + noise(len(block.rows), rank)[..., None]
+            w = torch.linalg.solve_triangular(L.mT, half, upper=True)
+            W[block.rows] = w[..., 0]
+        return W
+
+
+def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
+    """Sparse ``(m, n)``: ``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
+    count = starts.diff()
+    weights = count.clamp_min(1).to(like.dtype).rsqrt().repeat_interleave(count)
+    with warnings.catch_warnings():  # says that the layout is in beta
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(
+            starts, cols, weights, (len(count), like.shape[0])
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NormalEquations:
+    """``gram w = right`` for some rows: sums over their cells of ``f f'``, ``f y``."""
+
+    rows: Tensor  # (k,), which rows
+    gram: Tensor  # (k, rank, rank)
+    right: Tensor  # (k, rank)
+    count: Tensor  # (k,), cells
+
+
+def normal_equations(
+    starts: Tensor, cols: Tensor, values: Tensor, F: Tensor
+) -> Iterator[NormalEquations]:
+    """Blocks of rows of like length, each of bounded memory and one batched product.
+
+    Blocks do not depend on each other: they may be worked at in different places.
+    Parameters are as in `RowModel.solve`.
+    """
+    rank = F.shape[1]
+    count = starts.diff()
+    lengths, order = count.sort(stable=True)
+    # Padding points to a row of zeros.
+    F = torch.cat([F, F.new_zeros(1, rank)])
+    cols = torch.cat([cols, cols.new_full((1,), len(F) - 1)])
+    values = torch.cat([values, values.new_zeros(1)])
+    begin = 0
+    while begin < len(lengths):
+        most = max(SHORT, int(LIKE * lengths[begin]))
+        end = int(torch.searchsorted(lengths, most, right=True))
+        end = min(end, begin + max(1, BLOCK // (max(most, rank) * rank)))
+        rows, width = order[begin:end], int(lengths[end - 1])
+        at = starts[rows, None] + torch.arange(width, device=cols.device)
+        at = torch.where(at < starts[rows + 1, None], at, len(values) - 1)
+        seen = F[cols[at]]
+        right = (values[at][:, None] @ seen)[:, 0]
+        yield NormalEquations(rows, seen.mT @ seen, right, lengths[begin:end])
+        begin = end

@@ -1,0 +1,117 @@
+"""Factorization by alternating least squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.linalg import LowRank, RowModel
+from skmc.solvers.solver import Solver, State
+from skmc.sparse_observed import SparseObserved
+
+
+@dataclass(frozen=True, kw_only=True)
+class ALSState(State):
+    rows: Tensor  # (m, rank + 1), factors and a bias
+    cols: Tensor  # (n, rank + 1)
+
+
+class ALS(Solver):
+    r"""Factors and biases of rows and columns, each the best for given others.
+
+    ``min 1/2 |P(U V' + b 1' + 1 c' - M)|_F^2 + weight / 2 (sum_i p_i (|u_i|^2 + b_i^2)
+    + sum_j q_j (|v_j|^2 + c_j^2))`` where ``p_i`` and ``q_j`` are the numbers of
+    observed cells of a row and a column if ``per_cell``, else 1. A step solves for all
+    columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
+
+    Parameters
+    ----------
+    start : Tensor of shape (m, rank)
+        The factors of the rows before the first step.
+    weight : float > 0
+    row_biases, col_biases : bool
+    per_cell : bool
+
+    References
+    ----------
+    Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
+    the Netflix prize. AAIM (2008).
+    """
+
+    def __init__(
+        self,
+        start: Tensor,
+        weight: float,
+        *,
+        row_biases: bool,
+        col_biases: bool,
+        per_cell: bool,
+    ):
+        self.start = start
+        self.weight = weight
+        self.row_biases = row_biases
+        self.col_biases = col_biases
+        self.per_cell = per_cell
+
+    def init(self, data: SparseObserved) -> ALSState:
+        rows = with_bias(self.start.to(data.values.device), 0.0)
+        cols = data.values.new_zeros(data.shape[1], rows.shape[1])
+        return self._state(data, rows, cols)
+
+    def step(self, data: SparseObserved, state: ALSState) -> ALSState:
+        cols = self._solve(data.T, state.rows, self.col_biases)
+        rows = self._solve(data, cols, self.row_biases)
+        return self._state(data, rows, cols)
+
+    def _solve(self, data: SparseObserved, others: Tensor, biases: bool) -> Tensor:
+        model = self._model(others, biases)
+        W = model.solve(data.starts, data.cols, data.values)
+        return W if biases else with_bias(W, 0.0)
+
+    def _model(self, others: Tensor, biases: bool) -> RowModel:
+        """How factors and biases of one side follow from those of the other."""
+        factors, offset = others[:, :-1], others[:, -1]
+        F = with_bias(factors, 1.0) if biases else factors
+        eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
+        zero = F.new_zeros(F.shape[1])
+        return RowModel(F, offset, self.weight * eye, zero, self.per_cell)
+
+    def _state(self, data: SparseObserved, rows: Tensor, cols: Tensor) -> ALSState:
+        X = product(rows, cols)
+        penalty = (rows.square().sum(1) * self._counts(data)).sum()
+        penalty = penalty + (cols.square().sum(1) * self._counts(data.T)).sum()
+        objective = (data.misfit(X) + self.weight * penalty) / 2
+        return ALSState(X=X, objective=objective, rows=rows, cols=cols)
+
+    def _counts(self, data: SparseObserved) -> Tensor:
+        count = data.starts.diff().to(data.values.dtype)
+        return count if self.per_cell else torch.ones_like(count)
+
+    def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
+        """``|dF/dV| |V| / |P(M)|^2``, as the slope along the rows' factors is zero."""
+        R = data.residual(current.X)
+        ones = with_bias(current.rows[:, :-1], 1.0)
+        pull = data.T.matrix(R[data.by_column]) @ ones
+        if not self.col_biases:
+            pull = torch.cat([pull[:, :-1], torch.zeros_like(pull[:, :1])], 1)
+        slope = pull + self.weight * self._counts(data.T)[:, None] * current.cols
+        energy = data.energy.clamp_min(torch.finfo(R.dtype).tiny)
+        return slope.norm() * current.cols.norm() / energy
+
+    def outputs(self, state: ALSState) -> dict[str, Any]:
+        return {"X": state.X, "rows": [self._model(state.cols, self.row_biases)]}
+
+
+def with_bias(factors: Tensor, value: float) -> Tensor:
+    return torch.cat([factors, factors.new_full((len(factors), 1), value)], 1)
+
+
+def product(rows: Tensor, cols: Tensor) -> LowRank:
+    """``U V' + b 1' + 1 c'`` of factors whose last column is a bias."""
+    return LowRank(
+        torch.cat([rows, torch.ones_like(rows[:, :1])], 1),
+        torch.cat([with_bias(cols[:, :-1], 1.0), cols[:, -1:]], 1),
+    )

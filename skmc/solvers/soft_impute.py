@@ -1,0 +1,146 @@
+"""Soft-Impute: proximal gradient for the nuclear norm on sparse data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.linalg import SVD, RowModel, SparsePlusLowRank, partial_svd, shrink
+from skmc.solvers.solver import Solver, State
+from skmc.sparse_observed import SparseObserved
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftImputeState(State):
+    spectrum: SVD  # of X
+    seen: Tensor  # (n_cells,), X at the observed cells
+    before: SVD
+    seen_before: Tensor
+    t: float  # momentum
+    moved: Tensor  # (), |X - Y| / |X|, Y being where the step started
+
+
+class SoftImpute(Solver):
+    r"""``min 1/2 |P(X - M)|_F^2 + weight |X|_*``, over rank at most ``max_rank``.
+
+    Each step fills the missing cells from ``Y`` and shrinks the singular values, ::
+
+        X <- D_weight(P(M) + P_perp(Y))
+
+    where ``Y`` is ``X`` and Nesterov's momentum, which starts anew whenever the
+    objective would rise. The filled matrix is sparse plus low-rank and is not formed;
+    its largest singular values are sought from the last ones.
+
+    Parameters
+    ----------
+    weight : float > 0
+    max_rank : int, optional
+    start : SVD, optional
+        Where to begin, such as the answer for a larger weight; else at zero.
+
+    References
+    ----------
+    Mazumder, Hastie, Tibshirani. Spectral regularization algorithms for learning large
+    incomplete matrices. Journal of Machine Learning Research 11 (2010). Momentum: Yao,
+    Kwok. Accelerated inexact Soft-Impute for fast large-scale matrix completion.
+    IJCAI (2015).
+    """
+
+    svd_tol = 1e-4
+    svd_steps = 2
+
+    def __init__(
+        self, weight: float, max_rank: int | None = None, start: SVD | None = None
+    ):
+        self.weight = weight
+        self.max_rank = max_rank
+        self.start = start
+
+    def init(self, data: SparseObserved) -> SoftImputeState:
+        m, n = data.shape
+        empty = data.values.new_zeros
+        start = self.start or SVD(empty(m, 0), empty(0), empty(n, 0))
+        return self._state(data, start)
+
+    def step(self, data: SparseObserved, state: SoftImputeState) -> SoftImputeState:
+        new = self._advance(data, state, state.t)
+        if state.t > 1 and new.objective > state.objective:
+            new = self._advance(data, state, 1.0)
+        return new
+
+    def _advance(self, data, state: SoftImputeState, t: float) -> SoftImputeState:
+        following = (1 + (1 + 4 * t * t) ** 0.5) / 2
+        beta = (t - 1) / following
+        Y, seen = state.X, state.seen
+        if beta:
+            Y = Y * (1 + beta) + state.before.low_rank() * -beta
+            seen = seen + beta * (seen - state.seen_before)
+        spectrum = self._shrink(data.plus(data.values - seen, Y), state.spectrum)
+        new = self._state(data, spectrum)
+        size = new.X.squared_norm().clamp_min(torch.finfo(seen.dtype).tiny)
+        moved = (new.X + Y * -1.0).squared_norm().clamp_min(0) / size
+        return replace(
+            new,
+            before=state.spectrum,
+            seen_before=state.seen,
+            t=following,
+            moved=moved.sqrt(),
+        )
+
+    def _state(self, data: SparseObserved, spectrum: SVD) -> SoftImputeState:
+        X = spectrum.low_rank()
+        seen = data.at(X)
+        misfit = (seen - data.values).square().sum()
+        return SoftImputeState(
+            X=X,
+            objective=misfit / 2 + self.weight * spectrum.s.sum(),
+            spectrum=spectrum,
+            seen=seen,
+            before=spectrum,
+            seen_before=seen,
+            t=1.0,
+            moved=torch.full_like(misfit, torch.inf),
+        )
+
+    def _shrink(self, filled: SparsePlusLowRank, near: SVD) -> SVD:
+        return shrink(
+            filled,
+            self.weight,
+            near=near,
+            max_rank=self.max_rank,
+            tol=self.svd_tol,
+            max_steps=self.svd_steps,
+        )
+
+    def residual(self, data: SparseObserved, previous, current) -> Tensor:
+        """Duality gap over the objective, which is at most so far from its least.
+
+        The dual variable is the misfit ``P(M - X)``, cut to spectral norm ``weight``.
+        Where ``max_rank`` is reached the problem is not convex, and the measure is how
+        far the last step moved, ``|X - Y| / |X|``.
+        """
+        if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
+            return current.moved
+        R = data.values - current.seen
+        start = current.spectrum.V if current.spectrum.rank else None
+        largest = partial_svd(data.plus(R, data.zero()), 1, start=start, tol=1e-3).s[0]
+        share = (self.weight / largest.clamp_min(self.weight)).clamp(max=1)
+        dual = share * (R * data.values).sum() - share**2 * R.square().sum() / 2
+        scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
+        return (current.objective - dual) / scale
+
+    def outputs(self, state: SoftImputeState) -> dict[str, Any]:
+        V = state.spectrum.V * state.spectrum.s.sqrt()
+        eye = torch.eye(V.shape[1], dtype=V.dtype, device=V.device)
+        rows = RowModel(
+            V, V.new_zeros(len(V)), self.weight * eye, V.new_zeros(V.shape[1])
+        )
+        return {"X": state.X, "spectrum": state.spectrum, "rows": [rows]}
+
+
+def largest_weight(data: SparseObserved) -> float:
+    """``|P(M)|_2``, from which on the answer is zero."""
+    return float(partial_svd(data.plus(data.values, data.zero()), 1, tol=1e-4).s[0])
