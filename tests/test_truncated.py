@@ -177,6 +177,15 @@ def test_units_do_not_matter(name, unit):
 
 
 @every_solver
+def test_the_order_of_rows_and_columns_does_not_matter(name):
+    _, data = problem(noise=0.3)
+    solver = SOLVERS[name][0](2)
+    i, j = torch.arange(24).flip(0)[:, None], torch.arange(18).roll(5)
+    other = last(solver, Observed(data.values[i, j], data.mask[i, j]), 40).X
+    torch.testing.assert_close(other, last(solver, data, 40).X[i, j])
+
+
+@every_solver
 def test_members_of_a_batch_are_alone(name):
     problems = [problem(noise=noise, seed=seed)[1] for seed, noise in enumerate([0, 1])]
     batch = Observed(

@@ -110,7 +110,7 @@ class TNNRCompleter(IterativeCompleter):
     array([2., 4., 8.])
     """
 
-    completer_tags = CompleterTags(recovers=0.01, equivariant=True)
+    completer_tags = CompleterTags(recovers=0.001, equivariant=True)
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
