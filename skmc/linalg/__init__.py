@@ -2,7 +2,7 @@
 
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.ridge import RowModel
-from skmc.linalg.svd import SVD, partial_svd, shrink, svd
+from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink
 
 __all__ = [
     "SVD",
@@ -11,5 +11,5 @@ __all__ = [
     "SparsePlusLowRank",
     "partial_svd",
     "shrink",
-    "svd",
+    "full_svd",
 ]

@@ -45,7 +45,7 @@ class SVD:
         return self.low_rank().dense()
 
 
-def svd(A: Tensor) -> SVD:
+def full_svd(A: Tensor) -> SVD:
     """All singular values, by LAPACK (cuSOLVER on CUDA)."""
     U, s, Vh = torch.linalg.svd(A, full_matrices=False)
     return SVD(U, s, Vh.mT)
@@ -156,8 +156,8 @@ def shrink(
     tol : float
         Of the partial decomposition, relative to the largest singular value.
     max_steps : int, optional
-        Of the partial decomposition, whose answer is then taken as it is: for iterations
-        that come back with ``near`` and the next matrix.
+        Of the partial decomposition, whose answer is then taken as it is: for
+        iterations that come back with ``near`` and the next matrix.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def _gram(A: Tensor, tau: float | Tensor) -> SVD:
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.flip(-1).clamp_min(0).sqrt()
     if (torch.as_tensor(tau) < GRAM_LIMIT * s[..., 0]).any():
-        return svd(A)
+        return full_svd(A)
     V = V.flip(-1)
     U = (D @ V) / s.clamp_min(GRAM_LIMIT * s[..., :1] + torch.finfo(s.dtype).tiny)[
         ..., None, :

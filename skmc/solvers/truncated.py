@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg import SVD, shrink, svd
+from skmc.linalg import SVD, full_svd, shrink
 from skmc.observed import Observed
 from skmc.solvers.solver import Solver, State
 
@@ -55,7 +55,7 @@ class _Truncated(Solver):
 
     def _begin(self, data: Observed) -> tuple[dict, Tensor]:
         """The first inner problem, from ``X = P(M)``, and the mean singular value."""
-        low = _cleaned(svd(data.values))
+        low = _cleaned(full_svd(data.values))
         begun = {
             "low": low,
             "T": _truncation(low, self.rank),
@@ -347,7 +347,7 @@ class WeightedTruncated(Solver):
         return self._state(X, state.length / self.growth)
 
     def _state(self, X: Tensor, length: Tensor) -> WeightedState:
-        full = _cleaned(svd(X))
+        full = _cleaned(full_svd(X))
         return WeightedState(
             X=X, objective=_tail(full.s, self.rank), full=full, length=length
         )
