@@ -34,7 +34,9 @@ def problem(rate: float, m: int = 1000, n: int = 500) -> tuple[NCARLState, Tenso
     """A state two steps into a noisy matrix of rank 10, and its quadratic form."""
     rng = np.random.RandomState(0)
     values = rng.randn(m, 10) @ rng.randn(10, n) + 0.1 * rng.randn(m, n)
-    data = Observed(torch.tensor(values), torch.tensor(rng.random_sample((m, n)) > rate))
+    data = Observed(
+        torch.tensor(values), torch.tensor(rng.random_sample((m, n)) > rate)
+    )
     solver = NCARL(1e3, 5)
     state = solver.init(data)
     for _ in range(2):

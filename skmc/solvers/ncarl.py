@@ -53,8 +53,11 @@ class NCARL(Solver):
 
     Notes
     -----
-    All is computed in double precision, in units of the largest observed cell. The
-    first X is the zero-filled matrix.
+    All is computed in double precision. The first X is the zero-filled matrix. The
+    unit of the 1e-6 in the graph is the square of the largest observed cell, which is
+    our reading: the paper's data lie in [0, 1], and the answer scales with the data.
+    ``objective`` is that of X with ``D(X)`` and ``L(X)``. It need not fall: the graph
+    of a step is not the best one for its X.
 
     A row needs one Cholesky factor, of whichever is smaller: the system of its hidden
     cells (as above) or that of its observed ones, ``x = v H`` with ``H = inv(Q)`` and
@@ -65,8 +68,8 @@ class NCARL(Solver):
 
     References
     ----------
-    Li, Zhang, Zhang. Nuclear norm based matrix completion with an adaptive graph
-    (NCARL). IEEE Trans. Pattern Anal. Mach. Intell. (2023).
+    Li, Zhang, Zhang. Matrix completion via non-convex relaxation and adaptive
+    correlation learning. IEEE Trans. Pattern Anal. Mach. Intell. 45 (2023).
     """
 
     def __init__(
@@ -208,10 +211,7 @@ class _Problem:
             Z = Z - self.hidden.solve(Q, Z @ Q)
         if self.observed.blocks:
             H = _inverse(Q)
-            # Rows of the other kind are zero here.
-            V = self.observed.solve(H, self.values)
-            own = V @ H
-            Z = torch.where(self.observed.rows & (self.seen == 0), own, Z)
+            Z = self._merge(Z, self.observed.solve(H, self.values) @ H)
         return Z
 
     def approximate(self, Q: Tensor) -> Tensor:
@@ -224,9 +224,14 @@ class _Problem:
             Z = Y + self.hidden.solve(Q @ G, Y) @ G
         if self.observed.blocks:
             H = _inverse(Q)
-            V = self.observed.solve(eye + H, self.values)
-            Z = torch.where(self.observed.rows, V @ H, Z)
+            Z = self._merge(Z, self.observed.solve(eye + H, self.values) @ H)
         return Z
+
+    def _merge(self, Z: Tensor, own: Tensor) -> Tensor:
+        """``own``, but ``Z`` in the rows that have no system of observed cells."""
+        others = self.observed.others
+        own.flatten(0, -2)[others] = Z.flatten(0, -2)[others]
+        return own
 
 
 def _inverse(A: Tensor) -> Tensor:
@@ -240,97 +245,102 @@ class _Block:
 
     cells: Tensor  # (s, k) int, n where padded
     member: Tensor  # (s, 1) int, of which matrix of the batch
-    rows: Tensor  # (r,) int, which rows of the flattened batch are solved for
-    system: Tensor  # (r,) int, by which system
+    system: Tensor  # (r,) int, by which system a row is solved
     column: Tensor  # (r,) int, as which of its right-hand sides
-    width: int
+    places: Tensor  # (r, k) int, the row's cells in the flattened right-hand sides
+    padding: Tensor  # (s, k) double 0/1
+    width: int  # right-hand sides of each system
+
+    @classmethod
+    def of(cls, cells, member, rows, system, column, width: int, n_cols: int) -> _Block:
+        padding = cells == n_cols
+        # What is padded may read any cell; it writes zero.
+        own = torch.where(padding, 0, cells)[system]
+        places = rows[:, None] * n_cols + own
+        return cls(cells, member, system, column, places, padding.double(), width)
+
+    def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
+        """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
+        n, k = A.shape[-1], self.cells.shape[1]
+        # Integers of half the width are added and read twice as fast.
+        dtype = torch.int32 if A.numel() < 2**31 else torch.int64
+        column = self.cells.to(dtype)
+        row = (self.member.to(dtype) * n + column) * n
+        entries = (row[:, :, None] + column[:, None, :]).flatten()
+        submatrices = A.flatten().index_select(0, entries).view(-1, k, k)
+        torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(self.padding)
+        sides = b.new_zeros((len(self.cells), self.width, k))
+        sides[self.system, self.column] = b[self.places]
+        # The upper factor needs no transposed copy.
+        U = torch.linalg.cholesky(submatrices, upper=True)
+        half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
+        solved = torch.linalg.solve_triangular(U, half, upper=True).mT
+        solved = solved * (1 - self.padding)[:, None]
+        found = solved[self.system, self.column]
+        out.scatter_add_(0, self.places.flatten(), found.flatten())
 
 
 @dataclass(frozen=True)
 class _Systems:
     """The systems ``A_SS v_S = b_S`` of the rows, S the cells that a mask selects."""
 
-    rows: Tensor  # (*batch, m, 1) bool, which have a system
+    others: Tensor  # (q,) int, rows of the flattened batch without a system
     blocks: list[_Block]
 
     @classmethod
     def of(cls, mask: Tensor) -> _Systems:
         """Rows of ``mask (*batch, m, n)`` without any cell get no system."""
-        rows = mask.any(-1, keepdim=True)
-        flat = mask.flatten(0, -2)
-        index = rows.flatten().nonzero()[:, 0]
         n_rows, n_cols = mask.shape[-2:]
+        mask = mask.flatten(0, -2)
+        some = mask.any(-1)
+        rows = some.nonzero()[:, 0]
         # A system belongs to a mask and to a matrix of the batch.
-        key = torch.cat([(index // n_rows)[:, None], flat[index].long()], 1)
+        key = torch.cat([(rows // n_rows)[:, None], mask[rows].long()], 1)
         distinct, system, counts = torch.unique(
             key, dim=0, return_inverse=True, return_counts=True
         )
-        member, masks = distinct[:, :1], distinct[:, 1:].bool()
-        sizes = masks.sum(1)
+        # Systems of as many right-hand sides and about as many cells come together.
+        sizes = distinct[:, 1:].sum(1)
         order = (counts * (n_cols + 1) + sizes).argsort(descending=True)
-        place = torch.empty_like(order)
-        place[order] = torch.arange(len(order), device=order.device)
-        system, turn = place[system].sort(stable=True)
-        first = counts[order].cumsum(0) - counts[order]
-        column = torch.arange(len(system), device=order.device) - first[system]
-        # Selected cells first, in order.
-        cells = masks[order].logical_not().long().argsort(dim=1, stable=True)
-        cells = torch.where(masks[order].gather(1, cells), cells, n_cols)
+        member, masks = distinct[order, :1], distinct[order, 1:].bool()
+        sizes, counts = sizes[order], counts[order]
+        ends = counts.cumsum(0)
+        system, turn = order.argsort()[system].sort(stable=True)
+        rows = rows[turn]
+        column = torch.arange(len(rows), device=rows.device) - (ends - counts)[system]
+        # Selected cells first, in their order.
+        cells = (~masks).long().argsort(dim=1, stable=True)
+        cells = torch.where(masks.gather(1, cells), cells, n_cols)
 
-        blocks: list[_Block] = []
         limit = BLOCK["cpu" if mask.device.type == "cpu" else "cuda"]
-        ends = counts[order].cumsum(0).tolist()
-        table = list(zip(sizes[order].tolist(), counts[order].tolist(), strict=True))
-        start = 0
+        table = list(zip(sizes.tolist(), counts.tolist(), ends.tolist(), strict=True))
+        blocks, start = [], 0
         while start < len(table):
-            size, width = table[start]
-            stop = start + max(1, limit // (size * (size + width)))
-            stop = min(stop, len(table))
+            size, width, end = table[start]
+            stop = min(start + max(1, limit // (size * (size + width))), len(table))
             while table[stop - 1][1] != width:
                 stop -= 1
-            span = slice(ends[start] - width, ends[stop - 1])
+            span = slice(end - width, table[stop - 1][2])
             blocks.append(
-                _Block(
-                    cells=cells[start:stop, :size],
-                    member=member[order[start:stop]],
-                    rows=index[turn[span]],
-                    system=system[span] - start,
-                    column=column[span],
-                    width=width,
+                _Block.of(
+                    cells[start:stop, :size],
+                    member[start:stop],
+                    rows[span],
+                    system[span] - start,
+                    column[span],
+                    width,
+                    n_cols,
                 )
             )
             start = stop
-        return cls(rows, blocks)
+        return cls((~some).nonzero()[:, 0], blocks)
 
     def solve(self, A: Tensor, b: Tensor) -> Tensor:
         """``v (*batch, m, n)``: ``inv(A_SS) b_S`` on each row's S, zero elsewhere.
 
         ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
         """
-        n = A.shape[-1] + 1
-        entries = pad(A, (0, 1, 0, 1)).flatten()
-        # Half as wide integers are read and added twice as fast.
-        short = entries.numel() < 2**31
-        right = pad(b, (0, 1)).flatten(0, -2)
-        answer = torch.zeros_like(right)
+        padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
         for block in self.blocks:
-            cells, k = block.cells, block.cells.shape[1]
-            start = (block.member * n + cells) * n
-            if short:
-                start, column = start.int(), cells.int()
-            else:
-                column = cells
-            places = start[:, :, None] + column[:, None, :]
-            submatrices = entries.index_select(0, places.flatten()).view(-1, k, k)
-            padding = (cells == n - 1).to(A.dtype)
-            torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(padding)
-            own = cells[block.system]
-            sides = right.new_zeros((len(cells), block.width, k))
-            sides[block.system, block.column] = right[block.rows].gather(1, own)
-            # The upper factor needs no transposed copy.
-            U = torch.linalg.cholesky(submatrices, upper=True)
-            half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
-            solved = torch.linalg.solve_triangular(U, half, upper=True)
-            found = solved.mT[block.system, block.column]
-            answer[block.rows] = answer[block.rows].scatter(1, own, found)
-        return answer[:, :-1].reshape(b.shape)
+            block.solve(padded, b.flatten(), v.view(-1))
+        return v
