@@ -3,16 +3,21 @@
 from skmc.completers import (
     AIRCompleter,
     DMFCompleter,
+    FactorizationCompleter,
     IALMCompleter,
     KNNCompleter,
     MeanCompleter,
+    NCARLCompleter,
+    SoftImputeCompleter,
     SVDCompleter,
     SVTCompleter,
+    TNNRCompleter,
 )
 from skmc.entries import Entries
 from skmc.observed import Observed
 from skmc.pipeline import MaskedToNaN
 from skmc.solve import Status, solve
+from skmc.sparse_observed import SparseObserved
 
 __version__ = "0.1.0"
 
@@ -20,13 +25,18 @@ __all__ = [
     "AIRCompleter",
     "DMFCompleter",
     "Entries",
+    "FactorizationCompleter",
     "IALMCompleter",
     "KNNCompleter",
     "MaskedToNaN",
     "MeanCompleter",
+    "NCARLCompleter",
     "Observed",
     "SVDCompleter",
     "SVTCompleter",
+    "SoftImputeCompleter",
+    "SparseObserved",
     "Status",
+    "TNNRCompleter",
     "solve",
 ]

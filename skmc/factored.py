@@ -56,7 +56,7 @@ class FactoredCompleter(IterativeCompleter):
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return scaling.apply(data), scaling
 
-    def _spare_some(self, data: SparseObserved, seed: int) -> tuple:  # type: ignore[override]
+    def _spare_some(self, data: SparseObserved, seed: int) -> tuple:
         n_cells = len(data.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)

@@ -27,9 +27,11 @@ from skmc.rows import RowIndex
 from skmc.scaling import Scaling
 from skmc.solve import Progress, Solution, Status, solve
 from skmc.solvers.solver import Solver
+from skmc.sparse_observed import SparseObserved
 from skmc.stop import HeldOut
 
 T = TypeVar("T")
+Data = TypeVar("Data", Observed, SparseObserved)
 
 HELD_OUT = 0.1  # of the observed cells, to choose a hyper-parameter on
 # A fit that leaves more of the data's norm unexplained than this, fits hardly at all.
@@ -125,9 +127,9 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
 
     def _choose(
         self,
-        data: Observed,
+        data: Data,
         candidates: Iterable[T],
-        solver_of: Callable[[T, Observed], Solver],
+        solver_of: Callable[[T, Data], Solver],
         *,
         max_iter: int,
         patience: int = 2,
@@ -146,7 +148,11 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         lowest, risen = math.inf, 0
         for candidate in itertools.chain([best], candidates):
             trial = solve(
-                solver_of(candidate, train), train, max_iter=max_iter, tol=self.tol
+                solver_of(candidate, train),
+                train,
+                max_iter=max_iter,
+                tol=self.tol,
+                check_every=self.check_every,
             )
             if trial.status[0] is Status.INTERRUPTED:
                 raise KeyboardInterrupt
@@ -159,7 +165,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
                 break
         return best
 
-    def _spare_some(self, data: Observed, seed: int) -> tuple:
+    def _spare_some(self, data, seed: int) -> tuple:
         """Nine tenths of the observed cells and the others, None if there are none."""
         cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
         hidden = patterns.random(cells, HELD_OUT, spare=True, random_state=seed)

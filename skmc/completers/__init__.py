@@ -2,18 +2,26 @@
 
 from skmc.completers.air import AIRCompleter
 from skmc.completers.dmf import DMFCompleter
+from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
 from skmc.completers.mean import MeanCompleter
+from skmc.completers.ncarl import NCARLCompleter
+from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.svt import SVTCompleter
+from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
     "AIRCompleter",
     "DMFCompleter",
+    "FactorizationCompleter",
     "IALMCompleter",
     "KNNCompleter",
     "MeanCompleter",
+    "NCARLCompleter",
     "SVDCompleter",
     "SVTCompleter",
+    "SoftImputeCompleter",
+    "TNNRCompleter",
 ]

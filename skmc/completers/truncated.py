@@ -103,7 +103,7 @@ class TNNRCompleter(IterativeCompleter):
     Examples
     --------
     >>> import numpy as np
-    >>> from skmc.completers.truncated import TNNRCompleter
+    >>> from skmc import TNNRCompleter
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
     >>> X[1, 2] = np.nan
     >>> TNNRCompleter(rank=1, scaling=None).fit_transform(X)[1].round(1)

@@ -9,7 +9,7 @@ __all__ = [
     "LowRank",
     "RowModel",
     "SparsePlusLowRank",
+    "full_svd",
     "partial_svd",
     "shrink",
-    "full_svd",
 ]
