@@ -104,7 +104,7 @@ class FactorizationCompleter(FactoredCompleter):
     >>> from skmc import Entries, FactorizationCompleter
     >>> users, films = [0, 0, 1, 1, 2, 2, 3], [0, 1, 0, 1, 0, 1, 0]
     >>> ratings = Entries.from_triplets(users, films, [5, 1, 4, 2, 1, 5, 2])
-    >>> completer = FactorizationCompleter(1, lambda_ridge=0.05, random_state=0)
+    >>> completer = FactorizationCompleter(1, lambda_ridge=0.01, random_state=0)
     >>> float(completer.fit(ratings).predict_entries([3], [1])[0].round())
     4.0
     """

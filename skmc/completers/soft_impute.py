@@ -97,7 +97,7 @@ class SoftImputeCompleter(FactoredCompleter):
     >>> from skmc import SoftImputeCompleter
     >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0])
     >>> X[1, 2] = np.nan
-    >>> SoftImputeCompleter(0.01, scaling=None).fit_transform(X)[1].round(1)
+    >>> SoftImputeCompleter(0.001, scaling=None).fit_transform(X)[1].round(1)
     array([2., 4., 8.])
     """
 
