@@ -213,7 +213,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
                 f"{float(solution.residual):.1e} > tol={self.tol:g}; raise max_iter or "
                 "tol."
             )
-        if misfit > POOR:
+        if misfit > POOR and hasattr(self, "lr"):
             return (
                 f"is {misfit:.2f} of the way from the observed cells to their means "
                 f"after {n_iter} iterations. Raise max_iter or lr, lower lambda_row "

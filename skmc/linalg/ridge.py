@@ -76,7 +76,6 @@ class RowModel:
         if rank == 0:
             return W
         eps = torch.finfo(values.dtype).eps
-        eye = torch.eye(rank, dtype=values.dtype, device=values.device)
         shifted = values - self.offset[cols]
         for block in normal_equations(starts, cols, shifted, self.F):
             precision = self.precision
@@ -84,10 +83,10 @@ class RowModel:
                 precision = precision * block.count.clamp_min(1)[:, None, None]
             centre = mean if mean.ndim == 1 else mean[block.rows]
             right = block.right + (precision @ centre[..., None])[..., 0]
+            system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
             # Rounding must not make a row of few cells indefinite.
-            floor = 4 * eps * block.gram.diagonal(dim1=-2, dim2=-1).sum(-1)
-            system = block.gram + precision + floor[:, None, None] * eye
-            L = torch.linalg.cholesky(system)
+            diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
+            L = torch.linalg.cholesky(system.add_(precision))
             half = torch.linalg.solve_triangular(L, right[..., None], upper=False)
             if noise is not None:
                 half = half + noise(len(block.rows), rank)[..., None]

@@ -1,0 +1,264 @@
+"""The low-rank family: optimality, and agreement of methods with each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import low_rank, make
+
+from skmc import (
+    BayesianFactorizationCompleter,
+    FactorizationCompleter,
+    IALMCompleter,
+    Observed,
+    SoftImputeCompleter,
+    SVTCompleter,
+    patterns,
+    solve,
+)
+from skmc.linalg import partial_svd
+from skmc.metrics import relative_error, rmse
+from skmc.randomness import Randomness
+from skmc.solvers.alm import InexactALM
+from skmc.solvers.als import ALS
+from skmc.solvers.gibbs import Gibbs, gamma, normal_wishart
+from skmc.solvers.soft_impute import SoftImpute, largest_weight
+from skmc.solvers.svt import SingularValueThresholding
+from skmc.sparse_observed import SparseObserved
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """40 x 30 of rank 3 and noise, half of it hidden; dense and sparse."""
+    truth = low_rank(40, 30, rank=3)
+    M = truth + 0.3 * np.random.RandomState(5).randn(40, 30)
+    hidden = patterns.random(M, 0.5, random_state=2)
+    data = Observed(torch.tensor(M), torch.from_numpy(~hidden))
+    rows, cols = np.nonzero(~hidden)
+    sparse = SparseObserved.of(rows, cols, torch.tensor(M[rows, cols]), M.shape)
+    return truth, M, hidden, data, sparse
+
+
+def test_ialm_is_the_least_nuclear_norm(noisy):
+    """The multiplier certifies it: on the cells, norm at most 1, ``<Y, X> = |X|_*``."""
+    *_, data, _ = noisy
+    solver = InexactALM(1e-7)
+    state = solver.init(data)
+    while solver.residual(data, None, state) > 1e-6:
+        state = solver.step(data, state)
+    X, Y = data.fill(state.X), state.dual
+    assert float(data.residual(state.X).norm()) < 1e-6 * float(data.values.norm())
+    torch.testing.assert_close(Y * data.indicator, Y, atol=1e-6, rtol=0)
+    assert torch.linalg.matrix_norm(Y, 2) < 1 + 1e-4
+    nuclear = torch.linalg.matrix_norm(X, "nuc")
+    assert float((Y * X).sum()) == pytest.approx(float(nuclear), rel=1e-4)
+
+
+def test_methods_for_the_least_nuclear_norm_agree(noisy):
+    """IALM, SVT with a large tau, and Soft-Impute with a small weight."""
+    *_, data, sparse = noisy
+    exact = solve(InexactALM(1e-8), data, max_iter=9000, tol=1e-7, check_every=5).X
+    tau = 50 * float(data.values.norm())
+    for delta in (None, 1.5):
+        svt = SingularValueThresholding(tau, delta)
+        found = solve(svt, data, max_iter=6000, tol=1e-5, check_every=50).X
+        # The squared norm, a three-hundredth of the objective, is what differs.
+        assert float((found - exact).norm() / exact.norm()) < 1e-2
+    start = None
+    for share in 0.5 ** np.arange(1, 15):
+        path = SoftImpute(share * largest_weight(sparse), start=start)
+        found = solve(path, sparse, max_iter=2000, tol=1e-6, check_every=5)
+        start = found.outputs["spectrum"]
+    assert float((found.X.dense() - exact).norm() / exact.norm()) < 5e-3
+
+
+@pytest.mark.parametrize("share", [0.6, 0.2, 0.05])
+def test_soft_impute_is_optimal(share, noisy):
+    """At the answer the misfit is ``weight U V'`` along ``X`` and shorter across it."""
+    *_, sparse = noisy
+    weight = share * largest_weight(sparse)
+    solution = solve(
+        SoftImpute(weight), sparse, max_iter=5000, tol=1e-9, check_every=10
+    )
+    spectrum = solution.outputs["spectrum"]
+    R = -sparse.matrix(sparse.residual(solution.X)).to_dense()
+    U, V = spectrum.U, spectrum.V
+    torch.testing.assert_close(R @ V, weight * U, atol=1e-3 * weight, rtol=0)
+    torch.testing.assert_close(R.mT @ U, weight * V, atol=1e-3 * weight, rtol=0)
+    assert float(partial_svd(R, 1).s[0]) <= weight * (1 + 1e-4)
+    objective = solution.history["objective"]
+    assert (objective.diff() <= 1e-12 * objective[0]).all()
+    # The gap bounds how far the objective is from its least.
+    above = (objective - objective[-1]) / objective
+    assert (above <= solution.history["residual"] + 1e-9).all()
+
+
+def test_soft_impute_partial_and_full_have_one_answer(noisy):
+    *_, sparse = noisy
+
+    class Full(SoftImpute):
+        def _shrink(self, filled, near):
+            return super()._shrink(filled.dense(), near)
+
+    answers = [
+        solve(kind(2.0), sparse, max_iter=3000, tol=1e-8, check_every=10)
+        for kind in (SoftImpute, Full)
+    ]
+    torch.testing.assert_close(
+        answers[0].X.dense(), answers[1].X.dense(), atol=1e-4, rtol=0
+    )
+
+
+def test_soft_impute_rank_cap(noisy):
+    _, M, hidden, *_ = noisy
+    X = np.ma.masked_array(M, hidden)
+    completer = make(SoftImputeCompleter, lambda_nuclear=0.05, max_rank=2, max_iter=500)
+    completer.fit(X)
+    assert completer.rank_ == 2
+    assert completer.status_ == "converged"
+
+
+def test_soft_impute_path(noisy):
+    """The path goes down, the chosen point has the least error on held-out cells."""
+    _, M, hidden, *_ = noisy
+    completer = make(SoftImputeCompleter, max_iter=500).fit(
+        np.ma.masked_array(M, hidden)
+    )
+    path = completer.path_
+    assert (np.diff(path["lambda_nuclear"]) < 0).all()
+    best = path["error"].argmin()
+    assert completer.lambda_nuclear_ == path["lambda_nuclear"][best]
+    assert best == len(path["error"]) - 3  # and then it rose twice
+    assert path["rank"][0] <= path["rank"][-1]
+
+
+@pytest.mark.parametrize("biases", ["both", "rows", "columns", None])
+@pytest.mark.parametrize("per_cell", [True, False])
+def test_als_descends_to_where_the_slope_is_zero(biases, per_cell, noisy):
+    *_, sparse = noisy
+    start = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)).double()
+    solver = ALS(
+        start,
+        0.1,
+        row_biases=biases in ("both", "rows"),
+        col_biases=biases in ("both", "columns"),
+        per_cell=per_cell,
+    )
+    solution = solve(solver, sparse, max_iter=600, tol=1e-6, check_every=1)
+    objective = solution.history["objective"]
+    assert (objective.diff() <= 1e-9 * objective[0]).all()
+    state = solver.step(sparse, solver.init(sparse))
+    for _ in range(int(solution.n_iter)):
+        state = solver.step(sparse, state)
+    rows, cols = (t.clone().requires_grad_() for t in (state.rows, state.cols))
+    by_hand = 0.0
+    for i, j, value in zip(sparse.rows, sparse.cols, sparse.values, strict=True):
+        guess = rows[i, :-1] @ cols[j, :-1] + rows[i, -1] + cols[j, -1]
+        by_hand = by_hand + (guess - value) ** 2 / 2
+    n_row, n_col = sparse.starts.diff(), sparse.T.starts.diff()
+    for side, count in ((rows, n_row), (cols, n_col)):
+        weight = count.double() if per_cell else torch.ones(len(count)).double()
+        by_hand = by_hand + 0.05 * (side.square().sum(1) * weight).sum()
+    assert float(state.objective) == pytest.approx(by_hand.item(), rel=1e-9)
+    slopes = torch.autograd.grad(by_hand, (rows, cols))
+    if biases in (None, "columns"):
+        assert state.rows[:, -1].abs().max() == 0
+        slopes[0][:, -1] = 0
+    if biases in (None, "rows"):
+        assert state.cols[:, -1].abs().max() == 0
+        slopes[1][:, -1] = 0
+    assert all(slope.norm() < 1e-4 * sparse.energy for slope in slopes)
+
+
+def test_factored_nuclear_norm_is_soft_impute(noisy):
+    """``|X|_* = min (|U|^2 + |V|^2) / 2``: with enough factors, the same answer."""
+    *_, sparse = noisy
+    start = torch.randn(40, 20, generator=torch.Generator().manual_seed(0)).double()
+    als = ALS(start, 3.0, row_biases=False, col_biases=False, per_cell=False)
+    ours = solve(als, sparse, max_iter=5000, tol=1e-10, check_every=10)
+    theirs = solve(SoftImpute(3.0), sparse, max_iter=5000, tol=1e-9, check_every=10)
+    torch.testing.assert_close(ours.X.dense(), theirs.X.dense(), atol=1e-3, rtol=0)
+    assert float(ours.history["objective"][-1]) == pytest.approx(
+        float(theirs.history["objective"][-1]), rel=1e-6
+    )
+
+
+def test_fitted_rows_are_completed_as_they_were_fitted(noisy):
+    """The sweeps end with the rows, which is what transform does for them."""
+    _, M, hidden, *_ = noisy
+    X = np.ma.masked_array(M, hidden)
+    completer = make(
+        FactorizationCompleter, rank=3, lambda_ridge=0.1, keep_observed=False
+    )
+    completer.fit(X)
+    np.testing.assert_allclose(completer.transform(X), completer.reconstruction_)
+
+
+def test_what_the_bayesian_completer_gains(noisy):
+    """Averages over draws beat one answer with a weight chosen on held-out cells."""
+    truth, M, hidden, *_ = noisy
+    X = np.ma.masked_array(M, hidden)
+    errors = [
+        relative_error(cls(random_state=0).fit_transform(X), truth, hidden)
+        for cls in (BayesianFactorizationCompleter, FactorizationCompleter)
+    ]
+    assert errors[0] < errors[1] < 0.5
+
+
+@pytest.mark.filterwarnings("ignore:.*no observed cell")
+def test_implicit_terms_use_what_was_rated():
+    """Items are rated by those who like them: the choice tells of the taste."""
+    rng = np.random.RandomState(0)
+    taste, kind = rng.randn(300), rng.randn(60)
+    M = np.outer(taste, kind) + 0.5 * rng.randn(300, 60)
+    seen = rng.rand(300, 60) < 0.15 / (1 + np.exp(-4 * np.outer(taste, kind)))
+    X = np.ma.masked_array(M, ~seen)
+    errors = {}
+    for implicit in (False, True):
+        completer = make(
+            BayesianFactorizationCompleter, rank=2, implicit=implicit, n_draws=40
+        ).fit(X)
+        errors[implicit] = rmse(completer.reconstruction_, M, ~seen)
+    assert errors[True] < 0.95 * errors[False]
+
+
+def test_hyper_parameters_have_their_posterior_moments():
+    draw = Randomness.of([0], dtype=torch.float64)
+    draws = torch.tensor([gamma(draw, 3.0, 2.0) for _ in range(4000)])
+    assert float(draws.mean()) == pytest.approx(1.5, rel=0.05)
+    assert float(draws.var()) == pytest.approx(0.75, rel=0.1)
+    generator = torch.Generator().manual_seed(1)
+    W = torch.randn(2000, 2, generator=generator, dtype=torch.float64)
+    W = W @ torch.tensor([[2.0, 0], [1, 0.5]]).double() + 3
+    both = [normal_wishart(draw, W) for _ in range(300)]
+    mean = torch.stack([m for m, _ in both]).mean(0)
+    torch.testing.assert_close(mean, W.mean(0), rtol=0.02, atol=0)
+    precision = torch.stack([p for _, p in both]).mean(0)
+    torch.testing.assert_close(
+        precision, torch.linalg.inv(W.T.cov()), rtol=0.05, atol=0
+    )
+
+
+def test_the_noise_is_found(noisy):
+    *_, sparse = noisy
+    solver = Gibbs(Randomness.of([0], dtype=torch.float64), 3, 50, False)
+    state, found = solver.init(sparse), []
+    for k in range(200):
+        state = solver.step(sparse, state)
+        if k >= 50:
+            found.append(state.noise**-0.5)
+    assert np.mean(found) == pytest.approx(0.3, rel=0.1)
+
+
+@pytest.mark.parametrize("completer", [IALMCompleter(), SVTCompleter()])
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_units_of_the_data_do_not_matter(completer, factor):
+    """tau and mu are in units of the data."""
+    truth = low_rank(30, 20) + 5
+    hidden = patterns.random(truth, 0.3, random_state=0)
+    X = np.ma.masked_array(truth, hidden)
+    expected = completer.fit_transform(X)
+    np.testing.assert_allclose(
+        completer.fit_transform(factor * X) / factor, expected, rtol=1e-6
+    )

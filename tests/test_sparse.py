@@ -1,0 +1,164 @@
+"""Ratings: observed cells plus factors, and never a dense matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from conftest import COMPLETERS, low_rank, make
+
+from skmc import Entries, Observed, SparseObserved, patterns
+from skmc.factored import FactoredCompleter
+from skmc.linalg import LowRank
+from skmc.scaling import Scaling
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+FACTORED = [cls for cls in COMPLETERS if issubclass(cls, FactoredCompleter)]
+factored = pytest.mark.parametrize("cls", FACTORED)
+
+
+@pytest.fixture
+def both():
+    """The same cells, dense and sparse."""
+    rng = np.random.RandomState(0)
+    mask = rng.rand(9, 7) < 0.5
+    values = torch.tensor(rng.randn(9, 7))
+    rows, cols = np.nonzero(mask)
+    order = rng.permutation(len(rows))
+    data = SparseObserved.of(
+        rows[order], cols[order], values[rows, cols][order], (9, 7)
+    )
+    return Observed(values, torch.from_numpy(mask)), data
+
+
+def test_sparse_and_dense_observations_agree(both):
+    dense, sparse = both
+    X = LowRank(torch.randn(9, 2).double(), torch.randn(7, 2).double())
+    whole = X.dense()
+    torch.testing.assert_close(sparse.matrix(sparse.values).to_dense(), dense.values)
+    torch.testing.assert_close(sparse.T.T.values, sparse.values)
+    torch.testing.assert_close(
+        sparse.residual(X), dense.residual(whole)[sparse.rows, sparse.cols]
+    )
+    torch.testing.assert_close(sparse.misfit(X), dense.misfit(whole))
+    torch.testing.assert_close(sparse.fill(X).dense(), dense.fill(whole))
+    assert sparse.energy == pytest.approx(float(dense.energy))
+    assert sparse.n_observed == dense.n_observed
+    chosen = torch.arange(len(sparse.values)) % 3 == 0
+    parts = sparse.only(chosen).misfit(X) + sparse.only(~chosen).misfit(X)
+    torch.testing.assert_close(parts, sparse.misfit(X))
+    assert float(sparse.misfit(sparse.zero())) == pytest.approx(float(sparse.energy))
+
+
+@pytest.mark.parametrize("how", ["auto", "columns", "global", None])
+@pytest.mark.parametrize("centre", [True, False])
+def test_sparse_and_dense_scaling_agree(how, centre, both):
+    dense, sparse = both
+    ours = Scaling.of(sparse, how, centre=centre)
+    theirs = Scaling.of(dense, how, centre=centre)
+    torch.testing.assert_close(ours.shift, theirs.shift)
+    torch.testing.assert_close(ours.scale, theirs.scale)
+    scaled = ours.apply(sparse)
+    torch.testing.assert_close(
+        scaled.matrix(scaled.values).to_dense(), theirs.apply(dense).values
+    )
+
+
+@pytest.fixture
+def ratings():
+    truth = low_rank(50, 30) + 3
+    hidden = patterns.random(truth, 0.8, spare=True, random_state=0)
+    rows, cols = np.nonzero(~hidden)
+    return sp.coo_array((truth[rows, cols], (rows, cols)), shape=truth.shape)
+
+
+@factored
+def test_ratings_never_become_dense(cls, ratings, monkeypatch):
+    """Nothing that makes a matrix of all cells is called by fit or predict."""
+    expected = make(cls).fit(ratings).predict_entries([3, 40], [7, 0])
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("made dense")
+
+    for where in ("skmc.reading.to_cells", "skmc.base.to_cells"):
+        monkeypatch.setattr(where, refuse, raising=True)
+    monkeypatch.setattr(Entries, "to_cells", refuse)
+    monkeypatch.setattr(LowRank, "dense", refuse)
+    monkeypatch.setattr(torch.Tensor, "to_dense", refuse)
+    for X in (ratings, ratings.tocsr(), Entries(ratings)):
+        completer = make(cls).fit(X)
+        np.testing.assert_allclose(completer.predict_entries([3, 40], [7, 0]), expected)
+        assert completer.score(Entries(ratings)) < 0
+
+
+@factored
+def test_new_users_are_folded_in_from_their_ratings(cls, ratings):
+    completer = make(cls).fit(ratings)
+    rows = ratings.tocsr()
+    few = rows[[3]]
+    np.testing.assert_allclose(
+        completer.transform(few)[0], completer.transform(ratings)[3], rtol=1e-6
+    )
+    other = sp.csr_array(([5.0, 1.0], ([0, 0], [2, 9])), shape=(1, 30))
+    answer = completer.transform(other)[0]
+    assert (answer[2], answer[9]) == (5.0, 1.0)
+    stranger = sp.csr_array((1, 30))
+    with pytest.warns(UserWarning, match="1 rows of X have no observed cell"):
+        nothing = completer.transform(stranger)[0]
+    known = ratings.toarray()
+    means = known.sum(0) / (known != 0).sum(0)
+    np.testing.assert_allclose(nothing, means)
+
+
+@factored
+def test_users_and_films_without_ratings(cls, ratings):
+    X = ratings.tocsr().tolil()
+    X[4], X[:, 2] = 0, 0
+    X = X.tocsr()
+    X.eliminate_zeros()
+    with pytest.warns(UserWarning, match="no observed cell"):
+        completer = make(cls).fit(X)
+    whole = completer.reconstruction_
+    known = X.toarray()
+    user, film = known[7], known[:, 5]
+    assert whole[7, 2] == pytest.approx(user[user != 0].mean())
+    assert whole[4, 5] == pytest.approx(film[film != 0].mean())
+    rows, cols = [7, 4, 4, 9], [2, 5, 2, 9]
+    np.testing.assert_allclose(
+        completer.predict_entries(rows, cols), whole[rows, cols], rtol=1e-9
+    )
+
+
+@factored
+def test_bad_sparse_input(cls, ratings):
+    with pytest.raises(ValueError, match="X stores some cells more than once"):
+        make(cls).fit(sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(2, 2)))
+    bad = ratings.copy()
+    bad.data[5] = np.inf
+    place = f"infinity at row {bad.row[5]}, column {bad.col[5]}"
+    with pytest.raises(ValueError, match=place):
+        make(cls).fit(bad)
+    with pytest.raises(ValueError, match="no observed cell"):
+        make(cls).fit(sp.csr_array((4, 3)))
+    completer = make(cls).fit(ratings)
+    with pytest.raises(ValueError, match="X has 29 features"):
+        completer.transform(ratings.tocsr()[:, :29])
+    twice = Entries.from_triplets([0, 0, 1], [1, 1, 0], [2, 4, 5], duplicates="mean")
+    assert np.isfinite(make(cls).fit(twice).reconstruction_).all()
+
+
+@factored
+def test_a_single_observed_cell(cls):
+    with pytest.warns(UserWarning, match="no observed cell"):
+        completer = make(cls).fit(Entries.from_triplets([1], [2], [7.0], (3, 4)))
+    np.testing.assert_allclose(completer.reconstruction_, 7.0)
+
+
+@pytest.mark.parametrize(
+    "cls", [c for c in COMPLETERS if {"rank", "max_rank"} & set(c().get_params())]
+)
+def test_rank_above_the_size_is_an_error(cls):
+    name = "rank" if "rank" in cls().get_params() else "max_rank"
+    with pytest.raises(ValueError, match=rf"{name}=9 is above min\(.*\)=4"):
+        make(cls, **{name: 9}).fit(low_rank(6, 4))
