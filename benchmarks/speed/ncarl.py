@@ -1,4 +1,4 @@
-"""How fast NCARL's rows are solved: ``python -m benchmarks.speed.ncarl``.
+"""How fast NCARL's rows are solved: ``python -m benchmarks.speed.low_rank ncarl``.
 
 The baseline is a loop over rows that solves each row's observed system, as the paper
 writes it. Both start from the same quadratic form, so both pay for its inverse where
@@ -7,7 +7,6 @@ they need it. Figures are ratios of medians of one run, measured in turns.
 
 from __future__ import annotations
 
-import json
 import time
 
 import numpy as np
@@ -67,8 +66,3 @@ def rows(rate: float) -> dict:
         "loop / ours": median["loop"] / median["ours"],
         "largest difference": float((answers["ours"] - answers["loop"]).abs().max()),
     }
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(2)
-    print(json.dumps([rows(rate) for rate in (0.2, 0.8)]))

@@ -1,6 +1,7 @@
 """Linear algebra that several solvers share."""
 
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.products import shrink_by_products
 from skmc.linalg.ridge import RowModel
 from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink
 
@@ -12,4 +13,5 @@ __all__ = [
     "full_svd",
     "partial_svd",
     "shrink",
+    "shrink_by_products",
 ]

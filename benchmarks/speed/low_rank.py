@@ -1,0 +1,311 @@
+"""How fast the low-rank family is: ``python -m benchmarks.speed.low_rank [parts]``.
+
+Ratios are of medians inside one run, measured in turns on the same cores. ``ratings``
+needs ``pip install -r benchmarks/speed/requirements.txt``. Memory is that of a process
+of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.speed import ncarl
+from benchmarks.speed.air import in_turns
+from skmc import Entries, FactorizationCompleter, IALMCompleter, Observed
+from skmc.datasets import load_movielens
+from skmc.linalg import full_svd
+from skmc.linalg.svd import _less
+from skmc.randomness import Randomness
+from skmc.scaling import Scaling
+from skmc.solvers.alm import InexactALM, InexactALMState
+from skmc.solvers.als import ALS
+from skmc.solvers.soft_impute import SoftImpute, largest_weight
+from skmc.sparse_observed import SparseObserved
+
+REPEATS = 3
+
+
+class FullSVD(SoftImpute):
+    """The same iteration, every shrinkage by LAPACK's decomposition of all values."""
+
+    def _shrink(self, filled, near):
+        return _less(full_svd(filled.dense()), self.weight, min(filled.shape))
+
+
+@torch.no_grad()
+def reach(solver: SoftImpute, data, objective: float) -> dict:
+    """Seconds and steps until the objective is within 1e-4 of the least."""
+    start, n_iter = time.perf_counter(), 0
+    state = solver.init(data)
+    while state.objective > objective * (1 + 1e-4):
+        state, n_iter = solver.step(data, state), n_iter + 1
+    return {
+        "seconds": time.perf_counter() - start,
+        "steps": n_iter,
+        "rank": state.spectrum.rank,
+        "objective": float(state.objective),
+    }
+
+
+def soft_impute() -> dict:
+    """2000 x 2000 of rank 20 and noise, 80 % hidden: partial against full SVD."""
+    rng = np.random.RandomState(0)
+    n, rank = 2000, 20
+    truth = rng.randn(n, rank) @ rng.randn(rank, n) / rank**0.5
+    rows, cols = np.nonzero(rng.random_sample((n, n)) < 0.2)
+    values = truth[rows, cols] + 0.3 * rng.randn(len(rows))
+    result = {}
+    for name, kind in {"single": torch.float32, "double": torch.float64}.items():
+        data = SparseObserved.of(rows, cols, torch.tensor(values, dtype=kind), (n, n))
+        weight = 0.2 * largest_weight(data)
+        solver = SoftImpute(weight)
+        state = solver.init(data)
+        for _ in range(200):
+            state = solver.step(data, state)
+        least = float(state.objective)
+        runs = {"partial": [], "full": []}
+        for _ in range(REPEATS):
+            runs["partial"].append(reach(SoftImpute(weight), data, least))
+            runs["full"].append(reach(FullSVD(weight), data, least))
+        middle = {
+            way: sorted(found, key=lambda run: run["seconds"])[REPEATS // 2]
+            for way, found in runs.items()
+        }
+        ratio = middle["full"]["seconds"] / middle["partial"]["seconds"]
+        result[name] = {**middle, "full / partial": ratio}
+    return result
+
+
+def million() -> tuple[Entries, Entries]:
+    """MovieLens-1M, 90/10."""
+    entries = load_movielens("1m").entries
+    test = np.random.default_rng(7).random(len(entries)) < 0.1
+    return entries[~test], entries[test]
+
+
+RANK, SWEEPS, WEIGHT = 40, 10, 0.06
+
+
+def ratings() -> dict:
+    """Factorization against cmfrec on MovieLens-1M: same rank, sweeps and precision.
+
+    Both with biases and a weight per rating, .06 of unit variance for us and .06 of
+    the ratings for cmfrec, whose half-steps are three steps of conjugate gradients and,
+    at the end, exact; ``cholesky`` makes them all exact, as ours are.
+    """
+    import pandas as pd
+    from cmfrec import CMF
+
+    train, test = million()
+    single = Entries.from_triplets(
+        train.rows, train.cols, train.values.astype(np.float32), train.matrix_shape
+    )
+    frame = pd.DataFrame(
+        {"UserId": train.rows, "ItemId": train.cols, "Rating": train.values}
+    )
+    errors = {}
+
+    def rmse(guess) -> float:
+        return float(np.sqrt(np.mean((np.clip(guess, 1, 5) - test.values) ** 2)))
+
+    def ours():
+        completer = FactorizationCompleter(
+            RANK, lambda_ridge=WEIGHT, max_iter=SWEEPS, tol=0.0, random_state=0
+        ).fit(single)
+        errors["ours"] = rmse(completer.predict_entries(test.rows, test.cols))
+
+    def theirs(name, use_cg, threads):
+        def run():
+            model = CMF(
+                k=RANK,
+                lambda_=WEIGHT,
+                scale_lam=True,
+                niter=SWEEPS,
+                use_cg=use_cg,
+                nthreads=threads,
+                use_float=True,
+                verbose=False,
+            ).fit(frame)
+            errors[name] = rmse(model.predict(test.rows, test.cols))
+
+        return run
+
+    result = {}
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        names = ["cmfrec", "cmfrec, cholesky"]
+        ways = [theirs(names[0], True, threads), theirs(names[1], False, threads)]
+        seconds = in_turns(ours, *ways)
+        result[f"{threads} threads"] = {
+            "seconds": dict(zip(["ours", *names], seconds, strict=True)),
+            "ours / cmfrec": seconds[0] / seconds[1],
+            "ours / cmfrec, cholesky": seconds[0] / seconds[2],
+            "RMSE": dict(errors),
+        }
+    return result
+
+
+def sweep_seconds(data: SparseObserved, rank: int, sweeps: int = 3) -> float:
+    draw = Randomness.of([0], dtype=data.values.dtype)
+    solver = ALS(
+        draw.normal(data.shape[0], rank, 0.2),
+        0.1,
+        row_biases=True,
+        col_biases=True,
+        per_cell=True,
+    )
+    state = solver.init(data)
+    state = solver.step(data, state)  # sorts by column
+    times = []
+    for _ in range(sweeps):
+        start = time.perf_counter()
+        state = solver.step(data, state)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def synthetic(n_rows: int, n_cols: int, n_cells: int) -> SparseObserved:
+    rng = np.random.default_rng(0)
+    place = np.unique(rng.integers(0, n_rows * n_cols, n_cells))
+    values = torch.from_numpy(rng.standard_normal(len(place)).astype(np.float32))
+    return SparseObserved.of(place // n_cols, place % n_cols, values, (n_rows, n_cols))
+
+
+def growth() -> dict:
+    """Seconds of an ALS sweep (rank 20, float32) as ratings and rows grow."""
+    by_ratings = {
+        f"{n:.0e}": sweep_seconds(synthetic(40_000, 20_000, n), 20)
+        for n in (100_000, 1_000_000, 5_000_000, 20_000_000)
+    }
+    by_rows = {
+        f"{m:.0e}": sweep_seconds(synthetic(m, 5_000, 50 * m), 20)
+        for m in (10_000, 50_000, 100_000, 400_000)
+    }
+    return {
+        "40 000 x 20 000, by ratings": by_ratings,
+        "rows x 5 000, 50 ratings each, by rows": by_rows,
+    }
+
+
+CHILDREN = {
+    "Factorization, MovieLens-1M": "FactorizationCompleter(40, lambda_ridge=.06)",
+    "Factorization, all chosen": "FactorizationCompleter(random_state=0)",
+    "Soft-Impute, MovieLens-1M": "SoftImputeCompleter(.05, tol=.01)",
+    "Bayesian, implicit": "BayesianFactorizationCompleter(implicit=True)",
+}
+CHILD = """
+import resource, time, warnings
+warnings.simplefilter("ignore")
+from skmc import *
+from benchmarks.speed.low_rank import million
+train, _ = million()
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.perf_counter()
+{call}.fit(train)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(time.perf_counter() - start, peak / 2**20, base / 2**20)
+"""
+
+
+def memory() -> dict:
+    """Peak memory (GiB) and seconds of whole processes on MovieLens-1M, doubles."""
+    result = {}
+    for name, call in CHILDREN.items():
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD.format(call=call)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        seconds, peak, before = map(float, done.stdout.split())
+        result[name] = {"seconds": seconds, "peak": peak, "before the fit": before}
+        print(name, result[name], flush=True)
+    return result
+
+
+def ialm() -> dict:
+    """IALM on MovieLens-100K (943 x 1682, made dense): seconds and peak memory."""
+    entries = load_movielens("100k").entries
+    start = time.perf_counter()
+    completer = IALMCompleter().fit(entries)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {
+        "seconds": time.perf_counter() - start,
+        "iterations": completer.n_iter_,
+        "status": completer.status_,
+        "peak memory, GiB": peak,
+    }
+
+
+@torch.no_grad()
+def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
+    """IALM on MovieLens-1M (6040 x 3952 dense, float32), from where it was left."""
+    train, test = million()
+    values = torch.from_numpy(train.to_cells().astype(np.float32))
+    data = Observed(values, ~torch.isnan(values))
+    scaling = Scaling.of(data, "auto", centre=False)
+    data = scaling.apply(data)
+    solver, kept = InexactALM(1e-4), Path.cwd() / ".ialm-1m.pt"
+    if kept.exists():
+        n_iter, spent, fields = torch.load(kept, weights_only=False)
+        state = InexactALMState(**fields)
+    else:
+        n_iter, spent, state = 0, 0.0, solver.init(data)
+    residual, began = float("inf"), time.perf_counter()
+    while residual > 1e-3 and time.perf_counter() - began < 60 * minutes:
+        start = time.perf_counter()
+        state, n_iter = solver.step(data, state), n_iter + 1
+        spent += time.perf_counter() - start
+        residual = float(solver.residual(data, None, state))
+        if n_iter % 5 == 0:
+            torch.save((n_iter, spent, vars(state)), kept)
+            print(n_iter, spent, state.spectrum.rank, residual, flush=True)
+    guess = scaling.undo(state.X)[test.rows, test.cols].numpy().clip(1, 5)
+    return {
+        "seconds of steps": spent,
+        "iterations": n_iter,
+        "finished": residual <= 1e-3,
+        "rank": state.spectrum.rank,
+        "RMSE": float(np.sqrt(np.mean((guess - test.values) ** 2))),
+        "NMAE": float(np.abs(guess - test.values).mean() / 4),
+        "peak memory, GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
+
+
+def ncarl_rows() -> dict:
+    """NCARL's row solves against a loop over rows at 1000 x 500."""
+    return {f"{rate:.0%} hidden": ncarl.rows(rate) for rate in (0.2, 0.8)}
+
+
+PARTS = {
+    "soft-impute": soft_impute,
+    "ratings": ratings,
+    "growth": growth,
+    "memory": memory,
+    "ialm": ialm,
+    "ncarl": ncarl_rows,
+    "ialm-1m": ialm_million,
+}
+
+if __name__ == "__main__":
+    from benchmarks.reproduce.air import PAGES, hardware
+
+    warnings.simplefilter("ignore")
+    chosen = sys.argv[1:] or list(PARTS)
+    path = Path(PAGES) / "speed-low-rank.json"
+    for part in chosen:
+        found = {"hardware": hardware(), **PARTS[part]()}
+        # Read again: another process may have written meanwhile.
+        results = json.loads(path.read_text()) if path.exists() else {}
+        results[part] = found
+        print(part, json.dumps(found, indent=2), flush=True)
+        path.write_text(json.dumps(results, indent=2) + "\n")
