@@ -21,7 +21,7 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
 
     Sign and polar factor come from the iteration of Newton and Schulz,
     ``X <- X (3 I - X' X) / 2``. ``A Pi`` has singular values above ``tau`` or none, so
-    its polar factor takes ``log(s_1 / tau)`` steps, too few for rounding errors to grow.
+    its polar factor takes ``log(s_1 / tau)`` steps: too few for rounding to grow.
 
     Parameters
     ----------
