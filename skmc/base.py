@@ -223,7 +223,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         rows, cols : array-like of int, shape (n_cells,)
-            Zero-based positions.
+            Zero-based positions. One of them may be a number: ``predict_entries(3,
+            range(120))`` is a user and all films.
 
         Returns
         -------
@@ -232,6 +233,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
             own value.
         """
         check_is_fitted(self)
+        if np.ndim(rows) == 0:
+            rows = np.full(np.shape(cols), rows)
+        if np.ndim(cols) == 0:
+            cols = np.full(np.shape(rows), cols)
         return self._values_at(*check_positions(rows, cols, self._shape))
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:

@@ -166,6 +166,10 @@ def test_predict_entries(cls, small):
     rows, cols = np.nonzero(masked.mask)
     guess = completer.predict_entries(rows, cols)
     np.testing.assert_allclose(guess, completer.transform(masked)[rows, cols])
+    np.testing.assert_array_equal(
+        completer.predict_entries(rows[0], cols),
+        completer.predict_entries(np.full(len(cols), rows[0]), cols),
+    )
     with pytest.raises(
         ValueError, match=r"cols contains 6 at position 1, outside 0\.\.5"
     ):

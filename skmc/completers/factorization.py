@@ -48,7 +48,7 @@ class FactorizationCompleter(FactoredCompleter):
     per_cell : bool, default=True
         Whether ``p_i`` and ``q_j`` are the numbers of observed cells of the row and of
         the column; else they are 1.
-    max_iter : int >= 1, default=50
+    max_iter : int >= 1, default=200
         Sweeps over columns and rows.
     tol : float >= 0, default=1e-3
         Stop when the slope along the columns' factors ``V`` is at most ``tol`` in
@@ -130,7 +130,7 @@ class FactorizationCompleter(FactoredCompleter):
         lambda_ridge="auto",
         biases="both",
         per_cell=True,
-        max_iter=50,
+        max_iter=200,
         tol=1e-3,
         scaling="auto",
         device="auto",

@@ -143,6 +143,8 @@ class SoftImputeCompleter(FactoredCompleter):
                 f"{min(data.shape)}; lower it or use None."
             )
         start = None
+        if hasattr(self, "path_"):
+            del self.path_  # of an earlier fit
         if self.lambda_nuclear == "auto":
             self.lambda_nuclear_, start = self._follow_path(data)
         else:

@@ -64,7 +64,8 @@ class InexactALM(Solver):
         E = (target - X).mul_(1 - data.indicator)
         scale = norm(D).clamp_min(torch.finfo(D.dtype).tiny)
         drift = torch.minimum(state.mu, state.mu.sqrt()) * norm(E - state.E) / scale
-        growth = 1.2172 + 1.8588 * data.n_observed / D[0].numel()
+        share = data.n_observed / (D.shape[-2] * D.shape[-1])
+        growth = 1.2172 + 1.8588 * share
         return InexactALMState(
             X=X,
             objective=spectrum.s.sum(-1),
