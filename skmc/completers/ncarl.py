@@ -131,7 +131,7 @@ class NCARLCompleter(IterativeCompleter):
         lambda_noise=None,
         max_iter=15,
         tol=1e-3,
-        scaling="global",
+        scaling="auto",
         device="auto",
         random_state=None,
         missing_values=np.nan,
