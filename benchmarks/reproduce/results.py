@@ -23,8 +23,8 @@ CHOSEN = ("rank_", "lambda_nuclear_", "lambda_ridge_", "alpha_", "n_neighbors_")
 class Results:
     """``part/case/method/seed`` -> numbers, one JSON file; several processes may write.
 
-    A record has what the score gives, "seconds" of processor time, and where the completer has them
-    "status", "n_iter", what it chose and "warned": its convergence warnings. A fit
+    A record has what the score gives, "seconds" of processor time, and where there are
+    any "status", "n_iter", what was chosen, and how many convergence warnings. A fit
     that took too long is the record ``{"too_slow": seconds}``.
     """
 
