@@ -2,6 +2,7 @@
 
 from skmc.completers import (
     AIRCompleter,
+    BayesianFactorizationCompleter,
     DMFCompleter,
     FactorizationCompleter,
     IALMCompleter,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIRCompleter",
+    "BayesianFactorizationCompleter",
     "DMFCompleter",
     "Entries",
     "FactorizationCompleter",

@@ -1,6 +1,7 @@
 """Estimators."""
 
 from skmc.completers.air import AIRCompleter
+from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.ialm import IALMCompleter
@@ -14,6 +15,7 @@ from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
     "AIRCompleter",
+    "BayesianFactorizationCompleter",
     "DMFCompleter",
     "FactorizationCompleter",
     "IALMCompleter",

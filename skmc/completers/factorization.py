@@ -101,12 +101,14 @@ class FactorizationCompleter(FactoredCompleter):
 
     Examples
     --------
-    >>> from skmc import Entries, FactorizationCompleter
-    >>> users, films = [0, 0, 1, 1, 2, 2, 3], [0, 1, 0, 1, 0, 1, 0]
-    >>> ratings = Entries.from_triplets(users, films, [5, 1, 4, 2, 1, 5, 2])
-    >>> completer = FactorizationCompleter(1, lambda_ridge=0.01, random_state=0)
-    >>> float(completer.fit(ratings).predict_entries([3], [1])[0].round())
-    4.0
+    >>> import numpy as np
+    >>> from skmc import FactorizationCompleter
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.add.outer(rng.randn(20), rng.randn(10))
+    >>> truth, X[3, 4] = X[3, 4], np.nan
+    >>> completer = FactorizationCompleter(random_state=0)
+    >>> bool(abs(completer.fit_transform(X)[3, 4] - truth) < 0.1)
+    True
     """
 
     completer_tags = CompleterTags(recovers=0.01)
