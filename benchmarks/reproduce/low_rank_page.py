@@ -311,10 +311,10 @@ def rated(results: Results) -> list[str]:
     for case, paper in NSR_RATINGS.items():
         cells = [
             percents(results, f"ratings/{case}/{method}")
-            for method in (*ratings.METHODS, *ratings.DENSE)
+            for method in (*ratings.TUNED, *ratings.DENSE)
         ]
         lines.append([case, *best(cells), *(f"({p:g})" for p in paper)])
-    columns = [*ratings.METHODS, *ratings.DENSE, "(IALM)", "(NCARL)"]
+    columns = [*ratings.TUNED, *ratings.DENSE, "(IALM)", "(NCARL)"]
     columns += [f"({network})" for network in NETWORKS]
     return [
         RATINGS,
