@@ -193,7 +193,7 @@ def synthetic(results: Results) -> None:
                 results.measure(key, completer(method, seed), score)
 
 
-GENES = {"yeast": "yeast_spellman1998", "Khan": "khan_srbct_missing"}
+GENES = {"Khan": "khan_srbct_missing", "yeast": "yeast_spellman1998"}
 GENES_HIDDEN = (5, 10, 20)
 GENES_METHODS = (
     *(method for method in METHODS if method not in ("TNNR-APGL", "TNN-WRE")),
