@@ -405,7 +405,7 @@ cells' energy that is lost, here in percent (the square of
 SYNTHETIC_REASONS = """\
 IALM is below the paper's at every rate. NCARL is not, and the paper's 4.8 % at 10 % is
 out of reach of low rank: the best matrix of rank 10 loses 8.9 % of the energy of the
-*whole* matrix, and it takes rank 40 to lose less than 4.8 %, which no method finds from
+*whole* matrix, and it takes rank 38 or more to lose less than 4.8 %, which no method finds from
 the cells given. All low-rank methods end between 10.4 and 12 % there, whatever their
 surrogate of the rank. The graph does not help, as columns are independent: on held-out
 cells NCARL chooses the least alpha it may, and with alpha = 0 the error is the same to
