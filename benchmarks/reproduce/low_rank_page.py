@@ -404,14 +404,14 @@ cells' energy that is lost, here in percent (the square of
 `skmc.metrics.relative_error`)."""
 SYNTHETIC_REASONS = """\
 IALM is below the paper's at every rate. NCARL is not, and the paper's 4.8 % at 10 % is
-out of reach of low rank: the best matrix of rank 10 loses 8.9 % of the energy of the
-*whole* matrix, and it takes rank 38 or more to lose less than 4.8 %, which no method finds from
-the cells given. All low-rank methods end between 10.4 and 12 % there, whatever their
-surrogate of the rank. The graph does not help, as columns are independent: on held-out
-cells NCARL chooses the least alpha it may, and with alpha = 0 the error is the same to
-three digits. At 80 % its 15 steps are too few (35.9 after 200 steps), and its surrogate
-is worse than hard rank, which the data have. The networks' columns need a nonlinear
-model."""
+out of reach of low rank: the best matrix of rank 10 loses 9 % of the energy of the
+*whole* matrix, and it takes rank 38 or more to lose less than 4.8 %, which no method
+finds from the cells given. All low-rank methods end between 10.4 and 12 % there,
+whatever their surrogate of the rank. The graph does not help NCARL, as columns are
+independent: on held-out cells it chooses the least alpha that it tries, and alpha = 0
+gives the same error to three digits at 10 %. At 80 % its 15 steps are too few (35.9
+after 200 steps on the first matrix), and hard rank, which the data have, is better than
+its surrogate. What the networks' columns have, a nonlinear model has to give."""
 RATINGS = """\
 Predictions are clipped to [1, 5]; NMAE is the mean absolute error over 4. u1 is the
 split that comes with MovieLens-100K; the test tenth of MovieLens-1M is
