@@ -142,12 +142,13 @@ def introduction() -> str:
 this page and [its raw numbers](low-rank.json), from which it continues when called
 again; `low-rank pictures netflix` runs these parts alone.
 
-Figures are means over three seeds (masks where they are random, held-out cells, starts)
-unless a section says otherwise. Completers have their **defaults**: what they choose,
-they choose on a held-out tenth of the observed cells, and nothing on this page was
-chosen by hidden cells. Papers' figures are in brackets. The best of ours is bold.
+Figures are means over seeds (of masks where they are random, held-out cells, starts),
+and each section says how many there were. Completers have their **defaults**: what they
+choose, they choose on a held-out tenth of the observed cells, and nothing on this page
+was chosen by hidden cells. Papers' figures are in brackets. The best of ours is bold.
 Matrices are in single precision, ratings in double. A fit of over {TOO_SLOW} seconds is
-given up ("slow") except where noted. {hardware()}; seconds are processor seconds."""
+given up ("slow") except where noted. {hardware()};
+seconds are processor seconds."""
 
 
 def bars(results: Results) -> str:
@@ -212,7 +213,8 @@ def pictures(results: Results) -> list[str]:
             )
             for group in groups
         ),
-        table(["", "picture", "ours", "check value", "ratio", "three masks"], rows),
+        table(["", "picture", "ours", "check value", "ratio", "all masks"], rows),
+        seeds(results, "pictures"),
         PICTURES_REASONS,
         seconds(results, "pictures", cases),
     ]
@@ -229,6 +231,22 @@ def seconds(results: Results, part: str, cases, methods=tuple(ours.METHODS)) -> 
     return "Median seconds of a fit: " + ", ".join(taken) + "."
 
 
+def seeds(results: Results, part: str) -> str:
+    """How many seeds each case of a part has had, the least of its methods."""
+    counts: dict[str, dict[str, int]] = {}
+    for key in results.records:
+        of, rest = key.split("/", 1)
+        case, method, _ = rest.rsplit("/", 2)
+        if of == part and method in ours.METHODS:
+            methods = counts.setdefault(case, {})
+            methods[method] = methods.get(method, 0) + 1
+    cases: dict[int, list[str]] = {}
+    for case, methods in counts.items():
+        cases.setdefault(min(methods.values()), []).append(case)
+    listed = [f"{n} ({'; '.join(cases[n])})" for n in sorted(cases, reverse=True)]
+    return f"Seeds: {', '.join(listed) or 'none yet'}. Cells with - have not been run."
+
+
 def netflix(results: Results) -> list[str]:
     methods = list(ours.METHODS)
     split = compared(
@@ -243,7 +261,7 @@ def netflix(results: Results) -> list[str]:
     at_random = compared(
         results, "netflix", ours.NETFLIX, methods, "nmae", ".4f", AIR_PAPER
     )
-    return [NETFLIX, split, at_random, NETFLIX_REASONS]
+    return [NETFLIX, split, at_random, seeds(results, "netflix"), NETFLIX_REASONS]
 
 
 def drugs(results: Results) -> list[str]:
@@ -264,6 +282,7 @@ def drugs(results: Results) -> list[str]:
         DRUGS,
         compared(results, "drugs", cases, methods, "nmae", ".4f", AIR_PAPER),
         table(["", "IC: AUC", "AUPR", "GPCR: AUC", "AUPR"], rows),
+        seeds(results, "drugs"),
         DRUGS_REASONS,
     ]
 
@@ -284,6 +303,7 @@ def synthetic(results: Results) -> list[str]:
     return [
         SYNTHETIC,
         mine + "\n" + table(["", *cases], networks).split("\n", 2)[2],
+        seeds(results, "synthetic"),
         SYNTHETIC_REASONS,
     ]
 
@@ -338,6 +358,7 @@ def expression(results: Results) -> list[str]:
     return [
         EXPRESSION,
         compared(results, "expression", cases, methods, "nrmse", ".3f"),
+        seeds(results, "expression"),
         EXPRESSION_REASONS,
         "Yeast. " + seconds(results, "expression", cases[-3:], methods),
     ]
@@ -346,7 +367,7 @@ def expression(results: Results) -> list[str]:
 def unconverged(results: Results) -> str:
     counts: dict[tuple[str, str], int] = {}
     for key, record in results.records.items():
-        part, _, method, _ = key.split("/") if key.count("/") == 3 else ("", "", "", "")
+        part, (_, method, _) = key.split("/", 1)[0], key.rsplit("/", 2)
         if record.get("warned"):
             counts[part, method] = counts.get((part, method), 0) + record["warned"]
     if not counts:
@@ -361,8 +382,8 @@ def unconverged(results: Results) -> str:
 PICTURES = """\
 NMAE over hidden pixels, pictures in [0, 1] of 240 x 240 (Barbara, Cameraman, Baboon)
 and 256 x 256. "Random" hides cells where `RandomState(20210909 +
-seed).random_sample(shape) <= rate`; the other masks are fixed. These and the pictures
-of 256 x 256 have one seed. In brackets: KNN and SVD in Table 1 of AIR."""
+seed).random_sample(shape) <= rate`; the other masks are fixed. In brackets: KNN and SVD
+in Table 1 of AIR."""
 PICTURES_REASONS = """\
 Check values are what plain transcriptions of the methods give on the first mask. Ours
 of SVT and TNNR are 1 to 1.5 % above theirs: SVT stops at a relative misfit of 1e-3
@@ -387,7 +408,7 @@ DRUGS = """\
 0/1 interactions of 210 x 204 (ion channels, IC) and 223 x 95 (GPCR), 3 % of them ones.
 First NMAE over 20 % of the pairs (brackets from Table 1 of AIR), then how completed
 values rank the pairs of a fold: five folds of all pairs
-(`KFold(5, shuffle=True, random_state=seed)`, one seed: each pair is judged once), mean
+(`KFold(5, shuffle=True, random_state=seed)`), mean
 over folds."""
 DRUGS_REASONS = """\
 KNN of IC is above the paper's because it averages over five drugs; one neighbour gives
@@ -419,21 +440,23 @@ split that comes with MovieLens-100K; the test tenth of MovieLens-1M is
 `implicit` looks at which ratings are in the training part alone. Fits have no limit of
 time."""
 RATINGS_REASONS = """\
-Soft-Impute has no biases of users and films, and shrinks what stands for them; its
-weight is right for factors that all users share alike. Factorization chooses its rank
+Soft-Impute has no biases of users and films: what stands for them is shrunk like all
+else. Factorization chooses its rank
 by going up from 1 until the held-out error has risen twice in a row; for one of three
 seeds on u1 it stops at rank 1 (.9334 against .9236 with 48 or 64)."""
 RATINGS_DOUBTS = """\
 NMAE in percent with 30 and 50 % of the ratings held out at random, in brackets the
 columns of Table IV of DNN-NSR. Its 15.54 % on MovieLens-100K is a mean absolute error
-of .62, below any published model that we know of; it cannot be explained by low rank
-(nor by the better figures above), and is not reproduced. IALM is exact on noisy
-ratings, and slow on a dense matrix of 6 % observed cells."""
+of .62, below what any model on this page reaches; it cannot be explained by low rank
+(nor by the better figures above), and is not reproduced. IALM has a dense matrix of 6 %
+observed cells here, and is given up after two minutes."""
 EXPRESSION = """\
-Khan is 2308 x 63, yeast 6178 x 77 with 6 % missing (one seed: it takes minutes). A
+Khan is 2308 x 63, yeast 6178 x 77 with 6 % missing. A
 further 5, 10, 20 % of the observed cells are hidden at random. NRMSE: root mean square
 error over hidden cells, over the standard deviation of the truth there. "Means" are
 column means."""
 EXPRESSION_REASONS = """\
-IALM and TNNR fit noisy cells exactly; Soft-Impute leaves them room. Columns have few
-rows' worth of structure, so a rank of 5 to 15 is chosen."""
+The methods of the nuclear norm and of factors are close to each other, and all are
+ahead of KNN. On yeast IALM ends at `max_iter` far from the least nuclear norm, so that
+its figure there says nothing of the method: SVT, whose optimum is nearly the same, is
+where it should be. TNNR-APGL and TNN-WRE were left out for their time."""
