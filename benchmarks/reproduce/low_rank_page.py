@@ -408,8 +408,9 @@ DRUGS_REASONS = """\
 KNN of IC is above the paper's because it averages over five drugs; one neighbour gives
 .0219, and among targets instead of drugs (the matrix transposed) five give .0184 and
 one .0157 on the first mask. NMAE rewards zeros: 97 % of the pairs are. Factorization is
-behind on it and not in the ranking below; why was not looked into. The ranking has no use for similarities of drugs and of targets, which
-published figures have; those are not compared with."""
+behind on it and not in the ranking below; why was not looked into. The
+ranking has no use for similarities of drugs and of targets, which published figures
+have; those are not compared with."""
 SYNTHETIC = """\
 `X = g(1.2 (g(AB)^2 / 2 - g(AB) - 1)) + AB`, `g(x) = 1.71 tanh(2x/3)`, A 300 x 10 and B
 10 x 200 standard normal, drawn with the mask's generator: the linear part has rank 10,
