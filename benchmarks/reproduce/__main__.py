@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.reproduce import air
+from benchmarks.reproduce import air, low_rank
 
 COMMANDS = {
     "air-table1": air.table1,
     "air-table2": air.table2,
     "air-figures": air.figures,
     "air-ablation": air.ablation,
+    "low-rank": low_rank.run,  # and names of its parts
 }
 
-if len(sys.argv) != 2 or sys.argv[1] not in COMMANDS:
+if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
     sys.exit(f"usage: python -m benchmarks.reproduce {'|'.join(COMMANDS)}")
-COMMANDS[sys.argv[1]]()
+COMMANDS[sys.argv[1]](*sys.argv[2:])

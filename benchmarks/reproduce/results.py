@@ -1,0 +1,127 @@
+"""Raw numbers of a reproduction, kept as they come, so that a second run continues."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+TOO_SLOW = 120  # processor seconds
+CHOSEN = ("rank_", "lambda_nuclear_", "lambda_ridge_", "alpha_", "n_neighbors_")
+
+
+class Results:
+    """``part/case/method/seed`` -> numbers, one JSON file; several processes may write.
+
+    A record has what the score gives, "seconds" of processor time, and where there are
+    any "status", "n_iter", what was chosen, and how many convergence warnings. A fit
+    that took too long is the record ``{"too_slow": seconds}``.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.records: dict[str, dict] = self._read()
+
+    def _read(self) -> dict:
+        return json.loads(self.path.read_text()) if self.path.is_file() else {}
+
+    def measure(
+        self,
+        key: str,
+        completer: object,
+        score: Callable[[object], dict[str, float]],
+        limit: int | None = TOO_SLOW,
+    ) -> None:
+        """Record ``score(completer)``, which fits it, unless that is done."""
+        case, seed = key.rsplit("/", 1)
+        slow = "too_slow" in self.records.get(f"{case}/0", {}) and seed != "0"
+        if key in self.records or slow:
+            return
+        start = time.process_time()
+        with convergence_warnings() as warned:
+            try:
+                with time_limit(limit):
+                    record = score(completer)
+            except TimeoutError:
+                self._keep(key, {"too_slow": limit})
+                return
+        record["seconds"] = round(time.process_time() - start, 2)
+        for name in ("status_", "n_iter_", *CHOSEN):
+            if hasattr(completer, name):
+                value = getattr(completer, name)
+                record[name.rstrip("_")] = getattr(value, "item", lambda v=value: v)()
+        record["warned"] = len(warned)
+        self._keep(key, record)
+
+    def _keep(self, key: str, record: dict) -> None:
+        print(key, record, flush=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            self.records = {**self._read(), key: record}
+            lines = (
+                f"{json.dumps(k)}: {json.dumps(v)}"
+                for k, v in sorted(self.records.items())
+            )
+            fresh = self.path.with_suffix(".new")
+            fresh.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+            fresh.replace(self.path)
+        finally:
+            os.close(folder)
+
+    def values(self, key: str, name: str) -> list[float]:
+        """What each seed gave for ``part/case/method``."""
+        pattern = re.compile(re.escape(key) + r"/\d+")
+        return [
+            record[name]
+            for k, record in self.records.items()
+            if pattern.fullmatch(k) and name in record
+        ]
+
+    def mean(self, key: str, name: str) -> float | None:
+        values = self.values(key, name)
+        return float(np.mean(values)) if values else None
+
+    def too_slow(self, key: str) -> bool:
+        return "too_slow" in self.records.get(f"{key}/0", {})
+
+
+@contextmanager
+def convergence_warnings():
+    """The convergence warnings raised meanwhile; those of empty columns are dropped."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warned: list[str] = []
+        yield warned
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            warned.append(str(warning.message))
+        elif "no observed cell" not in str(warning.message):
+            warnings.warn(warning.message, warning.category, stacklevel=2)
+
+
+@contextmanager
+def time_limit(seconds: int | None):
+    """TimeoutError after so much processor time, at the next Python instruction."""
+
+    def stop(*_):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds or 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
