@@ -38,8 +38,8 @@ class FactorizationCompleter(FactoredCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Columns of ``U`` and ``V``. "auto" tries 1, 2, 3, ... 64 on a held-out tenth of
-        the observed cells until their error has risen three times in a row.
+        Columns of ``U`` and ``V``. "auto" tries 1, 2, 3, 4, 6, ... 64 on a held-out
+        tenth of the observed cells.
     lambda_ridge : float > 0 or "auto", default="auto"
         ``lambda``, of data whose variance is 1 after scaling. "auto" tries .32, .224,
         .157, ... on the same cells, at rank 16 if ``rank`` is "auto", too.
@@ -185,6 +185,6 @@ class FactorizationCompleter(FactoredCompleter):
                 [rank for rank in RANKS if rank <= most],
                 lambda rank, _: solver(rank, self.lambda_ridge_),
                 max_iter=sweeps,
-                patience=3,  # ranks 1 to 4 of ratings are often alike
+                patience=len(RANKS),  # the small ranks of ratings are all alike
             )
         return solver(self.rank_, self.lambda_ridge_)
