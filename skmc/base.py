@@ -121,6 +121,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         np.minimum.at(low, cols, values)
         np.maximum.at(high, cols, values)
         self._varies = low < high
+        self._constant = np.where(self._varies, np.nan, low)
         means = np.bincount(cols, values, shape[1]) / np.maximum(count, 1)
         self._column_means = np.where(self._empty, self._mean, means)
         if self._empty.any():

@@ -40,7 +40,11 @@ class FactoredCompleter(IterativeCompleter):
     def _read_entries(self, X: Any) -> Entries:
         """The observed cells of any container; sparse ones are not made dense."""
         if isinstance(X, Entries):
-            cells, shape = X[X.values != self.missing_values], X.matrix_shape
+            shape = X.matrix_shape
+            place = np.ravel_multi_index((X.rows, X.cols), shape)
+            # A slice may hold a cell twice.
+            first = np.sort(np.unique(place, return_index=True)[1])
+            cells = X[first[X.values[first] != self.missing_values]]
         elif sp.issparse(X):
             rows, cols, values = sparse_cells(X, missing_values=self.missing_values)
             cells, shape = Entries.from_triplets(rows, cols, values, X.shape), X.shape
@@ -70,8 +74,7 @@ class FactoredCompleter(IterativeCompleter):
         data = data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
-        known = data.only(torch.from_numpy(self._varies)[data.cols])
-        factors = [m.solve(known.starts, known.cols, known.values) for m in models]
+        factors = [m.solve(data.starts, data.cols, data.values) for m in models]
         one = data.values.new_ones(data.shape[0], 1)
         offset = torch.stack([m.offset for m in models]).mean(0)
         weighted = [m.F / len(models) for m in models]
@@ -108,8 +111,9 @@ class FactoredCompleter(IterativeCompleter):
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         dtype = self._models[0].F.dtype
-        # Nothing was learned of how a constant column goes with the others.
-        rows, cols = np.nonzero(~np.isnan(cells) & self._varies)
+        # Of a constant column nothing else was learned than its constant.
+        used = (cells == self._constant) | (self._varies & ~np.isnan(cells))
+        rows, cols = np.nonzero(used)
         given = SparseObserved.of(
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
         )

@@ -201,9 +201,13 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         """What to say of a fit that did not end well, and what to change."""
         status, n_iter = solution.status[0], self.n_iter_
         if status is Status.DIVERGED:
+            steps = [name for name in ("lr", "delta") if hasattr(self, name)]
+            remedy = "let scaling standardise the data"
+            if steps:
+                remedy = f"lower {steps[0]} (now {getattr(self, steps[0])!r})"
             return (
                 f"diverged by iteration {n_iter}; the finite iterate of lowest "
-                f"objective is kept. Lower lr (now {getattr(self, 'lr', None)!r})."
+                f"objective is kept. To do: {remedy}."
             )
         if status is not Status.MAX_ITER:
             return None

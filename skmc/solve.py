@@ -113,6 +113,7 @@ def solve(
     with torch.no_grad():
         state = solver.init(data)
         run = _Run(solver, data, state)
+        n_iter = 0
         try:
             for n_iter in range(1, max_iter + 1):
                 previous, state = state, solver.step(data, state)
@@ -124,6 +125,8 @@ def solve(
                 if not run.running.any():
                     break
             run.end(run.running, Status.MAX_ITER)
+        except torch.linalg.LinAlgError:  # of what is not finite any more
+            run.lose(n_iter)
         except KeyboardInterrupt:
             run.interrupt(state)
     return run.solution()
@@ -187,6 +190,12 @@ class _Run:
         """Members whose iterate is finite and not lost far from the data."""
         misfit = self.data.misfit(state.X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
+
+    def lose(self, n_iter: int) -> None:
+        """All who are running have diverged."""
+        self.n_iter = torch.where(self.running, n_iter, self.n_iter)
+        self.answer = _where(self.running & ~self.pinned, self.best, self.answer)
+        self.end(self.running, Status.DIVERGED)
 
     def interrupt(self, state: State) -> None:
         free = self.running & ~self.pinned

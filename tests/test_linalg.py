@@ -41,6 +41,8 @@ MATRICES = {
     "equal singular values": lambda: torch.eye(70, dtype=torch.float64),
     "zero": lambda: torch.zeros(30, 20, dtype=torch.float64),
     "one cell": lambda: torch.full((1, 1), 3.0, dtype=torch.float64),
+    "few rows": lambda: torch.cat([normal(9, 60), torch.zeros(81, 60).double()]),
+    "diagonal": lambda: torch.diag(torch.arange(1.0, 101).double()),
     "sparse plus low rank": lambda: sparse_plus(90, 60, 3),
 }
 
@@ -85,6 +87,22 @@ def test_shrinkage_is_lapacks(name, share, near):
     torch.testing.assert_close(found.dense(), expected, atol=1e-6 * scale, rtol=0)
     assert (found.s > 0).all()
     assert shrink(A, tau, near=guess, max_rank=1).rank <= 1
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("rank", [1, 12])
+def test_partial_svd_stays_orthogonal(name, rank):
+    """Also when it starts at singular vectors, whose residuals are zero."""
+    A = MATRICES[name]()
+    rank = min(rank, *A.shape)
+    exact = full_svd(dense(A))
+    for start in (None, exact.V[:, :rank], exact.V[:, -rank:]):
+        part = partial_svd(A, rank, start=start, tol=1e-9)
+        for basis in (part.U, part.V):
+            torch.testing.assert_close(
+                basis.mT @ basis, torch.eye(rank).double(), atol=1e-6, rtol=0
+            )
+        assert (part.s <= exact.s[0] * (1 + 1e-9)).all()
 
 
 def test_shrinkage_is_the_argmin():

@@ -91,7 +91,7 @@ def test_soft_impute_is_optimal(share, noisy):
     assert (objective.diff() <= 1e-12 * objective[0]).all()
     # The gap bounds how far the objective is from its least.
     above = (objective - objective[-1]) / objective
-    assert (above <= solution.history["residual"] + 1e-9).all()
+    assert (above <= solution.history["residual"] + 1e-5).all()
 
 
 def test_soft_impute_partial_and_full_have_one_answer(noisy):
@@ -209,18 +209,19 @@ def test_what_the_bayesian_completer_gains(noisy):
 @pytest.mark.filterwarnings("ignore:.*no observed cell")
 def test_implicit_terms_use_what_was_rated():
     """Items are rated by those who like them: the choice tells of the taste."""
-    rng = np.random.RandomState(0)
-    taste, kind = rng.randn(300), rng.randn(60)
-    M = np.outer(taste, kind) + 0.5 * rng.randn(300, 60)
-    seen = rng.rand(300, 60) < 0.15 / (1 + np.exp(-4 * np.outer(taste, kind)))
+    rng = np.random.RandomState(1)
+    taste, kind = rng.randn(400), rng.randn(60)
+    truth = np.outer(taste, kind)
+    M = truth + 2.0 * rng.randn(400, 60)
+    seen = rng.rand(400, 60) < 0.3 / (1 + np.exp(-truth))
     X = np.ma.masked_array(M, ~seen)
     errors = {}
     for implicit in (False, True):
         completer = make(
             BayesianFactorizationCompleter, rank=2, implicit=implicit, n_draws=40
         ).fit(X)
-        errors[implicit] = rmse(completer.reconstruction_, M, ~seen)
-    assert errors[True] < 0.95 * errors[False]
+        errors[implicit] = rmse(completer.reconstruction_, truth, ~seen)
+    assert errors[True] < 0.8 * errors[False]
 
 
 def test_hyper_parameters_have_their_posterior_moments():
@@ -251,13 +252,15 @@ def test_the_noise_is_found(noisy):
     assert np.mean(found) == pytest.approx(0.3, rel=0.1)
 
 
-@pytest.mark.parametrize("completer", [IALMCompleter(), SVTCompleter()])
-@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
-def test_units_of_the_data_do_not_matter(completer, factor):
+@pytest.mark.parametrize("scaling", ["auto", None])
+@pytest.mark.parametrize("cls", [IALMCompleter, SVTCompleter])
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_units_of_the_data_do_not_matter(cls, scaling, factor):
     """tau and mu are in units of the data."""
     truth = low_rank(30, 20) + 5
     hidden = patterns.random(truth, 0.3, random_state=0)
     X = np.ma.masked_array(truth, hidden)
+    completer = cls(scaling=scaling)
     expected = completer.fit_transform(X)
     np.testing.assert_allclose(
         completer.fit_transform(factor * X) / factor, expected, rtol=1e-6

@@ -149,6 +149,45 @@ def test_bad_sparse_input(cls, ratings):
 
 
 @factored
+def test_a_cell_that_comes_twice_counts_once(cls, ratings):
+    E = Entries(ratings)
+    order = np.arange(len(E))
+    once = make(cls).fit(E[order])
+    twice = make(cls).fit(E[np.concatenate([order, order[:50]])])
+    np.testing.assert_allclose(twice.reconstruction_, once.reconstruction_)
+
+
+@factored
+@pytest.mark.parametrize("scaling", ["auto", "global", None])
+def test_constant_columns_are_their_constant(cls, scaling):
+    X = np.ma.masked_array(np.outer(np.ones(30), [1.0, 2.0, 4.0, 9.0]))
+    X[0, 0] = X[3, 2] = np.ma.masked
+    completed = make(cls, scaling=scaling, max_iter=500).fit_transform(X)
+    np.testing.assert_allclose(completed, X.data, atol=0.2)
+    flat = np.ma.masked_array(np.full((20, 10), 3.0))
+    flat[2, 1] = np.ma.masked
+    completed = make(cls, scaling=scaling, max_iter=500).fit_transform(flat)
+    np.testing.assert_allclose(completed, 3.0, atol=0.2)
+
+
+@factored
+def test_users_without_ratings_change_nothing(cls):
+    """A matrix of few rows in a large empty one."""
+    truth = low_rank(14, 60, rank=2)
+    rng = np.random.RandomState(0)
+    seen = rng.rand(14, 60) < 0.6
+    rows, cols = np.nonzero(seen)
+    small = Entries.from_triplets(rows, cols, truth[rows, cols], (14, 60))
+    large = Entries.from_triplets(rows, cols, truth[rows, cols], (90, 60))
+    params = {"lambda_nuclear": 0.02, "rank": 2, "max_iter": 500, "n_draws": 60}
+    answers = [make(cls, **params).fit(small).reconstruction_]
+    with pytest.warns(UserWarning, match="76 rows of X have no observed cell"):
+        answers.append(make(cls, **params).fit(large).reconstruction_[:14])
+    errors = [np.sqrt(np.mean((a - truth)[~seen] ** 2)) for a in answers]
+    assert max(errors) < 0.3 * truth.std()
+
+
+@factored
 def test_a_single_observed_cell(cls):
     with pytest.warns(UserWarning, match="no observed cell"):
         completer = make(cls).fit(Entries.from_triplets([1], [2], [7.0], (3, 4)))

@@ -179,5 +179,6 @@ class NCARLCompleter(IterativeCompleter):
         fitted = super()._fitted(cells, data, scaling, outputs)
         n_rows, n_cols = cells.shape
         fitted["laplacian_axis_"] = "rows" if n_rows < n_cols else "columns"
-        fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()
+        if "laplacian" in outputs:  # else interrupted before there was one
+            fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()
         return fitted

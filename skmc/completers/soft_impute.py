@@ -68,8 +68,8 @@ class SoftImputeCompleter(FactoredCompleter):
     lambda_nuclear_ : float
     rank_ : int
     path_ : dict of ndarray
-        With "auto": "lambda_nuclear", "rank" and "error" (root mean square over the
-        held-out cells, scaled) along the path.
+        With "auto" and ten cells or more: "lambda_nuclear", "rank" and "error" (root
+        mean square over the held-out cells, scaled) along the path.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Their product is the scaled completion.
     reconstruction_ : ndarray of shape (n_samples, n_features)
@@ -145,6 +145,7 @@ class SoftImputeCompleter(FactoredCompleter):
         start = None
         if hasattr(self, "path_"):
             del self.path_  # of an earlier fit
+        self.lambda_nuclear_ = 1.0  # until there is a choice
         if self.lambda_nuclear == "auto":
             self.lambda_nuclear_, start = self._follow_path(data)
         else:
@@ -158,7 +159,8 @@ class SoftImputeCompleter(FactoredCompleter):
         if held_out is None:
             return LEAST, None
         largest = largest_weight(train)
-        path: list[tuple[float, int, float]] = []
+        mean = math.sqrt(held_out.energy / len(held_out.values))
+        path: list[tuple[float, int, float]] = [(1.0, 0, mean)]
         share, spectrum, best, risen = 1.0, None, (1.0, None), 0
         while share >= LEAST and risen < 2 and largest > 0:
             share *= RATIO
@@ -173,7 +175,7 @@ class SoftImputeCompleter(FactoredCompleter):
                 raise KeyboardInterrupt
             spectrum = trial.outputs["spectrum"]
             error = math.sqrt(held_out.misfit(trial.X) / len(held_out.values))
-            if not path or error < min(e for _, _, e in path):
+            if error < min(e for _, _, e in path):
                 best, risen = (share, spectrum), 0
             else:
                 risen += 1

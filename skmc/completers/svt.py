@@ -36,7 +36,7 @@ class SVTCompleter(IterativeCompleter):
         which is ours: it converges for any share, and faster.
     max_iter : int >= 1, default=1000
     tol : float >= 0, default=1e-3
-        Stop when ``|P(X - M)| / |P(M)|`` is at most ``tol``.
+        Stop when ``|P(X - M)|`` is at most ``tol`` times that of the mean.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike

@@ -17,7 +17,7 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
     With ``Pi = (I + sign(A'A - tau^2 I)) / 2``, the projector on the right singular
     vectors whose values exceed ``tau``, ::
 
-        D_tau(A) = (A Pi - tau polar(A Pi)) Pi
+        D_tau(A) = (A - tau polar(A Pi)) Pi
 
     Sign and polar factor come from the iteration of Newton and Schulz,
     ``X <- X (3 I - X' X) / 2``. ``A Pi`` has singular values above ``tau`` or none, so
@@ -42,15 +42,16 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
     """
     if A.shape[-2] < A.shape[-1]:
         return shrink_by_products(A.mT, tau).mT
-    largest = torch.linalg.matrix_norm(A).max()  # Frobenius: above all of them
-    if largest <= tau:
+    unit = A.abs().amax().clamp_min(torch.finfo(A.dtype).tiny)
+    largest = torch.linalg.matrix_norm(A / unit).max()  # Frobenius: above all of them
+    ratio = float(largest * unit) / tau
+    if ratio <= 1:
         return torch.zeros_like(A)
-    ratio = float(largest) / tau
+    A = A / (unit * largest)
     eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-    above = _iterate((A.mT @ A / tau**2 - eye) / ratio**2, ratio**2 / CLOSE)
+    above = _iterate(A.mT @ A - eye / ratio**2, ratio**2 / CLOSE)
     Pi = (eye + above) / 2
-    kept = A @ Pi
-    return (kept - tau * _iterate(kept / largest, ratio)) @ Pi
+    return (A * (unit * largest) - tau * _iterate(A @ Pi, ratio)) @ Pi
 
 
 def _iterate(X: Tensor, condition: float) -> Tensor:

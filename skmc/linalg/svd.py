@@ -92,9 +92,11 @@ def partial_svd(
     Q, _ = torch.linalg.qr(A @ _block(A, width, start))
     B = A.mT @ Q
     tol = max(tol, 50 * torch.finfo(A.dtype).eps)
-    for _ in range(max_steps):
+    for step in range(max_steps):
         V, s, Wh = torch.linalg.svd(B, full_matrices=False)
         U, s, V = Q @ Wh.mT[:, :width], s[:width], V[:, :width]
+        if step == max_steps - 1:
+            break
         R = A @ V - U * s
         error = R[:, :rank].norm(dim=0)
         if ((error <= tol * s[0]) | (s[:rank] + error <= above)).all():
@@ -105,8 +107,8 @@ def partial_svd(
                 Q, _ = torch.linalg.qr(U * s + R)
                 B = A.mT @ Q
                 continue
-        for _ in range(2):  # once is not enough where residuals are small
-            R, _ = torch.linalg.qr(R - Q @ (Q.mT @ R))
+        # Where a residual is zero, any direction that Q has not will do.
+        R = torch.linalg.qr(torch.cat([Q, R], 1))[0][:, Q.shape[1] :]
         Q, B = torch.cat([Q, R], 1), torch.cat([B, A.mT @ R], 1)
     return SVD(U, s, V).first(rank)
 

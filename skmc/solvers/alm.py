@@ -18,7 +18,7 @@ class InexactALMState(State):
     E: Tensor  # (*batch, m, n), what fills the missing cells, negated; zero on Omega
     dual: Tensor  # (*batch, m, n)
     mu: Tensor  # (*batch,)
-    drift: Tensor  # (*batch,), min(mu, sqrt mu) |E - E before| / |P(M)|
+    drift: Tensor  # (*batch,), min(mu, sqrt mu) |E - E before| / |P(M)|, mu unit-free
 
 
 class InexactALM(Solver):
@@ -31,7 +31,8 @@ class InexactALM(Solver):
         Y <- Y + mu (D - X - E)
 
     from ``mu = .3 / |D|_2``. Where ``min(mu, sqrt mu) |dE| / |D|`` is at most
-    ``drift_tol``, ``mu`` grows by ``1.2172 + 1.8588 |Omega| / (m n)``.
+    ``drift_tol``, ``mu`` grows by ``1.2172 + 1.8588 |Omega| / (m n)``. The authors'
+    test has a unit; here it takes ``mu`` times the root mean square of the data.
 
     References
     ----------
@@ -63,7 +64,10 @@ class InexactALM(Solver):
         X = spectrum.dense()
         E = (target - X).mul_(1 - data.indicator)
         scale = norm(D).clamp_min(torch.finfo(D.dtype).tiny)
-        drift = torch.minimum(state.mu, state.mu.sqrt()) * norm(E - state.E) / scale
+        free = state.mu * scale / data.n_observed.sqrt()
+        drift = torch.minimum(free, free.sqrt()) * norm(E - state.E) / scale
+        # There mu has nothing left to do but to overflow.
+        ends = state.mu * scale > 1 / torch.finfo(D.dtype).eps
         share = data.n_observed / (D.shape[-2] * D.shape[-1])
         growth = 1.2172 + 1.8588 * share
         return InexactALMState(
@@ -72,7 +76,9 @@ class InexactALM(Solver):
             spectrum=spectrum,
             E=E,
             dual=state.dual + mu * (D - X - E),
-            mu=torch.where(drift <= self.drift_tol, growth * state.mu, state.mu),
+            mu=torch.where(
+                (drift <= self.drift_tol) & ~ends, growth * state.mu, state.mu
+            ),
             drift=drift,
         )
 

@@ -73,7 +73,7 @@ class ALS(Solver):
 
     def _model(self, others: Tensor, biases: bool) -> RowModel:
         """How factors and biases of one side follow from those of the other."""
-        factors, offset = others[:, :-1], others[:, -1]
+        factors, offset = others[:, :-1], others[:, -1].clone()
         F = with_bias(factors, 1.0) if biases else factors
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
         zero = F.new_zeros(F.shape[1])

@@ -49,7 +49,12 @@ class Gibbs(Solver):
     freedom; ``alpha`` and the precision of the links are Gamma with shape and rate of a
     half. With ``implicit``, the mean of row ``i`` is ``mu + sum_j B_j / sqrt(k)`` over
     the ``k`` columns in which it has cells, likewise for columns, and ``B`` is drawn,
-    too, by perturbed conjugate gradients. A step draws everything once.
+    too, by perturbed conjugate gradients, from a Gaussian prior whose precision is a
+    multiple of that of the factors. A step draws everything once.
+
+    The precision of the factors is drawn from their deviations from the links alone,
+    without the links' own deviations, which an exact sampler would count as well. This
+    is on purpose: counting them completed held-out cells worse.
 
     Parameters
     ----------
@@ -148,17 +153,22 @@ class Gibbs(Solver):
 def model_of(side: Side, others: Tensor, noise: float) -> RowModel:
     """How rows follow from their cells, given the columns' factors and biases."""
     F = with_bias(others[:, :-1], 1.0)
-    return RowModel(F, others[:, -1], side.precision / noise, side.mean, link=side.link)
+    return RowModel(
+        F, others[:, -1].clone(), side.precision / noise, side.mean, link=side.link
+    )
 
 
 def gamma(draw: Randomness, shape: float, rate: float) -> float:
-    """A Gamma variable, from a normal one by the cube root of Wilson and Hilferty.
+    """A Gamma variable of a half-integer shape.
 
-    In error by less than a percent for shapes above 1.
+    Half a sum of squared normal ones; above shape 50 by the cube root of Wilson and
+    Hilferty, in error by less than a thousandth of its deviation there.
     """
+    if shape <= 50:
+        squares = draw.normal(round(2 * shape), 1, std=1.0).square()
+        return float(squares.sum()) / 2 / rate
     z = float(draw.normal(1, 1, std=1.0))
-    root = 1 - 1 / (9 * shape) + z / (3 * shape**0.5)
-    return shape * max(root, 1e-3) ** 3 / rate
+    return shape * (1 - 1 / (9 * shape) + z / (3 * shape**0.5)) ** 3 / rate
 
 
 def normal_wishart(draw: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:

@@ -116,17 +116,18 @@ class SoftImpute(Solver):
         )
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
-        """Duality gap over the objective, which is at most so far from its least.
+        """Duality gap over the objective, which is about so far from its least at most.
 
-        The dual variable is the misfit ``P(M - X)``, cut to spectral norm ``weight``.
+        The dual variable is the misfit ``P(M - X)``, cut to spectral norm ``weight``,
+        which is known to a part in ten thousand.
         Where ``max_rank`` is reached the problem is not convex, and the measure is how
         far the last step moved, ``|X - Y| / |X|``.
         """
         if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
             return current.moved
         R = data.values - current.seen
-        start = current.spectrum.V if current.spectrum.rank else None
-        largest = partial_svd(data.plus(R, data.zero()), 1, start=start, tol=1e-3).s[0]
+        start = current.spectrum.V[:, :1]
+        largest = partial_svd(data.plus(R, data.zero()), 1, start=start, tol=1e-4).s[0]
         share = (self.weight / largest.clamp_min(self.weight)).clamp(max=1)
         dual = share * (R * data.values).sum() - share**2 * R.square().sum() / 2
         scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
@@ -143,4 +144,5 @@ class SoftImpute(Solver):
 
 def largest_weight(data: SparseObserved) -> float:
     """``|P(M)|_2``, from which on the answer is zero."""
-    return float(partial_svd(data.plus(data.values, data.zero()), 1, tol=1e-4).s[0])
+    found = partial_svd(data.plus(data.values, data.zero()), 1, tol=1e-4)
+    return float(found.s[0]) * (1 + 1e-6)

@@ -88,7 +88,13 @@ class SingularValueThresholding(Solver):
         )
 
     def residual(self, data: Observed, previous, current: SVTState) -> Tensor:
-        """``|P(X - M)| / |P(M)|``; the rest of the conditions hold in every step."""
-        misfit = data.residual(current.X).square().sum((-2, -1)).sqrt()
-        scale = data.values.square().sum((-2, -1)).sqrt()
-        return misfit / scale.clamp_min(torch.finfo(scale.dtype).tiny)
+        """``|P(X - M)|`` over that of the mean, ``|P(mean - M)|``.
+
+        The rest of the conditions hold in every step.
+        """
+        mean = data.values.sum((-2, -1)) / data.n_observed
+        scale = data.energy - data.n_observed * mean.square()
+        # All cells alike: nothing to compare with but themselves.
+        rounding = 1e-12 * data.energy + torch.finfo(scale.dtype).tiny
+        scale = torch.where(scale > rounding, scale, data.energy + rounding)
+        return (data.misfit(current.X) / scale).sqrt()
