@@ -12,7 +12,7 @@ from skmc.observed import Observed
 MAX_RANK = 100
 CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
 ROWS_JUDGED = 100
-BLOCK = 2**24  # numbers held at once
+BLOCK = 2**22  # numbers held at once
 
 
 @dataclass(frozen=True)

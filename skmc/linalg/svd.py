@@ -13,7 +13,7 @@ STEPS = 200
 KEPT = 4  # blocks kept before a restart
 EXTRA = 10  # columns beyond the wanted rank, which make its last ones converge
 # Above this share of all singular values, finding all of them is faster (measured).
-CROSSOVER = 0.2
+CROSSOVER = 0.05
 # Eigenvalues of A'A know singular values down to this share of the largest.
 GRAM_LIMIT = 1e-5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -341,6 +342,12 @@ class _Systems:
         ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
         """
         padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
-        for block in self.blocks:
-            block.solve(padded, b.flatten(), v.view(-1))
+        # Torch factorises a batch in one thread; blocks write to rows of their own.
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            tasks = [
+                pool.submit(block.solve, padded, b.flatten(), v.view(-1))
+                for block in self.blocks
+            ]
+            for task in tasks:
+                task.result()
         return v
