@@ -435,9 +435,8 @@ split that comes with MovieLens-100K; the test tenth of MovieLens-1M is
 time."""
 RATINGS_REASONS = """\
 Soft-Impute has no biases of users and films: what stands for them is shrunk like all
-else. Factorization chooses its rank
-by going up from 1 until the held-out error has risen twice in a row; for one of three
-seeds on u1 it stops at rank 1 (.9334 against .9236 with 48 or 64)."""
+else. Averages over draws gain 2 % on the one answer of alternating least squares, and
+what is learned from *which* films were rated another 2 %."""
 RATINGS_DOUBTS = """\
 NMAE in percent with 30 and 50 % of the ratings held out at random, in brackets the
 columns of Table IV of DNN-NSR. Its 15.54 % on MovieLens-100K is a mean absolute error
@@ -451,6 +450,4 @@ error over hidden cells, over the standard deviation of the truth there. "Means"
 column means."""
 EXPRESSION_REASONS = """\
 The methods of the nuclear norm and of factors are close to each other, and all are
-ahead of KNN. On yeast IALM ends at `max_iter` far from the least nuclear norm, so that
-its figure there says nothing of the method: SVT, whose optimum is nearly the same, is
-where it should be. TNNR-APGL and TNN-WRE were left out for their time."""
+ahead of KNN. TNNR-APGL and TNN-WRE were left out for their time."""

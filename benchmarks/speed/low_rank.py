@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.speed import ncarl
 from benchmarks.speed.air import in_turns
-from skmc import Entries, FactorizationCompleter, IALMCompleter, Observed
+from skmc import Entries, FactorizationCompleter, Observed
 from skmc.datasets import load_movielens
 from skmc.linalg import full_svd
 from skmc.linalg.svd import _less
@@ -197,53 +197,49 @@ def growth() -> dict:
 
 
 CHILDREN = {
-    "Factorization, MovieLens-1M": "FactorizationCompleter(40, lambda_ridge=.06)",
-    "Factorization, all chosen": "FactorizationCompleter(random_state=0)",
-    "Soft-Impute, MovieLens-1M": "SoftImputeCompleter(.05, tol=.01)",
-    "Bayesian, implicit": "BayesianFactorizationCompleter(implicit=True)",
+    "1M, Factorization of rank 40": (
+        "1m",
+        "FactorizationCompleter(40, lambda_ridge=.06)",
+    ),
+    "1M, Factorization, all chosen": ("1m", "FactorizationCompleter(random_state=0)"),
+    "1M, Soft-Impute": ("1m", "SoftImputeCompleter(.05, tol=.01)"),
+    "1M, Bayesian, implicit": ("1m", "BayesianFactorizationCompleter(implicit=True)"),
+    "100K, IALM": ("100k", "IALMCompleter()"),
 }
 CHILD = """
-import resource, time, warnings
+import time, warnings
 warnings.simplefilter("ignore")
 from skmc import *
-from benchmarks.speed.low_rank import million
-train, _ = million()
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
-{call}.fit(train)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(time.perf_counter() - start, peak / 2**20, base / 2**20)
+from skmc.datasets import load_movielens
+def peak():
+    status = open("/proc/self/status").read().split()
+    return int(status[status.index("VmHWM:") + 1]) * 1024 / 1e9
+ratings = load_movielens("{size}").entries
+before, start = peak(), time.perf_counter()
+completer = {call}.fit(ratings)
+print(time.perf_counter() - start, peak(), before, completer.n_iter_)
 """
 
 
 def memory() -> dict:
-    """Peak memory (GiB) and seconds of whole processes on MovieLens-1M, doubles."""
+    """Peak memory (GB, 1e9 bytes) and seconds of fits to MovieLens, in doubles."""
     result = {}
-    for name, call in CHILDREN.items():
+    for name, (size, call) in CHILDREN.items():
         done = subprocess.run(
-            [sys.executable, "-c", CHILD.format(call=call)],
+            [sys.executable, "-c", CHILD.format(size=size, call=call)],
             check=True,
             capture_output=True,
             text=True,
         )
-        seconds, peak, before = map(float, done.stdout.split())
-        result[name] = {"seconds": seconds, "peak": peak, "before the fit": before}
+        seconds, peak, before, n_iter = map(float, done.stdout.split())
+        result[name] = {
+            "seconds": seconds,
+            "iterations": n_iter,
+            "peak": peak,
+            "before the fit": before,
+        }
         print(name, result[name], flush=True)
     return result
-
-
-def ialm() -> dict:
-    """IALM on MovieLens-100K (943 x 1682, made dense): seconds and peak memory."""
-    entries = load_movielens("100k").entries
-    start = time.perf_counter()
-    completer = IALMCompleter().fit(entries)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {
-        "seconds": time.perf_counter() - start,
-        "iterations": completer.n_iter_,
-        "status": completer.status_,
-        "peak memory, GiB": peak,
-    }
 
 
 @torch.no_grad()
@@ -291,7 +287,6 @@ PARTS = {
     "ratings": ratings,
     "growth": growth,
     "memory": memory,
-    "ialm": ialm,
     "ncarl": ncarl_rows,
     "ialm-1m": ialm_million,
 }

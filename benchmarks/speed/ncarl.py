@@ -16,7 +16,7 @@ from torch import Tensor
 from skmc import Observed
 from skmc.solvers.ncarl import NCARL, NCARLState
 
-REPEATS = 5
+REPEATS = 15
 
 
 def loop(Q: Tensor, values: Tensor, mask: Tensor) -> Tensor:
