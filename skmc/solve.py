@@ -116,7 +116,8 @@ def solve(
         n_iter = 0
         try:
             for n_iter in range(1, max_iter + 1):
-                previous, state = state, solver.step(data, state)
+                previous = state  # lets go of the one before
+                state = solver.step(data, previous)
                 if n_iter % check_every and n_iter != max_iter:
                     continue
                 progress = run.check(n_iter, previous, state, tol, stop)

@@ -15,7 +15,6 @@ from skmc.solvers.solver import Solver, State
 @dataclass(frozen=True, kw_only=True)
 class InexactALMState(State):
     spectrum: SVD  # of X
-    E: Tensor  # (*batch, m, n), what fills the missing cells, negated; zero on Omega
     dual: Tensor  # (*batch, m, n)
     mu: Tensor  # (*batch,)
     drift: Tensor  # (*batch,), min(mu, sqrt mu) |E - E before| / |P(M)|, mu unit-free
@@ -51,7 +50,6 @@ class InexactALM(Solver):
             X=zero,
             objective=torch.zeros_like(largest),
             spectrum=SVD.zero(D),
-            E=zero,
             dual=zero,
             mu=0.3 / torch.where(largest > 0, largest, torch.ones_like(largest)),
             drift=torch.full_like(largest, torch.inf),
@@ -59,34 +57,33 @@ class InexactALM(Solver):
 
     def step(self, data: Observed, state: InexactALMState) -> InexactALMState:
         D, mu = data.values, state.mu[..., None, None]
-        target = D + state.dual / mu
-        spectrum = shrink(target - state.E, 1 / state.mu, near=state.spectrum)
+        # Off the observed cells Y is zero and E is -X after every step.
+        filled = torch.where(data.mask, D + state.dual / mu, state.X)
+        spectrum = shrink(filled, 1 / state.mu, near=state.spectrum)
+        del filled
         X = spectrum.dense()
-        E = (target - X).mul_(1 - data.indicator)
-        scale = norm(D).clamp_min(torch.finfo(D.dtype).tiny)
+        scale = data.energy.sqrt().clamp_min(torch.finfo(D.dtype).tiny)
         free = state.mu * scale / data.n_observed.sqrt()
-        drift = torch.minimum(free, free.sqrt()) * norm(E - state.E) / scale
-        # There mu has nothing left to do but to overflow.
-        ends = state.mu * scale > 1 / torch.finfo(D.dtype).eps
+        moved = norm(torch.where(data.mask, 0.0, X - state.X))
+        drift = torch.minimum(free, free.sqrt()) * moved / scale
         share = data.n_observed / (D.shape[-2] * D.shape[-1])
         growth = 1.2172 + 1.8588 * share
+        # There mu has nothing left to do but to overflow.
+        ends = state.mu * scale > 1 / torch.finfo(D.dtype).eps
+        grows = (drift <= self.drift_tol) & ~ends
         return InexactALMState(
             X=X,
             objective=spectrum.s.sum(-1),
             spectrum=spectrum,
-            E=E,
-            dual=state.dual + mu * (D - X - E),
-            mu=torch.where(
-                (drift <= self.drift_tol) & ~ends, growth * state.mu, state.mu
-            ),
+            dual=data.residual(X).mul_(-mu).add_(state.dual),
+            mu=torch.where(grows, growth * state.mu, state.mu),
             drift=drift,
         )
 
     def residual(self, data: Observed, previous, current: InexactALMState) -> Tensor:
         """``|D - X - E| / |D|``, infinite while the iterates drift."""
-        D = data.values
-        scale = norm(D).clamp_min(torch.finfo(D.dtype).tiny)
-        infeasible = norm(D - current.X - current.E) / scale
+        scale = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
+        infeasible = (data.misfit(current.X) / scale).sqrt()
         return torch.where(current.drift > self.drift_tol, torch.inf, infeasible)
 
 
