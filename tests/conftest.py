@@ -20,7 +20,14 @@ torch.set_num_threads(1)
 
 def make(cls, **params):
     """An instance that is quick and reproducible, whatever it has parameters for."""
-    quick = {"random_state": 0, "max_iter": 60, "device": "cpu", **params}
+    quick = {
+        "random_state": 0,
+        "max_iter": 60,
+        "n_draws": 20,
+        "n_burn_in": 5,
+        "device": "cpu",
+        **params,
+    }
     names = cls().get_params()
     return cls(**{name: value for name, value in quick.items() if name in names})
 

@@ -96,7 +96,7 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     >>> X = np.add.outer(rng.randn(20), rng.randn(10))
     >>> truth, X[3, 4] = X[3, 4], np.nan
     >>> completer = BayesianFactorizationCompleter(2, random_state=0)
-    >>> bool(abs(completer.fit_transform(X)[3, 4] - truth) < 0.1)
+    >>> bool(abs(completer.fit_transform(X)[3, 4] - truth) < 0.2)
     True
     """
 
