@@ -262,9 +262,8 @@ def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
         state, n_iter = solver.step(data, state), n_iter + 1
         spent += time.perf_counter() - start
         residual = float(solver.residual(data, None, state))
-        if n_iter % 5 == 0:
-            torch.save((n_iter, spent, vars(state)), kept)
-            print(n_iter, spent, state.spectrum.rank, residual, flush=True)
+        torch.save((n_iter, spent, vars(state)), kept)
+        print(n_iter, spent, state.spectrum.rank, residual, flush=True)
     guess = scaling.undo(state.X)[test.rows, test.cols].numpy().clip(1, 5)
     return {
         "seconds of steps": spent,
