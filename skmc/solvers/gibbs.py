@@ -54,7 +54,7 @@ class Gibbs(Solver):
 
     The precision of the factors is drawn from their deviations from the links alone,
     without the links' own deviations, which an exact sampler would count as well. This
-    is on purpose: counting them completed held-out cells worse.
+    is on purpose: counting them completed hidden cells of synthetic data worse.
 
     Parameters
     ----------
