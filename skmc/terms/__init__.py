@@ -7,16 +7,22 @@ from skmc.terms.laplacian import (
     graph_laplacian,
 )
 from skmc.terms.smoothness import TotalVariation
+from skmc.terms.sparsity import Box, L1Norm
+from skmc.terms.spectral import NuclearNorm, SquaredNorm
 from skmc.terms.term import Term
 from skmc.terms.transforms import Blocks, Columns, Rows
 
 __all__ = [
     "AdaptiveDirichletEnergy",
     "Blocks",
+    "Box",
     "Columns",
     "DirichletEnergy",
+    "L1Norm",
+    "NuclearNorm",
     "Rows",
     "SquaredError",
+    "SquaredNorm",
     "Term",
     "TotalVariation",
     "graph_laplacian",

@@ -1,0 +1,59 @@
+"""Fully connected networks that map a row to itself."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from skmc.randomness import Randomness
+
+
+def bent(a: Tensor) -> Tensor:
+    """``1.7159 tanh(2a/3)``, whose value and slope at 1 are about 1 (LeCun)."""
+    return 1.7159 * torch.tanh(a * (2 / 3))
+
+
+class Autoencoder(nn.Module):
+    r"""``x -> W[l]' g(... g(W[0]' x + b[0]) ...) + b[l]``, rows to rows.
+
+    Every hidden layer bends, ``g(a) = 1.7159 tanh(2a/3)``; the last one is linear.
+
+    Parameters
+    ----------
+    weights : sequence of Tensor
+        ``W[i]`` of shape (width of layer i, width of layer i + 1); the first width and
+        the last are ``n_cols``.
+    biases : sequence of Tensor
+        ``b[i]`` of shape (1, width of layer i + 1).
+
+    References
+    ----------
+    Fan, Chow. Deep learning based matrix completion. Neurocomputing 266 (2017).
+    """
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]):
+        super().__init__()
+        self.weights = nn.ParameterList(weights)
+        self.biases = nn.ParameterList(biases)
+
+    @classmethod
+    def random(cls, widths: Sequence[int], draw: Randomness) -> Autoencoder:
+        """Weights uniform in ``+-4 sqrt(6 / (fan_in + fan_out))``, biases zero."""
+        sizes = list(itertools.pairwise(widths))
+        weights = [draw.uniform(a, b, 4 * (6 / (a + b)) ** 0.5) for a, b in sizes]
+        return cls(weights, [torch.zeros_like(W[:1]) for W in weights])
+
+    def hidden(self, rows: Tensor) -> list[Tensor]:
+        """What the hidden layers make of rows ``(k, n_cols)``, each ``(k, width)``."""
+        outputs = []
+        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            rows = bent(torch.addmm(b, rows, W))
+            outputs.append(rows)
+        return outputs
+
+    def forward(self, rows: Tensor) -> Tensor:  # (k, n_cols) -> (k, n_cols)
+        *_, last = [rows, *self.hidden(rows)]
+        return torch.addmm(self.biases[-1], last, self.weights[-1])
