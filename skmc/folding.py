@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from skmc.observed import Observed
 
@@ -94,3 +95,16 @@ class FoldIn:
             scores = torch.linalg.solve(system, (rows @ F)[..., None])[..., 0]
             blocks.append(self.mean + scores @ F.mT)
         return torch.cat(blocks)
+
+
+class ForwardPass:
+    """A network's answer to rows whose missing cells are zero, in double precision."""
+
+    def __init__(self, network: nn.Module):
+        self.network = copy.deepcopy(network).cpu().double()
+
+    @torch.no_grad()
+    def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Complete ``values (k, n)``, zero where ``mask`` is False."""
+        parts = values.split(max(1, BLOCK // values.shape[1]))
+        return torch.cat([self.network(rows) for rows in parts])

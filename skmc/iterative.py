@@ -232,9 +232,13 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         return {
             "reconstruction_": self._with_priors(cells, whole).astype(cells.dtype),
             "_scaling": scaling.to("cpu", torch.float64),
-            "_fold_in": FoldIn.of(completion, data),
+            "_fold_in": self._row_map(outputs, data),
             "_rows": RowIndex(cells),
         }
+
+    def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
+        """How scaled rows that are new are completed, ``(values, mask) -> values``."""
+        return FoldIn.of(outputs["X"], data)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
@@ -298,10 +302,9 @@ class _CallbackHooks:
     def __call__(self, progress: Progress) -> Tensor:
         wish = torch.zeros_like(progress.running)
         if self.active:
-            outputs = progress.solver.outputs(progress.state)
             task = self.root.subcontext(task_name="iterations")
             task.call_on_fit_task_begin(**self._arguments())
-            wish |= bool(task.call_on_fit_task_end(**self._arguments(outputs)))
+            wish |= bool(task.call_on_fit_task_end(**self._arguments(progress.outputs)))
         return wish
 
     def end(self, outputs: dict[str, Tensor]) -> None:

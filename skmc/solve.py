@@ -36,6 +36,7 @@ class Progress:
     data: Observed | SparseObserved
     solver: Solver
     state: State
+    outputs: dict[str, Any]  # of the solver for this state
     residual: Tensor  # (*batch,)
     running: Tensor  # (*batch,) bool
     record: dict[str, Tensor]  # this check's row of the history
@@ -154,12 +155,12 @@ class _Run:
 
     def check(self, n_iter, previous, state, tol, stop) -> Progress:
         running = self.running
-        lost = running & ~self.sound(state)
+        outputs = self.solver.outputs(state)
+        lost = running & ~self.sound(state, outputs["X"])
         residual = self.solver.residual(self.data, previous, state)
         self.residual = torch.where(running, residual, self.residual)
         self.n_iter = torch.where(running, n_iter, self.n_iter)
 
-        outputs = self.solver.outputs(state)
         better = running & ~lost & (state.objective < self.best_objective)
         self.best = _where(better, outputs, self.best)
         self.best_objective = torch.where(better, state.objective, self.best_objective)
@@ -173,7 +174,14 @@ class _Run:
             "residual": residual,
         }
         progress = Progress(
-            n_iter, self.data, self.solver, state, residual, self.running, record
+            n_iter=n_iter,
+            data=self.data,
+            solver=self.solver,
+            state=state,
+            outputs=outputs,
+            residual=residual,
+            running=self.running,
+            record=record,
         )
         self.end(self.running & (residual <= tol), Status.CONVERGED)
         for rule in stop:
@@ -187,9 +195,9 @@ class _Run:
         self.history.append(record)
         return progress
 
-    def sound(self, state: State) -> Tensor:
+    def sound(self, state: State, X: Any) -> Tensor:
         """Members whose iterate is finite and not lost far from the data."""
-        misfit = self.data.misfit(state.X)
+        misfit = self.data.misfit(X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
 
     def lose(self, n_iter: int) -> None:
@@ -200,8 +208,9 @@ class _Run:
 
     def interrupt(self, state: State) -> None:
         free = self.running & ~self.pinned
-        sound = self.sound(state)
-        self.answer = _where(free & sound, self.solver.outputs(state), self.answer)
+        outputs = self.solver.outputs(state)
+        sound = self.sound(state, outputs["X"])
+        self.answer = _where(free & sound, outputs, self.answer)
         self.answer = _where(free & ~sound, self.best, self.answer)
         self.end(self.running, Status.INTERRUPTED)
 

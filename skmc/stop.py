@@ -30,7 +30,7 @@ class HeldOut:
         self.since = torch.zeros_like(self.best)
 
     def __call__(self, progress: Progress) -> Tensor:
-        misfit = self.truth.misfit(progress.state.X)
+        misfit = self.truth.misfit(progress.outputs["X"])
         error = (misfit / self.truth.n_observed).sqrt()
         better = error < self.best
         self.best = torch.where(better, error, self.best)

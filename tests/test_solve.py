@@ -23,6 +23,11 @@ def observed(*batch, seed=0):
     return Observed(values, torch.rand(*batch, 6, 5, generator=generator) > 0.3)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Point(State):
+    X: torch.Tensor
+
+
 @dataclass
 class Shrink(Solver):
     """X moves towards the data at a rate of its own in each member."""
@@ -31,11 +36,11 @@ class Shrink(Solver):
 
     def init(self, data):
         X = torch.zeros_like(data.values)
-        return State(X=X, objective=SquaredError(data)(X))
+        return Point(X=X, objective=SquaredError(data)(X))
 
     def step(self, data, state):
         X = state.X - self.rate[..., None, None] * data.residual(state.X)
-        return State(X=X, objective=SquaredError(data)(X))
+        return Point(X=X, objective=SquaredError(data)(X))
 
     def residual(self, data, previous, current):
         return data.residual(current.X).square().sum((-2, -1)).sqrt()
@@ -100,7 +105,7 @@ def test_held_out_cells_keep_the_best_iterate():
     class Overshoot(Shrink):
         def step(self, data, state):
             X = state.X + 0.1
-            return State(X=X, objective=SquaredError(data)(X))
+            return Point(X=X, objective=SquaredError(data)(X))
 
     rule = HeldOut(Observed(full.values, corner), patience=5)
     solution = solve(
@@ -244,7 +249,7 @@ def test_interrupting_a_diverging_solve_returns_a_finite_answer():
             if self.n_steps == 9:
                 raise KeyboardInterrupt
             X = state.X + 1e300 * self.n_steps**9
-            return State(X=X * X, objective=SquaredError(data)(X))
+            return Point(X=X * X, objective=SquaredError(data)(X))
 
     solution = solve(Explode(torch.tensor(0.0)), observed(), max_iter=50)
     assert solution.status == [Status.INTERRUPTED]

@@ -60,7 +60,7 @@ def laplacians():
 
         def look(progress, completion, seen=seen):
             if progress.n_iter in shots:
-                seen[progress.n_iter] = progress.solver.outputs(progress.state)
+                seen[progress.n_iter] = progress.outputs
 
         follow(AIRCompleter(random_state=0), truth, X, look)
         for side, key in enumerate(("rows", "columns")):
@@ -144,7 +144,7 @@ def fixed_laplacians():
 
         def look(progress, completion, fixed=fixed):
             if progress.n_iter in (50, 100, 200):
-                outputs = progress.solver.outputs(progress.state)
+                outputs = progress.outputs
                 fixed[progress.n_iter] = {
                     k: v.numpy().copy() for k, v in outputs.items() if k != "X"
                 }

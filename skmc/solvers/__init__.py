@@ -2,6 +2,7 @@
 
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
+from skmc.solvers.row_descent import RowDescent
 from skmc.solvers.solver import Solver, State
 
-__all__ = ["Descent", "HardRank", "Solver", "State"]
+__all__ = ["Descent", "HardRank", "RowDescent", "Solver", "State"]

@@ -14,6 +14,7 @@ from skmc.solvers.solver import Solver, State
 
 @dataclass(frozen=True, kw_only=True)
 class InexactALMState(State):
+    X: Tensor  # (*batch, n_rows, n_cols)
     spectrum: SVD  # of X
     dual: Tensor  # (*batch, m, n)
     mu: Tensor  # (*batch,)

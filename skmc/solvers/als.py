@@ -15,6 +15,7 @@ from skmc.sparse_observed import SparseObserved
 
 @dataclass(frozen=True, kw_only=True)
 class ALSState(State):
+    X: LowRank
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
 

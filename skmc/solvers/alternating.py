@@ -14,6 +14,7 @@ from skmc.terms.fidelity import SquaredError
 
 @dataclass(frozen=True, kw_only=True)
 class HardRankState(State):
+    X: Tensor  # (*batch, n_rows, n_cols)
     V: Tensor  # (*batch, n_cols, rank), orthonormal basis of the row space
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +17,7 @@ from skmc.terms.term import Term
 
 @dataclass(frozen=True, kw_only=True)
 class DescentState(State):
+    X: Tensor  # (*batch, n_rows, n_cols), detached
     live: Tensor  # X with its graph back to the model's parameters
     grad: Tensor  # dF/dX at X
     iteration: int
@@ -26,7 +27,7 @@ class DescentState(State):
 
 
 class Descent(Solver):
-    """Adam on ``sum_k F_k(model())``.
+    """Adam on ``sum_k F_k(model()) + sum_j R_j(theta_j)``.
 
     Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
     pulls the sum of these back to its parameters.
@@ -44,13 +45,22 @@ class Descent(Solver):
         The model's learning rate at step t is ``lr (1 + cos(pi t / horizon)) / 2``. The
         terms' parameters keep ``lr``: a learned regularizer has to go on fading while
         the model settles.
+    penalties : mapping of str to Term
+        ``R_j`` by the names of the model's parameters.
     """
 
     def __init__(
-        self, model: nn.Module, terms: Sequence[Term], *, lr: float, horizon: int
+        self,
+        model: nn.Module,
+        terms: Sequence[Term],
+        *,
+        lr: float,
+        horizon: int,
+        penalties: Mapping[str, Term] | None = None,
     ):
         self.model = model
         self.terms = terms
+        self.penalties = penalties or {}
         self.lr = lr
         self.horizon = horizon
 
@@ -78,6 +88,10 @@ class Descent(Solver):
         for term in terms[1:]:
             value, slope = term.value_and_grad(X)
             objective, grad = objective + value, grad.add_(slope)
+        for name, term in self.penalties.items():
+            value, slope = term.value_and_grad(model.get_parameter(name).detach())
+            model.get_parameter(name).grad = slope
+            objective = objective + value
         return DescentState(
             X=X,
             objective=objective,
@@ -109,6 +123,10 @@ class Descent(Solver):
         parameters = list(current.model.parameters())
         slopes = torch.autograd.grad(
             current.live, parameters, current.grad, retain_graph=True
+        )
+        slopes = tuple(
+            s if p.grad is None else s + p.grad
+            for s, p in zip(slopes, parameters, strict=True)
         )
         tiny = torch.finfo(current.X.dtype).tiny
         scale = norm([current.X], data) * norm([data.values], data)

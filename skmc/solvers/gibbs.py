@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg import RowModel
+from skmc.linalg import LowRank, RowModel
 from skmc.linalg.ridge import link_matrix
 from skmc.randomness import Randomness
 from skmc.solvers.als import product, with_bias
@@ -32,6 +32,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class GibbsState(State):
+    X: LowRank
     rows: Side
     cols: Side
     noise: float  # precision of the noise

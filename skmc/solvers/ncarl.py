@@ -23,6 +23,7 @@ BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 @dataclass(frozen=True, kw_only=True)
 class NCARLState(State):
+    X: Tensor  # (*batch, n_rows, n_cols)
     D: Tensor  # (*batch, n, n), weight of the nuclear norm at X; n = min(shape)
     laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
     problem: _Problem

@@ -8,13 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg import SVD, RowModel, SparsePlusLowRank, partial_svd, shrink
+from skmc.linalg import (
+    SVD,
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    partial_svd,
+    shrink,
+)
 from skmc.solvers.solver import Solver, State
 from skmc.sparse_observed import SparseObserved
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoftImputeState(State):
+    X: LowRank
     spectrum: SVD  # of X
     seen: Tensor  # (n_cells,), X at the observed cells
     before: SVD

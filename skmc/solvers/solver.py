@@ -11,9 +11,12 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """An iterate. Solvers add their own variables in a subclass."""
+    """An iterate. Solvers add their own variables in a subclass.
 
-    X: Any  # (*batch, n_rows, n_cols), detached; a LowRank for SparseObserved
+    Nearly all have ``X``, the completion, detached: (\\*batch, n_rows, n_cols), or a
+    `LowRank` for `SparseObserved`.
+    """
+
     objective: Tensor  # (*batch,), the objective at X
 
 

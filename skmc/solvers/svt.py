@@ -14,6 +14,7 @@ from skmc.solvers.solver import Solver, State
 
 @dataclass(frozen=True, kw_only=True)
 class SVTState(State):
+    X: Tensor  # (*batch, n_rows, n_cols)
     spectrum: SVD  # of X
     Y: Tensor  # (*batch, m, n), the dual variable, zero off the observed cells
     ahead: Tensor  # (*batch, m, n), Y and what momentum adds; Y itself without

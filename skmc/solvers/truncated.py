@@ -17,6 +17,7 @@ from skmc.solvers.solver import Solver, State
 class TruncatedState(State):
     """Between inner problems, and inside of one."""
 
+    X: Tensor  # (*batch, n_rows, n_cols)
     low: SVD  # the matrix that was shrunk last
     T: Tensor  # (*batch, n_rows, n_cols), A'B of the inner problem
     n_inner: Tensor  # (*batch,), steps since it began
@@ -291,6 +292,7 @@ class TruncatedAPGL(_Truncated):
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedState(State):
+    X: Tensor  # (*batch, n_rows, n_cols)
     full: SVD  # of X
     length: Tensor  # (*batch,), of the next step: the paper's 1 / alpha
 
