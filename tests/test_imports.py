@@ -32,7 +32,7 @@ BELOW = {
     "stop": {"observed", "solve"},
     "neighbors": {"observed"},
     "scaling": {"observed", "sparse_observed"},
-    "folding": {"observed"},
+    "folding": {"observed", "models"},
     "containers": set(),
 }
 CORE = set(BELOW)

@@ -2,10 +2,12 @@
 
 from skmc.completers.air import AIRCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
+from skmc.completers.bibranch import BiBNNCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
+from skmc.completers.linked import LinkedFactorizationCompleter
 from skmc.completers.mean import MeanCompleter
 from skmc.completers.ncarl import NCARLCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
@@ -16,10 +18,12 @@ from skmc.completers.truncated import TNNRCompleter
 __all__ = [
     "AIRCompleter",
     "BayesianFactorizationCompleter",
+    "BiBNNCompleter",
     "DMFCompleter",
     "FactorizationCompleter",
     "IALMCompleter",
     "KNNCompleter",
+    "LinkedFactorizationCompleter",
     "MeanCompleter",
     "NCARLCompleter",
     "SVDCompleter",

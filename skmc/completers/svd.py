@@ -109,20 +109,24 @@ class SVDCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        most = min(data.shape)
-        if self.rank == "auto":
-            self.rank_ = 1  # until there is a choice
-            self.rank_ = self._choose(
-                data,
-                [rank for rank in RANKS if rank <= most],
-                lambda rank, _: HardRank(rank),
-                max_iter=100,
-            )
-        elif self.rank > most:
-            raise ValueError(
-                f"rank={self.rank} is above min(n_samples, n_features)={most}; "
-                "lower it or use 'auto'."
-            )
-        else:
-            self.rank_ = self.rank
+        self.rank_ = 1  # until there is a choice
+        self.rank_ = hard_rank(self, data)
         return HardRank(self.rank_)
+
+
+def hard_rank(completer: IterativeCompleter, data: Observed) -> int:
+    """``completer.rank``; for "auto", where the truncated SVD completes best."""
+    rank, most = completer.rank, min(data.shape)
+    if rank == "auto":
+        return completer._choose(
+            data,
+            [rank for rank in RANKS if rank <= most],
+            lambda rank, _: HardRank(rank),
+            max_iter=100,
+        )
+    if rank > most:
+        raise ValueError(
+            f"rank={rank} is above min(n_samples, n_features)={most}; "
+            "lower it or use 'auto'."
+        )
+    return rank

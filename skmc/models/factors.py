@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from skmc.models.model import Model
 from skmc.randomness import Randomness
 
 
-class FactorProduct(nn.Module):
+class FactorProduct(Model):
     r"""``X = W[L-1] ... W[1] W[0]``, the deep matrix factorization.
 
     Parameters

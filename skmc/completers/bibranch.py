@@ -1,0 +1,161 @@
+"""Bi-branch neural networks."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from skmc.base import CompleterTags
+from skmc.iterative import IterativeCompleter
+from skmc.models.bibranch import BiBranch, Branch
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+from skmc.solvers.descent import Descent
+from skmc.solvers.solver import Solver
+from skmc.terms import SquaredError
+
+
+class BiBNNCompleter(IterativeCompleter):
+    r"""Two networks, one for rows and one for columns, whose outputs are multiplied.
+
+    ::
+
+        min  1/2 |P(X - M)|_F^2,   X[i, j] = <f(e_i), g(e_j)>,
+
+    half a *sum* over observed cells of the scaled data. ``f`` takes the number of the
+    row as a one-hot vector, ``g`` that of the column; each has the hidden layers
+    ``hidden`` (tanh) and a linear output of size ``rank``. Without a hidden layer this
+    is plain factorization, ``X = U V'``. Only the paper's abstract is public: all that
+    goes beyond two branches is our reading. The network has no regularizer but its size
+    and early stopping.
+
+    Parameters
+    ----------
+    rank : int >= 1, default=20
+        Size of both outputs, a bound on the rank of the completion.
+    hidden : tuple of int >= 1, default=(256,)
+        Widths of the hidden layers of either branch; () has none.
+    lr : float > 0, default=0.003
+        Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
+    init_scale : float > 0, default=0.03
+        Standard deviation of the first layer's entries (of ``U`` and ``V`` without a
+        hidden layer) at the start; further weights have variance ``1 / fan_in``.
+    max_iter : int >= 1, default=1000
+    tol : float >= 0, default=1e-6
+        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
+    early_stopping : bool, default=True
+        Hold out ``validation_fraction`` of the observed cells, keep the iterate that
+        fits them best and stop after ``n_iter_no_change`` iterations without a better
+        one: without it the network fits noise in the end. Each row and column keeps a
+        cell to train on.
+    validation_fraction : float in (0, 1), default=0.05
+    n_iter_no_change : int >= 1, default=250
+        Looked at every 25 iterations.
+    scaling : {"auto", "columns", "global"} or None, default="auto"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, see `skmc.scaling.Scaling.of`.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start and the held-out cells.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+    history_ : dict of ndarray
+        "n_iter", "objective", "residual" and "validation", the root mean square over
+        held-out cells of the scaled data, at every 25th iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    Notes
+    -----
+    A row which was not there in `fit` has no number. `transform` fits its embedding, a
+    vector in place of ``f(e_i)``, to its observed cells: ridge regression on the span
+    of the columns' vectors, see `skmc.folding.FoldIn`.
+
+    References
+    ----------
+    Li, Wang, So. An interpretable bi-branch neural network for matrix completion.
+    Signal Processing 200 (2022).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import BiBNNCompleter
+    >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
+    >>> X[11, 9] = np.nan
+    >>> completed = BiBNNCompleter(rank=2, random_state=0).fit_transform(X)
+    >>> bool(110 < completed[11, 9] < 130)
+    True
+    """
+
+    completer_tags = CompleterTags(recovers=0.3, batched=("random_state",))
+    warn_at_max_iter = False  # the learning rate's schedule ends there
+    _parameter_constraints: ClassVar[dict] = {
+        **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._early_stopping_constraints,
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "hidden": [tuple, list],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "init_scale": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        rank=20,
+        hidden=(256,),
+        *,
+        lr=0.003,
+        init_scale=0.03,
+        max_iter=1000,
+        tol=1e-6,
+        early_stopping=True,
+        validation_fraction=0.05,
+        n_iter_no_change=250,
+        scaling="auto",
+        device="auto",
+        random_state=None,
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.rank = rank
+        self.hidden = hidden
+        self.lr = lr
+        self.init_scale = init_scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        rows, cols = (
+            Branch.random([size, *self.hidden, self.rank], self.init_scale, draw)
+            for size in data.shape
+        )
+        terms = [SquaredError(data)]
+        return Descent(BiBranch(rows, cols), terms, lr=self.lr, horizon=self.max_iter)

@@ -1,0 +1,202 @@
+"""A low-rank matrix seen through one learned pointwise link."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from skmc.base import CompleterTags
+from skmc.completers.svd import RANKS, hard_rank
+from skmc.folding import LinkedRows
+from skmc.iterative import IterativeCompleter
+from skmc.linalg import full_svd
+from skmc.models.link import LinkedFactorization
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+from skmc.solve import solve
+from skmc.solvers.alternating import HardRank
+from skmc.solvers.descent import Descent
+from skmc.solvers.solver import Solver
+from skmc.terms import SquaredError, SquaredNorm
+
+N_UNITS = 16
+SVD_STEPS = 50  # to start from
+TRIAL_STEPS = 150  # to judge a rank by
+
+
+class LinkedFactorizationCompleter(IterativeCompleter):
+    r"""A low-rank matrix seen through one learned pointwise link (ours).
+
+    ::
+
+        min  1/2 |P(f(U V') - M)|_F^2 + lambda_ridge / 2 (|U|_F^2 + |V|_F^2),
+        f(c) = a c + b + sum_j h_j tanh(s_j c + t_j),   16 units,
+
+    a *sum* over the observed cells of the scaled data; ``f`` is one function of one
+    number, applied to every cell and learned together with ``U`` and ``V``. Answers
+    with a floor or a ceiling, counts, saturating sensors: where such a link hides in
+    the data, completion is nearly exact at ranks at which a linear model is not; where
+    none does, ``f`` stays near a line and the answer near that of the truncated SVD.
+    It starts at that SVD and at ``f(c) = c``; Adam takes ``max_iter`` steps.
+
+    Parameters
+    ----------
+    rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
+        Columns of ``U`` and ``V``. "auto" takes what completes a held-out tenth of the
+        observed cells best, among ranks from half to twice of `SVDCompleter`'s choice.
+    lambda_ridge : float >= 0, default=0.1
+        Multiplies the squared norms of the factors.
+    lr : float > 0, default=0.03
+        Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
+    max_iter : int >= 1, default=400
+    tol : float >= 0, default=1e-6
+        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
+    scaling : {"auto", "columns", "global"} or None, default="global"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. One link for all cells means one unit for all: with
+        "columns" it acts on standardised columns. "auto" is "columns" where the columns
+        have unlike units, see `skmc.scaling.Scaling.of`.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start of the link and the held-out cells of ``rank="auto"``.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    rank_ : int
+    latent_ : ndarray of shape (n_samples, n_features)
+        ``U V'``. Known up to an affine map, which the link undoes.
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        ``f(latent_)`` in the data's units.
+    history_ : dict of ndarray
+        "n_iter", "objective" and "residual" at every 25th iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    Notes
+    -----
+    `transform` fits the ``rank`` numbers of a new row to its observed cells, with the
+    link and ``V`` as they are and the fitted rows' mean and covariance as the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import LinkedFactorizationCompleter
+    >>> rng = np.random.RandomState(0)
+    >>> M = np.exp(rng.uniform(-1, 1, (40, 1)) @ rng.uniform(-1, 1, (1, 30)))
+    >>> X = np.where(rng.uniform(size=M.shape) < 0.3, np.nan, M)
+    >>> completer = LinkedFactorizationCompleter(rank=1, random_state=0).fit(X)
+    >>> bool(np.abs(completer.reconstruction_ - M).max() < 0.05)
+    True
+    """
+
+    completer_tags = CompleterTags(recovers=0.02)
+    warn_at_max_iter = False  # the learning rate's schedule ends there
+    _parameter_constraints: ClassVar[dict] = {
+        **IterativeCompleter._parameter_constraints,
+        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "lambda_ridge": [Interval(Real, 0, None, closed="left")],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        rank="auto",
+        lambda_ridge=0.1,
+        *,
+        lr=0.03,
+        max_iter=400,
+        tol=1e-6,
+        scaling="global",
+        device="auto",
+        random_state=None,
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.rank = rank
+        self.lambda_ridge = lambda_ridge
+        self.lr = lr
+        self.max_iter = max_iter
+        self.tol = tol
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        self.rank_ = 1  # until there is a choice
+        near = hard_rank(self, data)
+        if self.rank == "auto":
+            around = [r for r in RANKS if near <= 2 * r and r <= 2 * near]
+            self.rank_ = self._choose(
+                data,
+                [rank for rank in around if rank <= min(data.shape)],
+                lambda rank, train: self._linked(rank, train, draw, TRIAL_STEPS),
+                max_iter=TRIAL_STEPS,
+            )
+        else:
+            self.rank_ = near
+        return self._linked(self.rank_, data, draw, self.max_iter)
+
+    def _linked(
+        self, rank: int, data: Observed, draw: Randomness, horizon: int
+    ) -> Solver:
+        start = solve(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
+        svd = full_svd(start.X).first(rank)
+        root = svd.s.sqrt()
+        # Every rank is tried with the same units.
+        model = LinkedFactorization.near(
+            svd.U * root, svd.V * root, N_UNITS, draw.stream(0)
+        )
+        ridge = SquaredNorm(self.lambda_ridge)
+        return Descent(
+            model,
+            [SquaredError(data)],
+            penalties={"U": ridge, "V": ridge},
+            lr=self.lr,
+            horizon=horizon,
+        )
+
+    def _fitted(self, cells, data, scaling, outputs) -> dict:
+        fitted = super()._fitted(cells, data, scaling, outputs)
+        latent = outputs["U"] @ outputs["V"].mT if "U" in outputs else outputs["X"]
+        return {**fitted, "latent_": latent.cpu().numpy().astype(cells.dtype)}
+
+    def _row_map(self, outputs, data: Observed):
+        if "U" not in outputs:  # interrupted before the first step
+            return super()._row_map(outputs, data)
+        return LinkedRows.of(outputs, data)
+
+    def link(self, latent) -> np.ndarray:
+        """``f`` in the data's units, of numbers on the scale of ``latent_``.
+
+        Parameters
+        ----------
+        latent : array-like
+            Of any shape for ``scaling="global"`` or None; else (n, n_features).
+        """
+        check_is_fitted(self)
+        z: Tensor = torch.as_tensor(np.asarray(latent, float))
+        cells, _ = self._fold_in.model.link_and_slope(z)
+        return self._scaling.undo(cells).numpy().reshape(z.shape)
