@@ -104,7 +104,7 @@ class BiBNNCompleter(IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.3, batched=("random_state",))
+    completer_tags = CompleterTags(recovers=0.03, batched=("random_state",))
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,

@@ -30,6 +30,14 @@ SVD_STEPS = 50  # to start from
 TRIAL_STEPS = 150  # to judge a rank by
 
 
+class _LinkedDescent(Descent):
+    """Keeps the parameters, by their names, to complete new rows with."""
+
+    def outputs(self, state) -> dict[str, Tensor]:
+        learned = state.model.named_parameters()
+        return {**super().outputs(state), **{k: p.detach().clone() for k, p in learned}}
+
+
 class LinkedFactorizationCompleter(IterativeCompleter):
     r"""A low-rank matrix seen through one learned pointwise link (ours).
 
@@ -170,7 +178,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
             svd.U * root, svd.V * root, N_UNITS, draw.stream(0)
         )
         ridge = SquaredNorm(self.lambda_ridge)
-        return Descent(
+        return _LinkedDescent(
             model,
             [SquaredError(data)],
             penalties={"U": ridge, "V": ridge},

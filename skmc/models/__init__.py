@@ -4,7 +4,6 @@ from skmc.models.autoencoder import Autoencoder
 from skmc.models.bibranch import BiBranch, Branch
 from skmc.models.factors import FactorProduct
 from skmc.models.link import LinkedFactorization
-from skmc.models.model import Model
 from skmc.models.skip_network import SkipNetwork
 
 __all__ = [
@@ -13,6 +12,5 @@ __all__ = [
     "Branch",
     "FactorProduct",
     "LinkedFactorization",
-    "Model",
     "SkipNetwork",
 ]

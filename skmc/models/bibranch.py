@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.models.model import Model
 from skmc.randomness import Randomness
 
 
@@ -47,7 +46,7 @@ class Branch(nn.Module):
         return items
 
 
-class BiBranch(Model):
+class BiBranch(nn.Module):
     """``X[i, j] = <row branch (i), column branch (j)>``."""
 
     def __init__(self, rows: Branch, cols: Branch):

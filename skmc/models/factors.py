@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from skmc.models.model import Model
 from skmc.randomness import Randomness
 
 
-class FactorProduct(Model):
+class FactorProduct(nn.Module):
     r"""``X = W[L-1] ... W[1] W[0]``, the deep matrix factorization.
 
     Parameters

@@ -5,11 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from skmc.models.model import Model
 from skmc.randomness import Randomness
 
 
-class LinkedFactorization(Model):
+class LinkedFactorization(nn.Module):
     r"""``X = f(C)`` cell by cell, ``C = U V'``, with one link for all cells,
 
     ``f(c) = slope c + offset + sum_j heights[j] tanh(steeps[j] c + shifts[j])``.
@@ -61,10 +60,6 @@ class LinkedFactorization(Model):
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
         return self.link(self.latent())
-
-    def outputs(self) -> dict[str, Tensor]:
-        """All parameters, by their names."""
-        return {name: p.detach().clone() for name, p in self.named_parameters()}
 
 
 class _Link(torch.autograd.Function):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from skmc.models.model import Model
 from skmc.observed import Observed
 from skmc.solvers.solver import Solver, State
 from skmc.terms.term import Term
@@ -22,7 +21,7 @@ class DescentState(State):
     live: Tensor  # X with its graph back to the model's parameters
     grad: Tensor  # dF/dX at X
     iteration: int
-    model: Model
+    model: nn.Module
     terms: list[Term]
     optimizer: torch.optim.Optimizer
 
@@ -35,7 +34,7 @@ class Descent(Solver):
 
     Parameters
     ----------
-    model : Model
+    model : nn.Module
         ``forward()`` is the completion, shape (\\*batch, n_rows, n_cols). Parameters
         have the batch axes in front. The solver works on a copy.
     terms : sequence of Term
@@ -52,7 +51,7 @@ class Descent(Solver):
 
     def __init__(
         self,
-        model: Model,
+        model: nn.Module,
         terms: Sequence[Term],
         *,
         lr: float,
@@ -134,7 +133,7 @@ class Descent(Solver):
         return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
 
     def outputs(self, state: DescentState) -> dict[str, Tensor]:
-        learned = [state.model.outputs(), *(term.outputs() for term in state.terms)]
+        learned = [term.outputs() for term in state.terms]
         return {"X": state.X, **{k: v for out in learned for k, v in out.items()}}
 
 
