@@ -16,6 +16,11 @@ def bent(a: Tensor) -> Tensor:
     return 1.7159 * torch.tanh(a * (2 / 3))
 
 
+def slope_at(z: Tensor) -> Tensor:
+    """The slope of `bent` where its value is ``z``."""
+    return (2 / 3) * (1.7159 - z.square() / 1.7159)
+
+
 class Autoencoder(nn.Module):
     r"""``x -> W[l]' g(... g(W[0]' x + b[0]) ...) + b[l]``, rows to rows.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from skmc.linalg.svd import full_svd, shrink
+from skmc.linalg.svd import SVD, full_svd, shrink
 from skmc.terms.term import Term, per_member
 
 
@@ -58,4 +58,12 @@ class NuclearNorm(Term):
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         """`skmc.linalg.shrink`: every singular value less ``step weight``."""
-        return shrink(V, step * self.weight.to(V)).dense()
+        return self.prox_svd(V, step).dense()
+
+    def prox_svd(self, V: Tensor, step: float | Tensor, near: SVD | None = None) -> SVD:
+        """What `prox` decomposes into; ``near`` as in `skmc.linalg.shrink`."""
+        tau = step * self.weight.to(V)
+        # No singular value exceeds the Frobenius norm.
+        if (torch.linalg.matrix_norm(V) <= tau).all():
+            return SVD.zero(V)
+        return shrink(V, tau, near=near)

@@ -1,0 +1,359 @@
+"""Alternating descent on a network with nonsmooth penalties (DNN-NSR)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.linalg.svd import SVD
+from skmc.models.autoencoder import Autoencoder, bent, slope_at
+from skmc.observed import Observed
+from skmc.solvers.solver import Solver, State
+from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
+
+DELTA_MIN, DELTA_MAX = 0.01, 0.99
+SHRINK, GROW = 0.5, 1.1  # of delta; the paper's sets are .1-.6 and 1.05-1.2
+LOWER = 0.8  # of mu_max; the paper's set is .1, .2, .8, .9
+TRIALS = 60  # of an epoch's step
+RAISE, RELAX = 2.0, 0.95  # of L, when it is too small and from epoch to epoch
+
+
+@dataclass(frozen=True)
+class CosineSchedule:
+    """Gradual learning: ``mu`` falls from ``mu_max`` to ``mu_min`` on a cosine.
+
+    ``mu(k) = mu_min + (mu_max - mu_min) (1 + cos(pi k / horizon)) / 2`` at epoch k, and
+    ``mu_min`` after ``horizon`` epochs. Equal ends switch gradual learning off.
+    """
+
+    mu_max: float
+    mu_min: float
+    horizon: int
+
+    def __call__(self, epoch: int) -> float:
+        share = (1 + math.cos(math.pi * min(epoch / self.horizon, 1))) / 2
+        return self.mu_min + (self.mu_max - self.mu_min) * share
+
+    def lowered(self, factor: float) -> CosineSchedule:
+        return replace(self, mu_max=max(self.mu_min, factor * self.mu_max))
+
+
+Layers = Sequence[Tensor]
+
+
+@dataclass(frozen=True)
+class Theta:
+    """Weights and biases of a network, as in `Autoencoder`."""
+
+    weights: Layers
+    biases: Layers
+
+    @property
+    def parts(self) -> list[Tensor]:
+        return [*self.weights, *self.biases]
+
+    def map(self, function, *others: Theta) -> Theta:
+        """``function`` of each part and those of ``others``."""
+        rest = [other.parts for other in others]
+        parts = [function(*these) for these in zip(self.parts, *rest, strict=True)]
+        n = len(self.weights)
+        return Theta(parts[:n], parts[n:])
+
+
+@dataclass(frozen=True)
+class Forward:
+    """What the network makes of the zero-filled rows."""
+
+    hidden: Layers  # z, each (n_rows, width)
+    output: Tensor  # f(P(M)), (n_rows, n_cols)
+    error: Tensor  # P(f(P(M)) - M)
+    loss: float  # |error|^2 + lambda sum |W|^2
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The slack variables at a ``mu``, and their penalties."""
+
+    h: Layers  # each (n_rows, width)
+    spectra: Sequence[SVD]
+    V: Layers  # the same, dense
+    penalty: float  # alpha |h|_1 + beta |V|_*
+
+    def slack(self, theta: Theta, forward: Forward) -> float:
+        """``sum |z - h|^2 + sum |W - V|^2``."""
+        pairs = [
+            *zip(forward.hidden, self.h, strict=True),
+            *zip(theta.weights, self.V, strict=True),
+        ]
+        return float(sum((a - b).square().sum() for a, b in pairs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonsmoothState(State):
+    """The objective is Q at ``mu_min``, so that epochs compare; ``Q`` is at ``mu``."""
+
+    theta: Theta
+    before: Theta  # theta of the epoch before
+    forward: Forward  # at theta
+    blocks: Blocks
+    schedule: CosineSchedule
+    mu: float
+    Q: float
+    delta: float
+    omega: float
+    lipschitz: float
+    lipschitz_before: float
+    slope: float  # length of the proximal gradient at the extrapolated theta
+    iteration: int
+
+
+class NonsmoothDescent(Solver):
+    r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
+
+    For rows ``X~``, zero where missing, a network ``f`` with hidden outputs ``z_i`` and
+    weight matrices ``W_j``, it goes down on ::
+
+        Q = |P(f(X~) - M)|_F^2 + lambda sum_j |W_j|_F^2
+            + sum_i ( alpha |h_i|_1 + |z_i - h_i|_F^2 / (2 mu) )
+            + sum_j ( beta |V_j|_* + |W_j - V_j|_F^2 / (2 mu) ),   |theta|_inf <= bound,
+
+    all of them *sums*, no half before the first (the paper's equations 33 and 46).
+    ``theta`` is all weights and biases. An epoch is ::
+
+        h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
+        theta^ = theta + omega (theta - theta of the epoch before),
+        theta <- clip(theta^ - grad / (gamma L)),
+
+    where ``grad`` is that of the smooth part g of Q at ``theta^``, ``D`` shrinks
+    singular values, and ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before /
+    L)``. ``mu`` follows the schedule. After ``grace`` epochs, one at which Q rises
+    (both sides at the epoch's ``mu``) is redone with half of ``delta``, and with
+    ``omega = 0`` where ``delta = .01`` was not enough; where Q falls, ``delta`` grows
+    by a tenth, to .99 at most.
+
+    What the paper leaves open and is ours: ``z_i`` is that of the current ``theta``, so
+    that ``h_i`` is the minimiser. ``L`` is found by backtracking: it starts an epoch at
+    .95 of the last and doubles until ``g(theta) <= g(theta^) + <grad, theta - theta^> +
+    L/2 |theta - theta^|^2``. The descent test, whose equation is in a supplement that
+    is not public, is taken to be that of Proposition 2, ::
+
+        g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
+            - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
+
+    where it fails, ``mu_max`` becomes .8 of it.
+
+    Parameters
+    ----------
+    network : Autoencoder
+        Its parameters are the start.
+    activity : L1Norm
+        ``alpha |h_i|_1`` of each hidden layer.
+    rank : NuclearNorm
+        ``beta |V_j|_*`` of each weight matrix.
+    decay : SquaredNorm
+        ``lambda |W_j|_F^2``; its weight is ``2 lambda``.
+    box : Box
+    schedule : CosineSchedule
+    gamma : float > 1
+    grace : int
+        Epochs at the start that may raise Q; the paper has 200 or 300.
+    omega : float, optional
+        In place of the adaptive one.
+    """
+
+    def __init__(
+        self,
+        network: Autoencoder,
+        *,
+        activity: L1Norm,
+        rank: NuclearNorm,
+        decay: SquaredNorm,
+        box: Box,
+        schedule: CosineSchedule,
+        gamma: float,
+        grace: int = 200,
+        omega: float | None = None,
+    ):
+        self.network = network
+        self.activity = activity
+        self.rank = rank
+        self.decay = decay
+        self.box = box
+        self.schedule = schedule
+        self.gamma = gamma
+        self.grace = grace
+        self.omega = omega
+
+    def init(self, data: Observed) -> NonsmoothState:
+        parts = (self.network.weights, self.network.biases)
+        theta = Theta(*([p.detach().to(data.values) for p in part] for part in parts))
+        theta = theta.map(lambda p: self.box.prox(p, 1.0))
+        forward = self.forward(data, theta)
+        mu = self.schedule(0)
+        blocks = self.blocks(theta, forward, mu, [None] * len(theta.weights))
+        return NonsmoothState(
+            objective=torch.full_like(data.n_observed, torch.inf),
+            theta=theta,
+            before=theta,
+            forward=forward,
+            blocks=blocks,
+            schedule=self.schedule,
+            mu=mu,
+            Q=math.inf,
+            delta=DELTA_MAX,
+            omega=0.0,
+            lipschitz=1.0,
+            lipschitz_before=1.0,
+            slope=math.inf,
+            iteration=0,
+        )
+
+    def forward(self, data: Observed, theta: Theta) -> Forward:
+        *hidden, last = self._layers(data, theta)
+        error = data.residual(last)
+        loss = error.square().sum() + sum(self.decay(W) for W in theta.weights)
+        return Forward(hidden, last, error, float(loss))
+
+    def _layers(self, data: Observed, theta: Theta) -> list[Tensor]:
+        outputs = []
+        rows = data.values
+        for W, b in zip(theta.weights, theta.biases, strict=True):
+            outputs.append(torch.addmm(b, rows, W))
+            if len(outputs) < len(theta.weights):
+                outputs[-1] = bent(outputs[-1])
+            rows = outputs[-1]
+        return outputs
+
+    def blocks(
+        self, theta: Theta, forward: Forward, mu: float, near: Sequence[SVD | None]
+    ) -> Blocks:
+        """The ``h`` and ``V`` at which Q is least for this ``theta``."""
+        h = [self.activity.prox(z, mu) for z in forward.hidden]
+        spectra = [
+            self.rank.prox_svd(W, mu, close)
+            for W, close in zip(theta.weights, near, strict=True)
+        ]
+        beta = self.rank.weight
+        penalty = sum(self.activity(part) for part in h) + sum(
+            beta.to(svd.s) * svd.s.sum() for svd in spectra
+        )
+        return Blocks(h, spectra, [svd.dense() for svd in spectra], float(penalty))
+
+    def smooth(
+        self, theta: Theta, forward: Forward, blocks: Blocks, mu: float
+    ) -> float:
+        return forward.loss + blocks.slack(theta, forward) / (2 * mu)
+
+    def gradient(
+        self, data: Observed, theta: Theta, forward: Forward, blocks: Blocks, mu: float
+    ) -> Theta:
+        """Of the smooth part."""
+        inputs = [data.values, *forward.hidden]
+        back = 2 * forward.error
+        weights, biases = [], []
+        for i in reversed(range(len(inputs))):
+            W = theta.weights[i]
+            _, slope = self.decay.value_and_grad(W)
+            weights.append(inputs[i].mT @ back + slope + (W - blocks.V[i]) / mu)
+            biases.append(back.sum(0, keepdim=True))
+            if i:
+                back = back @ W.mT + (inputs[i] - blocks.h[i - 1]) / mu
+                back *= slope_at(inputs[i])
+        return Theta(weights[::-1], biases[::-1])
+
+    def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
+        epoch, gamma, last = state.iteration + 1, self.gamma, state.theta
+        mu = state.schedule(epoch)
+        blocks = self.blocks(last, state.forward, mu, state.blocks.spectra)
+        start = self.smooth(last, state.forward, blocks, mu)
+        # Q of the epoch before, at this epoch's mu.
+        ceiling = self.smooth(last, state.forward, state.blocks, mu)
+        ceiling += state.blocks.penalty
+        moved = last.map(torch.sub, state.before)
+        L, delta, rest = RELAX * state.lipschitz, state.delta, False
+        eps = 10 * torch.finfo(data.values.dtype).eps
+        for _ in range(TRIALS):
+            omega = 0.0 if rest else self._omega(delta * state.lipschitz / L)
+            hat = last.map(lambda a, b, w=omega: a + w * b, moved)
+            at_hat = self.forward(data, hat)
+            value = self.smooth(hat, at_hat, blocks, mu)
+            grad = self.gradient(data, hat, at_hat, blocks, mu)
+            theta = hat.map(
+                lambda a, g, t=1 / (gamma * L): self.box.prox(a - t * g, t), grad
+            )
+            forward = self.forward(data, theta)
+            end = self.smooth(theta, forward, blocks, mu)
+            way = theta.map(torch.sub, hat)
+            bound = value + inner(grad, way) + L / 2 * inner(way, way)
+            if not end <= bound + eps * abs(value):
+                L *= RAISE
+            elif epoch > self.grace and end + blocks.penalty > ceiling and not rest:
+                rest = delta == DELTA_MIN
+                delta = max(SHRINK * delta, DELTA_MIN)
+            else:
+                break
+        if epoch > self.grace and end + blocks.penalty < ceiling:
+            delta = min(GROW * delta, DELTA_MAX)
+        went = theta.map(torch.sub, last)
+        least = (gamma - 1) * L / 4 * inner(went, went) - (
+            (gamma + 1) ** 2 * L / (gamma - 1) * omega**2 * inner(moved, moved)
+        )
+        enough = start - end >= least - eps * abs(start)
+        final = self.smooth(theta, forward, blocks, state.schedule.mu_min)
+        return NonsmoothState(
+            objective=state.objective.new_tensor(final + blocks.penalty),
+            theta=theta,
+            before=last,
+            forward=forward,
+            blocks=blocks,
+            schedule=state.schedule if enough else state.schedule.lowered(LOWER),
+            mu=mu,
+            Q=end + blocks.penalty,
+            delta=delta,
+            omega=omega,
+            lipschitz=L,
+            lipschitz_before=state.lipschitz,
+            slope=gamma * L * math.sqrt(inner(way, way)),
+            iteration=epoch,
+        )
+
+    def _omega(self, ratio: float) -> float:
+        if self.omega is not None:
+            return self.omega
+        return (self.gamma - 1) / (2 * (self.gamma + 1)) * math.sqrt(ratio)
+
+    def residual(self, data: Observed, previous, current: NonsmoothState) -> Tensor:
+        """The largest of three, all relative.
+
+        The paper's two are ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
+        (the division is ours). Those say that the slack variables are met, not that
+        anything is learned, and without weights they are zero at the start; so ours is
+        added, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
+        """
+        tiny = torch.finfo(data.values.dtype).tiny
+        pairs = [
+            *zip(current.forward.hidden, current.blocks.h, strict=True),
+            *zip(current.theta.weights, current.blocks.V, strict=True),
+        ]
+        gaps = [
+            (a - b).square().sum() / a.square().sum().clamp_min(tiny) for a, b in pairs
+        ]
+        length = math.sqrt(inner(current.theta, current.theta))
+        scale = data.energy + current.forward.error.square().sum()
+        gaps.append(current.slope * length / scale.clamp_min(tiny))
+        return torch.stack(gaps).amax()
+
+    def outputs(self, state: NonsmoothState) -> dict[str, Any]:
+        network = Autoencoder(state.theta.weights, state.theta.biases)
+        return {"X": state.forward.output, "network": network}
+
+
+def inner(a: Theta, b: Theta) -> float:
+    """``<a, b>``, over all parameters."""
+    parts = zip(a.parts, b.parts, strict=True)
+    return float(sum(torch.linalg.vecdot(p.flatten(), q.flatten()) for p, q in parts))
