@@ -10,6 +10,7 @@ from skmc.completers.knn import KNNCompleter
 from skmc.completers.linked import LinkedFactorizationCompleter
 from skmc.completers.mean import MeanCompleter
 from skmc.completers.ncarl import NCARLCompleter
+from skmc.completers.nsr import NSRCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.svt import SVTCompleter
@@ -26,6 +27,7 @@ __all__ = [
     "LinkedFactorizationCompleter",
     "MeanCompleter",
     "NCARLCompleter",
+    "NSRCompleter",
     "SVDCompleter",
     "SVTCompleter",
     "SoftImputeCompleter",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from skmc.linalg import SVD
+from skmc.randomness import Randomness
+
 
 class SkipNetwork(nn.Module):
     r"""``f(x) = tanh(c W + b) D + c S + a`` with the code ``c = x E`` of a row ``x``.
@@ -38,6 +41,33 @@ class SkipNetwork(nn.Module):
         self.decoder = nn.Parameter(decoder)
         self.skip = nn.Parameter(skip)
         self.offset = nn.Parameter(torch.zeros_like(skip[:1]))
+
+    @classmethod
+    def near(
+        cls, svd: SVD, inputs: Tensor, ridge: float, n_units: int, draw: Randomness
+    ) -> SkipNetwork:
+        """A network that nearly answers ``inputs`` with the matrix of ``svd``.
+
+        The code is the left singular vectors, of unit variance; the encoder is their
+        ridge regression on ``inputs (n_rows, n_cols)`` and the skip their way back.
+        Directions are N(0, 4 / rank), shifts N(0, 1) and the decoder's weights
+        N(0, .01^2).
+        """
+        n_rows, n_cols = inputs.shape
+        codes = svd.U * n_rows**0.5
+        gram = inputs.mT @ inputs + ridge * torch.eye(n_cols).to(inputs)
+        parts = (
+            draw.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
+            draw.normal(1, n_units, 1.0),
+            draw.normal(n_units, n_cols, 0.01),
+        )
+        return cls(
+            torch.linalg.solve(gram, inputs.mT @ codes),
+            parts[0].to(inputs),
+            parts[1].to(inputs),
+            parts[2].to(inputs),
+            (svd.V * (svd.s / n_rows**0.5)).mT.contiguous(),
+        )
 
     def forward(self, rows: Tensor) -> Tensor:  # (k, n_cols) -> (k, n_cols)
         code = rows @ self.encoder

@@ -50,8 +50,7 @@ class RowDescent(Solver):
     penalties : mapping of str to Term
         ``R_j`` by the names of the network's parameters.
     lr : float
-        Learning rate at the start; at epoch t it is ``lr (1 + cos(pi t / horizon)) /
-        2``.
+        At epoch t it is ``lr min(1, (t + 1) / warm_up) (1 + cos(pi t / horizon)) / 2``.
     horizon : int
     batch_size : int
         Rows; they are shared out at random, once.
@@ -59,6 +58,8 @@ class RowDescent(Solver):
         Shares them out.
     inputs : Tensor of shape (n_rows, n_cols), optional
         What stands in for missing cells at the start, zero without.
+    warm_up : int
+        Epochs.
     free : bool
         Learn the missing inputs along with the network. They are no targets: their
         gradient comes through the network alone.
@@ -75,6 +76,7 @@ class RowDescent(Solver):
         draw: Randomness,
         inputs: Tensor | None = None,
         free: bool = False,
+        warm_up: int = 1,
     ):
         self.network = network
         self.penalties = penalties
@@ -84,6 +86,7 @@ class RowDescent(Solver):
         self.draw = draw
         self.inputs = inputs
         self.free = free
+        self.warm_up = warm_up
 
     def init(self, data: Observed) -> RowState:
         network = copy.deepcopy(self.network).to(data.values.device)
@@ -113,6 +116,7 @@ class RowDescent(Solver):
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
+        decay *= min(1, (state.iteration + 1) / self.warm_up)
         objective = torch.zeros_like(state.objective)
         for batch in state.batches:
             objective += self._backward(data, state.network, batch)
