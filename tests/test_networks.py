@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from skmc import models
 from skmc.models import BiBranch, Branch, FactorProduct, LinkedFactorization
 from skmc.randomness import Randomness
 
@@ -31,7 +32,17 @@ def test_the_links_gradient_is_the_derivative():
     assert torch.autograd.gradcheck(link, [*parameters, model.shifts])
     X, slope = model.link_and_slope(C)
     torch.testing.assert_close(X, model.link(C))
-    torch.testing.assert_close(slope, torch.autograd.grad(X.sum(), C)[0])
+    torch.testing.assert_close(slope, torch.autograd.grad(model.link(C).sum(), C)[0])
+
+
+def test_a_link_too_large_to_be_remembered_is_the_same(monkeypatch):
+    first, second = link_model(), link_model()
+    first().square().sum().backward()
+    monkeypatch.setattr(models.link, "KEPT", 0)
+    monkeypatch.setattr(models.link, "BLOCK", 7)
+    second().square().sum().backward()
+    for p, q in zip(first.parameters(), second.parameters(), strict=True):
+        torch.testing.assert_close(p.grad, q.grad)
 
 
 @pytest.mark.parametrize("make", [link_model])

@@ -27,7 +27,8 @@ from skmc.terms import SquaredError, SquaredNorm
 
 N_UNITS = 16
 SVD_STEPS = 50  # to start from
-TRIAL_STEPS = 150  # to judge a rank by
+TRIAL_STEPS = 150  # to judge a rank or a weight by
+RIDGES = (100.0, 10.0, 1.0, 0.1)
 
 
 class _LinkedDescent(Descent):
@@ -58,8 +59,10 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Columns of ``U`` and ``V``. "auto" takes what completes a held-out tenth of the
         observed cells best, among ranks from half to twice of `SVDCompleter`'s choice.
-    lambda_ridge : float >= 0, default=0.1
-        Multiplies the squared norms of the factors.
+    lambda_ridge : float >= 0 or "auto", default="auto"
+        Multiplies the squared norms of the factors. "auto" tries 100, 10, 1 and 0.1 on
+        a held-out tenth of the observed cells, with `SVDCompleter`'s choice of rank: a
+        link needs little of it to show, noise and few cells need much.
     lr : float > 0, default=0.03
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     max_iter : int >= 1, default=400
@@ -73,7 +76,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
-        Draws the start of the link and the held-out cells of ``rank="auto"``.
+        Draws the start of the link and the held-out cells of "auto".
     missing_values : float, default=numpy.nan
         Another number that marks missing cells, besides what the container says.
     add_indicator : bool, default=False
@@ -86,6 +89,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     Attributes
     ----------
     rank_ : int
+    lambda_ridge_ : float
     latent_ : ndarray of shape (n_samples, n_features)
         ``U V'``. Known up to an affine map, which the link undoes.
     reconstruction_ : ndarray of shape (n_samples, n_features)
@@ -119,14 +123,14 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "lambda_ridge": [Interval(Real, 0, None, closed="left")],
+        "lambda_ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "lr": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
         self,
         rank="auto",
-        lambda_ridge=0.1,
+        lambda_ridge="auto",
         *,
         lr=0.03,
         max_iter=400,
@@ -153,31 +157,43 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        self.rank_ = 1  # until there is a choice
-        near = hard_rank(self, data)
+        self.rank_, self.lambda_ridge_ = 1, RIDGES[0]  # until there is a choice
+        self.rank_ = near = hard_rank(self, data)
+        if self.lambda_ridge == "auto":
+            self.lambda_ridge_ = self._choose(
+                data,
+                RIDGES,
+                lambda ridge, train: self._linked(near, ridge, train, draw),
+                max_iter=TRIAL_STEPS,
+            )
+        else:
+            self.lambda_ridge_ = self.lambda_ridge
         if self.rank == "auto":
             around = [r for r in RANKS if near <= 2 * r and r <= 2 * near]
             self.rank_ = self._choose(
                 data,
                 [rank for rank in around if rank <= min(data.shape)],
-                lambda rank, train: self._linked(rank, train, draw, TRIAL_STEPS),
+                lambda rank, train: self._linked(rank, self.lambda_ridge_, train, draw),
                 max_iter=TRIAL_STEPS,
             )
-        else:
-            self.rank_ = near
-        return self._linked(self.rank_, data, draw, self.max_iter)
+        return self._linked(self.rank_, self.lambda_ridge_, data, draw, self.max_iter)
 
     def _linked(
-        self, rank: int, data: Observed, draw: Randomness, horizon: int
+        self,
+        rank: int,
+        lambda_ridge: float,
+        data: Observed,
+        draw: Randomness,
+        horizon: int = TRIAL_STEPS,
     ) -> Solver:
         start = solve(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
         svd = full_svd(start.X).first(rank)
         root = svd.s.sqrt()
-        # Every rank is tried with the same units.
+        # All trials start from the same units.
         model = LinkedFactorization.near(
             svd.U * root, svd.V * root, N_UNITS, draw.stream(0)
         )
-        ridge = SquaredNorm(self.lambda_ridge)
+        ridge = SquaredNorm(lambda_ridge)
         return _LinkedDescent(
             model,
             [SquaredError(data)],

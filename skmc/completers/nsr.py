@@ -28,6 +28,8 @@ from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 SVD_STEPS = 50  # to start from
 MOST_UNITS = 1000
+DECODERS = (32.0, 8.0, 2.0)
+TRIAL_STEPS = 150
 # Of Autoencoder's start, whose units saturate where rows are long.
 START = 0.25
 
@@ -65,8 +67,9 @@ class NSRCompleter(IterativeCompleter):
         held-out cells.
     n_units : int >= 1 or None, default=None
         Of "sparse_decoder": width of the layer. None is ``4 n_features``, at most 1000.
-    lambda_decoder : float >= 0, default=2.0
-        Of "sparse_decoder": multiplies ``|D|_1``.
+    lambda_decoder : float >= 0 or "auto", default="auto"
+        Of "sparse_decoder": multiplies ``|D|_1``. "auto" tries 32, 8 and 2 on a
+        held-out tenth of the observed cells, 150 epochs each.
     lambda_encoder : float >= 0, default=2.0
         Of "sparse_decoder": multiplies half of ``|E|_F^2``.
     lambda_skip : float >= 0, default=0.2
@@ -114,7 +117,7 @@ class NSRCompleter(IterativeCompleter):
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
-        Draws the start, the held-out cells of ``rank="auto"`` and the mini-batches.
+        Draws the start, the held-out cells of "auto" and the mini-batches.
     missing_values : float, default=numpy.nan
         Another number that marks missing cells, besides what the container says.
     add_indicator : bool, default=False
@@ -126,7 +129,7 @@ class NSRCompleter(IterativeCompleter):
 
     Attributes
     ----------
-    rank_ : int
+    rank_, lambda_decoder_ : int, float
         Of "sparse_decoder".
     reconstruction_ : ndarray of shape (n_samples, n_features)
     history_ : dict of ndarray
@@ -163,7 +166,10 @@ class NSRCompleter(IterativeCompleter):
         "variant": [StrOptions({"sparse_decoder", "paper"})],
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_units": [Interval(Integral, 1, None, closed="left"), None],
-        "lambda_decoder": [Interval(Real, 0, None, closed="left")],
+        "lambda_decoder": [
+            Interval(Real, 0, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
         "lambda_encoder": [Interval(Real, 0, None, closed="left")],
         "lambda_skip": [Interval(Real, 0, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
@@ -184,7 +190,7 @@ class NSRCompleter(IterativeCompleter):
         *,
         rank="auto",
         n_units=None,
-        lambda_decoder=2.0,
+        lambda_decoder="auto",
         lambda_encoder=2.0,
         lambda_skip=0.2,
         lr=0.01,
@@ -236,28 +242,43 @@ class NSRCompleter(IterativeCompleter):
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         if self.variant == "paper":
             return self._gradual(self._network(data.shape, draw))
-        self.rank_ = 1  # until there is a choice
+        self.rank_, self.lambda_decoder_ = 1, DECODERS[0]  # until there is a choice
         self.rank_ = hard_rank(self, data)
+        if self.lambda_decoder == "auto":
+            self.lambda_decoder_ = self._choose(
+                data,
+                DECODERS,
+                lambda weight, train: self._sparse(weight, train, draw, TRIAL_STEPS),
+                max_iter=TRIAL_STEPS,
+            )
+        else:
+            self.lambda_decoder_ = self.lambda_decoder
+        return self._sparse(self.lambda_decoder_, data, draw, self.max_iter)
+
+    def _sparse(
+        self, lambda_decoder: float, data: Observed, draw: Randomness, horizon: int
+    ) -> Solver:
         start = solve(HardRank(self.rank_), data, max_iter=SVD_STEPS)
+        # All trials start from the same units.
         network = SkipNetwork.near(
             full_svd(start.X).first(self.rank_),
             data.values,
             self.lambda_encoder,
             self.n_units or min(4 * data.shape[1], MOST_UNITS),
-            draw,
+            draw.stream(0),
         )
         return RowDescent(
             network,
             {
-                "decoder": L1Norm(self.lambda_decoder),
+                "decoder": L1Norm(lambda_decoder),
                 "encoder": SquaredNorm(self.lambda_encoder),
                 "skip": SquaredNorm(self.lambda_skip),
             },
             lr=self.lr,
-            horizon=self.max_iter,
-            warm_up=max(1, self.max_iter // 10),
+            horizon=horizon,
+            warm_up=max(1, horizon // 10),
             batch_size=self.batch_size,
-            draw=draw,
+            draw=draw.stream(1),
             free=True,
         )
 

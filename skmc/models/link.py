@@ -7,6 +7,9 @@ from torch import Tensor, nn
 
 from skmc.randomness import Randomness
 
+BLOCK = 2**13  # cells
+KEPT = 2**24  # numbers that a graph may remember to spare evaluations of tanh
+
 
 class LinkedFactorization(nn.Module):
     r"""``X = f(C)`` cell by cell, ``C = U V'``, with one link for all cells,
@@ -48,14 +51,17 @@ class LinkedFactorization(nn.Module):
             C, self.slope, self.offset, self.heights, self.steeps, self.shifts
         )
 
+    @torch.no_grad()
     def link_and_slope(self, C: Tensor) -> tuple[Tensor, Tensor]:
         """``f(C)`` and ``f'(C)``, without a graph."""
-        X = self.slope * C + self.offset
-        slope = self.slope.expand_as(C).clone()
-        for height, steep, shift in _units(self.heights, self.steeps, self.shifts):
-            t = torch.tanh(C * steep + shift)
-            X += height * t
-            slope += (height * steep) * (1 - t * t)
+        parts = []
+        for c in _flat(C).split(BLOCK, -1):
+            T = _bent(c, self.steeps, self.shifts)
+            x = self.slope * c + self.offset + self.heights @ T
+            parts.append(
+                (x, self.slope + (self.heights * self.steeps) @ (1 - T.square()))
+            )
+        X, slope = (torch.cat(part, -1).view_as(C) for part in zip(*parts, strict=True))
         return X, slope
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
@@ -63,37 +69,45 @@ class LinkedFactorization(nn.Module):
 
 
 class _Link(torch.autograd.Function):
-    """Unit by unit, so that no more than a few matrices are held at once."""
+    """Block by block of cells: what the units make of a block stays in the cache."""
 
     @staticmethod
     def forward(ctx, C, slope, offset, heights, steeps, shifts):
         ctx.save_for_backward(C, slope, heights, steeps, shifts)
         X = torch.addcmul(offset, slope, C)
-        for height, steep, shift in _units(heights, steeps, shifts):
-            X.addcmul_(height, torch.addcmul(shift, steep, C).tanh_())
+        ctx.bent = []
+        for c, x in zip(
+            *(_flat(cells).split(BLOCK, -1) for cells in (C, X)), strict=True
+        ):
+            T = _bent(c, steeps, shifts)
+            x += heights @ T
+            if C.numel() * heights.shape[-1] <= KEPT:
+                ctx.bent.append(T)
         return X
 
     @staticmethod
     def backward(ctx, *grads):
-        (G,) = grads
         C, slope, heights, steeps, shifts = ctx.saved_tensors
+        G = grads[0].contiguous()
         dC = slope * G
-        dheights, dsteeps, dshifts = [], [], []
-        for height, steep, shift in _units(heights, steeps, shifts):
-            t = torch.addcmul(shift, steep, C).tanh_()
-            dheights.append(_sum(t * G))
-            bend = t.mul_(t).neg_().add_(1).mul_(G).mul_(height)
-            dshifts.append(_sum(bend))
-            dsteeps.append(_sum(bend * C))
-            dC.addcmul_(steep, bend)
-        units = [torch.cat(parts, -1) for parts in (dheights, dsteeps, dshifts)]
-        return dC, _sum(G * C), _sum(G), *units
+        dheights, dsteeps, dshifts = (torch.zeros_like(heights) for _ in range(3))
+        blocks = (_flat(cells).split(BLOCK, -1) for cells in (C, G, dC))
+        for k, (c, g, d) in enumerate(zip(*blocks, strict=True)):
+            T = ctx.bent[k] if ctx.bent else _bent(c, steeps, shifts)
+            dheights += g @ T.mT
+            bend = T.square().neg_().add_(1).mul_(g)
+            dsteeps += c @ bend.mT
+            dshifts += bend.sum(-1)[..., None, :]
+            d += (heights * steeps) @ bend
+        sums = [(G * C).sum((-2, -1), keepdim=True), G.sum((-2, -1), keepdim=True)]
+        return dC, *sums, dheights, heights * dsteeps, heights * dshifts
 
 
-def _units(*rows: Tensor) -> list[tuple[Tensor, ...]]:
-    """One unit after the other, each number of shape ``(*batch, 1, 1)``."""
-    return list(zip(*(row.split(1, -1) for row in rows), strict=True))
+def _flat(cells: Tensor) -> Tensor:
+    """``(*batch, 1, n_cells)``, a view."""
+    return cells.view(*cells.shape[:-2], 1, -1)
 
 
-def _sum(cells: Tensor) -> Tensor:
-    return cells.sum((-2, -1), keepdim=True)
+def _bent(c: Tensor, steeps: Tensor, shifts: Tensor) -> Tensor:
+    """What every unit makes of some cells, ``(*batch, n_units, n_cells)``."""
+    return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()
