@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -214,8 +215,10 @@ class PatchCNNCompleter(IterativeCompleter):
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
         completion = outputs["X"]
-        network = outputs.get("network")  # none if interrupted before there was one
-        if network is not None:
+        network = None
+        if "network" in outputs:  # not if interrupted before there was one
+            network = copy.deepcopy(outputs["network"]).requires_grad_(False)
+            network.load_state_dict(outputs["weights"])
             # Held-out cells are predicted as when they were judged, hidden ones from
             # all that is observed.
             train = Observed(data.values, outputs["trained_on"])

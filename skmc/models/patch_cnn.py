@@ -95,7 +95,9 @@ class PatchCNN(nn.Module):
 
     Two channels of side s, the values times the mask and the mask; 3 x 3 convolutions
     to 32 channels (the second without padding), a 2 x 2 maximum pool that keeps odd
-    borders, a third convolution, and dense layers 128 - 1. ReLU in between.
+    borders, a third convolution, and dense layers 128 - 1. ReLU in between. The mean
+    of a patch's known cells is taken off its values and added to the answer: what is
+    learned of one level of a picture holds at the others.
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ class PatchCNN(nn.Module):
         order one. It computes in single precision whatever the values are in.
     draw : Randomness
         Weights and biases start uniform within ``1 / sqrt(fan_in)``, those of the last
-        layer at zero: the first prediction is zero.
+        layer at zero: the first prediction is the mean of the known cells.
     """
 
     def __init__(self, side: int, unit: float, draw: Randomness):
@@ -129,18 +131,23 @@ class PatchCNN(nn.Module):
         )
         with torch.no_grad():
             for layer in self.layers:
-                if isinstance(layer, (nn.Conv2d, nn.Linear)):
-                    n_out, fan_in = layer.weight.flatten(1).shape
+                if parameters := list(layer.parameters()):
+                    weight, bias = parameters
+                    n_out, fan_in = weight.flatten(1).shape
                     start = draw.uniform(n_out, fan_in + 1, fan_in**-0.5)
-                    layer.weight.copy_(start[:, 1:].reshape(layer.weight.shape))
-                    layer.bias.copy_(start[:, 0])
-            self.layers[-1].weight.zero_()
-            self.layers[-1].bias.zero_()
-        self.to(memory_format=torch.channels_last)
+                    weight.copy_(start[:, 1:].reshape(weight.shape))
+                    bias.copy_(start[:, 0])
+            weight.zero_()
+            bias.zero_()
 
     def forward(self, patches: Tensor) -> Tensor:
         """``(n_cells, side, side, 2)`` -> ``(n_cells,)``, in units of ``unit``."""
-        return self.layers(patches.permute(0, 3, 1, 2))[:, 0]
+        values, known = patches.unbind(-1)
+        mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
+        values = (values - mean[:, None, None]) * known
+        # Stacked last, the channels lie as convolutions on a CPU like them.
+        both = torch.stack([values, known], -1).permute(0, 3, 1, 2)
+        return self.layers(both)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
         """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor
 from skmc.models.patch_cnn import PatchCNN, Patches, filling_order
 from skmc.observed import Observed
 from skmc.randomness import Randomness
+from skmc.solvers.descent import norm
 from skmc.solvers.solver import Solver, State
 
 BATCH = 128
@@ -155,13 +155,14 @@ class PatchTraining(Solver):
         is its horizon or a stop rule.
         """
         parameters = list(current.network.parameters())
-        slope = sum(p.grad.square().sum() for p in parameters).sqrt()
-        size = sum(p.detach().square().sum() for p in parameters).sqrt()
-        return (slope * size).to(data.values.dtype)
+        slopes = [p.grad for p in parameters if p.grad is not None]
+        product = norm(slopes, data) * norm(parameters, data)
+        return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:
         return {
             "X": state.X,
-            "network": copy.deepcopy(state.network).requires_grad_(False),
+            "network": state.network,  # goes on learning, unlike its weights here
+            "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
             "trained_on": state.data.mask,
         }
