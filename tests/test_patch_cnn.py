@@ -39,7 +39,7 @@ def observed(shape, rate=0.3, seed=0, dtype=torch.float64):
 def trained_at_random(side=5, seed=0):
     """A network whose last layer is not zero."""
     network = PatchCNN(side, 2.0, Randomness.of([seed]))
-    last = list(network.parameters())[-2]
+    last = network.weights[-1]
     with torch.no_grad():
         last.copy_(Randomness.of([seed + 1]).normal(*last.shape, 0.3))
     return network.requires_grad_(False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils import skip_init
 
 from skmc.observed import Observed
 from skmc.randomness import Randomness
@@ -114,31 +115,25 @@ class PatchCNN(nn.Module):
     def __init__(self, side: int, unit: float, draw: Randomness):
         super().__init__()
         self.side, self.unit = side, unit
-        pooled = (side - 1) // 2
-        # The layers' own initialisation would draw from the global generator.
-        self.layers = nn.Sequential(
-            skip_init(nn.Conv2d, 2, CHANNELS, 3, padding=1),
-            nn.ReLU(),
-            skip_init(nn.Conv2d, CHANNELS, CHANNELS, 3),
-            nn.ReLU(),
-            nn.MaxPool2d(2, ceil_mode=True),
-            skip_init(nn.Conv2d, CHANNELS, CHANNELS, 3, padding=1),
-            nn.ReLU(),
-            nn.Flatten(),
-            skip_init(nn.Linear, CHANNELS * pooled**2, HIDDEN),
-            nn.ReLU(),
-            skip_init(nn.Linear, HIDDEN, 1),
-        )
-        with torch.no_grad():
-            for layer in self.layers:
-                if parameters := list(layer.parameters()):
-                    weight, bias = parameters
-                    n_out, fan_in = weight.flatten(1).shape
-                    start = draw.uniform(n_out, fan_in + 1, fan_in**-0.5)
-                    weight.copy_(start[:, 1:].reshape(weight.shape))
-                    bias.copy_(start[:, 0])
-            weight.zero_()
-            bias.zero_()
+        n_pooled = CHANNELS * ((side - 1) // 2) ** 2
+        shapes = [
+            (CHANNELS, 2, 3, 3),
+            (CHANNELS, CHANNELS, 3, 3),
+            (CHANNELS, CHANNELS, 3, 3),
+            (HIDDEN, n_pooled),
+            (1, HIDDEN),
+        ]
+        weights, biases = [], []
+        for n_out, *shape in shapes:
+            fan_in = math.prod(shape)
+            weights.append(
+                draw.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape)
+            )
+            biases.append(draw.uniform(1, n_out, fan_in**-0.5)[0])
+        weights[-1].zero_()
+        biases[-1].zero_()
+        self.weights, self.biases = nn.ParameterList(weights), nn.ParameterList(biases)
+        self.float()
 
     def forward(self, patches: Tensor) -> Tensor:
         """``(n_cells, side, side, 2)`` -> ``(n_cells,)``, in units of ``unit``."""
@@ -146,8 +141,13 @@ class PatchCNN(nn.Module):
         mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
         values = (values - mean[:, None, None]) * known
         # Stacked last, the channels lie as convolutions on a CPU like them.
-        both = torch.stack([values, known], -1).permute(0, 3, 1, 2)
-        return self.layers(both)[:, 0] + mean
+        x = torch.stack([values, known], -1).permute(0, 3, 1, 2)
+        first, second, third, hidden, last = zip(self.weights, self.biases, strict=True)
+        x = F.conv2d(x, *first, padding=1).relu_()
+        x = F.max_pool2d(F.conv2d(x, *second).relu_(), 2, ceil_mode=True)
+        x = F.conv2d(x, *third, padding=1).relu_()
+        x = F.linear(x.flatten(1), *hidden).relu_()
+        return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
         """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown."""
