@@ -278,14 +278,22 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
     for seed in range(6):
         tried.clear()
         completer = make(PatchCNNCompleter, random_state=seed)
-        completer._make_solver(observed((30, 20)), Randomness.of([seed]))
+        completer._make_solver(observed((50, 40)), Randomness.of([seed]))
         assert completer.patch_size_ == 9
         assert tried[0] == 7
         assert len(set(tried)) == len(tried) <= patch_cnn.TRIALS
     tried.clear()
     small = make(PatchCNNCompleter)
-    small._make_solver(observed((30, 4)), Randomness.of([0]))
+    small._make_solver(observed((400, 4)), Randomness.of([0]))
     assert tried[0] == 3
+
+
+def test_few_cells_or_iterations_allow_no_search(monkeypatch):
+    monkeypatch.setattr(patch_cnn, "solve", None)
+    for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 7})):
+        completer = make(PatchCNNCompleter, **params)
+        completer._make_solver(observed(shape), Randomness.of([0]))
+        assert completer.patch_size_ == 7
 
 
 def test_even_sides_are_refused():

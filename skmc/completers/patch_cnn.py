@@ -23,6 +23,7 @@ from skmc.solvers.solver import Solver
 
 START = 7  # side of the first patch tried
 TRIALS = 4
+FEW = 1000  # observed cells, a tenth of which say too little of a side
 SHARE, LONGEST = 8, 25  # a trial has an eighth of max_iter, but an epoch at most
 
 
@@ -57,7 +58,8 @@ class PatchCNNCompleter(IterativeCompleter):
         Side of the patches, in cells. "auto" is a random search: from 7 (or the
         smaller dimension), steps of 2 up or down at random, kept where they lower the
         error on a held-out tenth of the observed cells after ``max_iter // 8``
-        iterations, at most 25; four sides are tried.
+        iterations, at most 25; four sides are tried. Of fewer than 1000 observed cells
+        a tenth says too little: they get the first side.
     lr : float > 0, default=0.003
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` iterations.
     max_iter : int >= 1, default=200
@@ -190,10 +192,10 @@ class PatchCNNCompleter(IterativeCompleter):
     def _search(self, data: Observed, draw: Randomness) -> None:
         """Walk at random to the side that completes held-out cells best."""
         self.patch_size_ = max(3, min(START, (min(data.shape) - 1) // 2 * 2 + 1))
-        train, held_out = self._spare_some(data, seed_of(self.random_state))
         max_iter = min(LONGEST, self.max_iter // SHARE)
-        if held_out is None or max_iter == 0:
+        if max_iter == 0 or data.n_observed < FEW:
             return
+        train, held_out = self._spare_some(data, seed_of(self.random_state))
 
         def error(side: int) -> float:
             solver = self._training(side, max_iter, draw)
