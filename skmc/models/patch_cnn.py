@@ -1,0 +1,185 @@
+"""A convolutional network that predicts a cell from the patch around it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+
+CHANNELS = 32
+HIDDEN = 128
+ENOUGH = 3  # known neighbours of eight; a flat side of a hole has as many
+BLOCK = 2**16  # cells of patches held at once
+
+
+class Patches:
+    """Patches of a picture, cut out of a view of its reflection-padded copy.
+
+    Parameters
+    ----------
+    picture : Tensor of shape (n_rows, n_cols, \\*channels)
+        Reflection goes to and fro as often as a patch needs that is larger than the
+        picture.
+    side : int
+        Odd.
+    """
+
+    def __init__(self, picture: Tensor, side: int):
+        self.side = side
+        device = picture.device
+        self.rows, self.cols = (
+            _reflected(size, side // 2, device) for size in picture.shape[:2]
+        )
+        padded = picture[self.rows][:, self.cols].contiguous()
+        m, n, *channels = padded.shape
+        row, col, *rest = padded.stride()
+        self.view = padded.as_strided(
+            (m - side + 1, n - side + 1, side, side, *channels),
+            (row, col, row, col, *rest),
+        )
+
+    def around(self, rows: Tensor, cols: Tensor) -> Tensor:
+        """Patches around cells, shape ``(n_cells, side, side, *channels)``."""
+        return self.view[rows, cols]
+
+    def elsewhere(self, rows: Tensor, cols: Tensor) -> Tensor:
+        """False at the cell itself, wherever a patch shows it or its reflections."""
+        window = torch.arange(self.side, device=rows.device)
+        same_row = self.rows[rows[:, None] + window] == rows[:, None]
+        same_col = self.cols[cols[:, None] + window] == cols[:, None]
+        return ~(same_row[:, :, None] & same_col[:, None, :])
+
+
+def _reflected(size: int, width: int, device) -> Tensor:
+    """Positions ``-width ... size + width - 1``, reflected into ``0 ... size - 1``."""
+    period = max(2 * (size - 1), 1)
+    position = torch.arange(-width, size + width, device=device) % period
+    return torch.minimum(position, period - position) if size > 1 else 0 * position
+
+
+def filling_order(mask: Tensor) -> Tensor:
+    """The round in which each cell becomes known, from the boundary of holes inwards.
+
+    Observed cells have zero. A cell is filled as soon as 3 of its 8 neighbours are
+    known, or in the round after the one in which it had any.
+
+    Examples
+    --------
+    >>> import torch
+    >>> mask = torch.ones(1, 7, dtype=torch.bool)
+    >>> mask[:, 1:6] = False
+    >>> filling_order(mask)
+    tensor([[0, 2, 4, 6, 4, 2, 0]])
+    """
+    known, order = mask.clone(), torch.zeros(mask.shape, dtype=torch.long)
+    order = order.to(mask.device)
+    waited = torch.zeros_like(mask)
+    ones = torch.ones(1, 1, 3, 3, device=mask.device)
+    n_round = 0
+    while not known.all():
+        n_round += 1
+        count = F.conv2d(known[None, None].float(), ones, padding=1)[0, 0].round()
+        ready = ~known & ((count >= ENOUGH) | waited)
+        waited = ~known & (count > 0)
+        order[ready] = n_round
+        known |= ready
+    return order
+
+
+class PatchCNN(nn.Module):
+    r"""A cell from the patch around it, the cell itself not shown.
+
+    Two channels of side s, the values times the mask and the mask; 3 x 3 convolutions
+    to 32 channels (the second without padding), a 2 x 2 maximum pool that keeps odd
+    borders, a third convolution, and dense layers 128 - 1. ReLU in between. The mean
+    of a patch's known cells is taken off its values and added to the answer: what is
+    learned of one level of a picture holds at the others.
+
+    Parameters
+    ----------
+    side : int >= 3, odd
+        Of the patch.
+    unit : float > 0
+        Values are divided by it, predictions multiplied: the network's numbers are of
+        order one. It computes in single precision whatever the values are in.
+    draw : Randomness
+        Weights and biases start uniform within ``1 / sqrt(fan_in)``, those of the last
+        layer at zero: the first prediction is the mean of the known cells.
+    """
+
+    def __init__(self, side: int, unit: float, draw: Randomness):
+        super().__init__()
+        self.side, self.unit = side, unit
+        n_pooled = CHANNELS * ((side - 1) // 2) ** 2
+        shapes = [
+            (CHANNELS, 2, 3, 3),
+            (CHANNELS, CHANNELS, 3, 3),
+            (CHANNELS, CHANNELS, 3, 3),
+            (HIDDEN, n_pooled),
+            (1, HIDDEN),
+        ]
+        weights, biases = [], []
+        for n_out, *shape in shapes:
+            fan_in = math.prod(shape)
+            weights.append(
+                draw.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape)
+            )
+            biases.append(draw.uniform(1, n_out, fan_in**-0.5)[0])
+        weights[-1].zero_()
+        biases[-1].zero_()
+        self.weights, self.biases = nn.ParameterList(weights), nn.ParameterList(biases)
+        self.float()
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """``(n_cells, side, side, 2)`` -> ``(n_cells,)``, in units of ``unit``."""
+        values, known = patches.unbind(-1)
+        mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
+        values = (values - mean[:, None, None]) * known
+        # Stacked last, the channels lie as convolutions on a CPU like them.
+        x = torch.stack([values, known], -1).permute(0, 3, 1, 2)
+        first, second, third, hidden, last = zip(self.weights, self.biases, strict=True)
+        x = F.conv2d(x, *first, padding=1).relu_()
+        x = F.max_pool2d(F.conv2d(x, *second).relu_(), 2, ceil_mode=True)
+        x = F.conv2d(x, *third, padding=1).relu_()
+        x = F.linear(x.flatten(1), *hidden).relu_()
+        return F.linear(x, *last)[:, 0] + mean
+
+    def picture(self, values: Tensor, mask: Tensor) -> Tensor:
+        """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown."""
+        shown = torch.where(mask, values / self.unit, 0.0)
+        return torch.stack([shown, mask.to(shown.dtype)], -1).float()
+
+    @torch.no_grad()
+    def predict(self, patches: Patches, rows: Tensor, cols: Tensor) -> Tensor:
+        """Cells from patches of a `picture`, in units of ``unit``."""
+        size = max(1, BLOCK // self.side**2)
+        return torch.cat(
+            [
+                self(patches.around(r, c) * patches.elsewhere(r, c)[..., None])
+                for r, c in zip(rows.split(size), cols.split(size), strict=True)
+            ]
+        )
+
+    def fill(self, data: Observed, order: Tensor) -> Tensor:
+        """Hidden cells in their `filling_order`; predicted cells count as known."""
+        X, known = data.values, data.mask
+        for n_round in range(1, int(order.max()) + 1):
+            rows, cols = torch.nonzero(order == n_round, as_tuple=True)
+            if len(rows):
+                patches = Patches(self.picture(X, known), self.side)
+                new = self.predict(patches, rows, cols).to(X.dtype) * self.unit
+                X = X.index_put((rows, cols), new)
+                known = order <= n_round
+        return X
+
+    def complete(self, data: Observed, order: Tensor) -> Tensor:
+        """`fill`, and observed cells as predicted from the other observed ones."""
+        rows, cols = torch.nonzero(data.mask, as_tuple=True)
+        patches = Patches(self.picture(data.values, data.mask), self.side)
+        own = self.predict(patches, rows, cols).to(data.values.dtype) * self.unit
+        return self.fill(data, order).index_put((rows, cols), own)

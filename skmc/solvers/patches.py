@@ -1,0 +1,168 @@
+"""Mini-batches of patches: training a network that predicts cells one by one."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.models.patch_cnn import PatchCNN, Patches, filling_order
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+from skmc.solvers.descent import norm
+from skmc.solvers.solver import Solver, State
+
+BATCH = 128
+STEPS = 25  # per epoch, at most
+DROPPED = 0.75
+
+
+class PatchState(State):
+    """A network in training. Its completion is computed when it is asked for."""
+
+    def __init__(self, *, data: Observed, **variables):
+        vars(self).update(data=data, **variables)
+
+    data: Observed
+    network: PatchCNN
+    optimizer: torch.optim.Optimizer
+    generator: torch.Generator
+    iteration: int
+    order: Tensor  # (n_rows, n_cols), of filling
+    cells: tuple[Tensor, Tensor]  # rows and columns observed
+    holes: tuple[Tensor, Tensor]  # and hidden
+    queue: Tensor  # what is left of the epoch, of `cells`
+    picture: Patches  # (n_rows, n_cols, 2)
+    rounds: Patches  # of `order`
+    seen: Tensor  # (n_rows, n_cols), each cell as last predicted in training
+
+    @cached_property
+    def X(self) -> Tensor:  # type: ignore[override]
+        """Hidden cells as filled now, observed ones as last predicted in training."""
+        filled = self.network.fill(self.data, self.order)
+        return torch.where(self.data.mask, self.seen, filled)
+
+    @cached_property
+    def objective(self) -> Tensor:  # type: ignore[override]
+        return self.data.misfit(self.seen) / (2 * self.data.n_observed)
+
+
+class PatchTraining(Solver):
+    r"""Adam on ``1/2 mean (network(patch) - M)^2`` over observed cells.
+
+    A step is a twenty-fifth of an epoch or, where that is less than a mini-batch of 128
+    cells (a quarter of all, where that is fewer), one mini-batch. The objective is that
+    of the predictions made when each cell was last drawn.
+
+    Inside a hole little is known around a cell, unlike around observed ones. So in
+    three of four patches cells are dropped besides: those which will not be known
+    around a random hidden cell in the round in which it is filled.
+
+    Parameters
+    ----------
+    side : int >= 3, odd
+        Of the patches.
+    lr : float > 0
+        Adam's learning rate at the start (its second beta is .99); at step t it is
+        ``lr (1 + cos(pi t / horizon)) / 2``.
+    horizon : int
+        Steps.
+    draw : Randomness
+        The network's start, the order of the cells and what is dropped.
+    """
+
+    def __init__(self, side: int, *, lr: float, horizon: int, draw: Randomness):
+        self.side = side
+        self.lr = lr
+        self.horizon = horizon
+        self.draw = draw
+
+    def init(self, data: Observed) -> PatchState:
+        values, device = data.values, data.values.device
+        peak = float(values.abs().max())
+        mean = (values / (peak or 1.0)).square().sum() / data.n_observed
+        unit = peak * float(mean) ** 0.5 or 1.0
+        network = PatchCNN(self.side, unit, self.draw.stream(1)).to(device)
+        order = filling_order(data.mask)
+        return PatchState(
+            data=data,
+            network=network,
+            optimizer=torch.optim.Adam(
+                network.parameters(), lr=self.lr, betas=(0.9, 0.99), fused=True
+            ),
+            generator=self.draw.stream(2).generators[0],
+            iteration=0,
+            order=order,
+            cells=torch.nonzero(data.mask, as_tuple=True),
+            holes=torch.nonzero(~data.mask, as_tuple=True),
+            queue=values.new_zeros(0, dtype=torch.long),
+            picture=Patches(network.picture(values, data.mask), self.side),
+            rounds=Patches(order, self.side),
+            seen=data.zero(),
+        )
+
+    def step(self, data: Observed, state: PatchState) -> PatchState:
+        n_cells = len(state.cells[0])
+        batch = min(BATCH, math.ceil(n_cells / 4))
+        size = batch * math.ceil(n_cells / (batch * STEPS))
+        queue = state.queue
+        if not len(queue):
+            queue = torch.randperm(n_cells, generator=state.generator)
+            queue = queue.to(data.values.device)
+        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
+        state.optimizer.param_groups[0]["lr"] = self.lr * decay
+        for chosen in queue[:size].split(batch):
+            self._descend(data, state, *(index[chosen] for index in state.cells))
+        kept = {
+            k: v for k, v in vars(state).items() if k not in ("X", "objective")
+        }  # both are of the network as it was
+        return PatchState(
+            **{**kept, "queue": queue[size:], "iteration": state.iteration + 1}
+        )
+
+    def _descend(self, data: Observed, state: PatchState, rows, cols) -> None:
+        network, picture = state.network, state.picture
+        shown = picture.elsewhere(rows, cols)
+        if len(state.holes[0]):
+            shown &= self._known_in_holes(state, len(rows))
+        state.optimizer.zero_grad()
+        with torch.enable_grad():
+            predicted = network(picture.around(rows, cols) * shown[..., None])
+            target = (data.values[rows, cols] / network.unit).float()
+            loss = (predicted - target).square().mean() / 2
+            loss.backward()
+        state.optimizer.step()
+        new = predicted.detach().to(data.values.dtype) * network.unit
+        state.seen[rows, cols] = new
+
+    def _known_in_holes(self, state: PatchState, n_cells: int) -> Tensor:
+        """What is known around random hidden cells when their turn comes."""
+        n_holes = len(state.holes[0])
+        lot = torch.randint(n_holes, (n_cells,), generator=state.generator)
+        spared = torch.rand(n_cells, generator=state.generator) >= DROPPED
+        rows, cols = (index[lot.to(index.device)] for index in state.holes)
+        own = state.order[rows, cols][:, None, None]
+        known = state.rounds.around(rows, cols) < own
+        return known | spared.to(known.device)[:, None, None]
+
+    def residual(self, data: Observed, previous, current: PatchState) -> Tensor:
+        """``|dF/dtheta| |theta| / mean M^2`` of the last mini-batch.
+
+        It stays above a usual ``tol`` as long as batches differ: what ends a training
+        is its horizon or a stop rule.
+        """
+        parameters = list(current.network.parameters())
+        slopes = [p.grad for p in parameters if p.grad is not None]
+        product = norm(slopes, data) * norm(parameters, data)
+        return product.to(data.values.dtype)
+
+    def outputs(self, state: PatchState) -> dict[str, Any]:
+        return {
+            "X": state.X,
+            "network": state.network,  # goes on learning, unlike its weights here
+            "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
+            "trained_on": state.data.mask,
+        }
