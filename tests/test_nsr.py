@@ -180,13 +180,26 @@ def test_an_epoch_that_raises_the_objective_is_redone(data):
         assert solver(omega=50.0, grace=200).step(data, moving).omega == 50.0
 
 
+class Blind(NonsmoothDescent):
+    """Sees no gradient: it goes where the extrapolation leads, for any L."""
+
+    def gradient(self, *args):
+        return super().gradient(*args).map(torch.zeros_like)
+
+
 def test_failing_the_descent_test_lowers_mu_max(data):
-    ours = solver(omega=50.0, grace=200)
-    run = states(ours, data, 30)
-    tops = [state.schedule.mu_max for state in run]
-    assert (np.diff(tops) <= 0).all()
+    """An L far too small promises a descent that an uphill extrapolation lacks."""
+    ours = solver(omega=1.0, grace=200)
+    *_, before, state = states(ours, data, 30)
+    uphill = replace(state, before=state.theta, theta=before.theta)
+    blind = Blind(**vars(ours))
+    for L, top in ((1e6, 100.0), (1e-9, 80.0)):
+        with torch.no_grad():
+            forward = ours.forward(data, uphill.theta)
+            after = blind.step(data, replace(uphill, forward=forward, lipschitz=L))
+        assert after.schedule.mu_max == pytest.approx(top)
     assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).mu_max == 1.0
-    # With the formula's omega it holds.
+    # With L by backtracking it holds.
     assert states(solver(), data, 30)[-1].schedule.mu_max == 100.0
 
 
