@@ -14,6 +14,7 @@ from conftest import low_rank
 from skmc import Observed, patterns, solve
 from skmc.completers.nsr import NSRCompleter
 from skmc.folding import ForwardPass
+from skmc.linalg import shrink_dense
 from skmc.metrics import relative_error
 from skmc.models import Autoencoder
 from skmc.models.autoencoder import bent, slope_at
@@ -123,7 +124,7 @@ def test_slack_variables_minimise_the_objective(data, mu):
     """No nearby h or V is better; at mu = 20 some of them are zero."""
     ours = solver()
     state = states(ours, data, 20)[-1]
-    blocks = ours.blocks(state.theta, state.forward, mu, state.blocks.spectra)
+    blocks = ours.blocks(state.theta, state.forward, mu)
     least = penalised(data, state.theta, blocks.h, blocks.V, mu)
     for seed, size in enumerate([1e-4, 1e-2, 1.0] * 3):
         h = [a + draw(seed).uniform(*a.shape, size) for a in blocks.h]
@@ -179,13 +180,26 @@ def test_an_epoch_that_raises_the_objective_is_redone(data):
         assert solver(omega=50.0, grace=200).step(data, moving).omega == 50.0
 
 
+class Blind(NonsmoothDescent):
+    """Sees no gradient: it goes where the extrapolation leads, for any L."""
+
+    def gradient(self, *args):
+        return super().gradient(*args).map(torch.zeros_like)
+
+
 def test_failing_the_descent_test_lowers_mu_max(data):
-    ours = solver(omega=50.0, grace=200)
-    run = states(ours, data, 30)
-    tops = [state.schedule.mu_max for state in run]
-    assert (np.diff(tops) <= 0).all()
+    """An L far too small promises a descent that an uphill extrapolation lacks."""
+    ours = solver(omega=1.0, grace=200)
+    *_, before, state = states(ours, data, 30)
+    uphill = replace(state, before=state.theta, theta=before.theta)
+    blind = Blind(**vars(ours))
+    for L, top in ((1e6, 100.0), (1e-9, 80.0)):
+        with torch.no_grad():
+            forward = ours.forward(data, uphill.theta)
+            after = blind.step(data, replace(uphill, forward=forward, lipschitz=L))
+        assert after.schedule.mu_max == pytest.approx(top)
     assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).mu_max == 1.0
-    # With the formula's omega it holds.
+    # With L by backtracking it holds.
     assert states(solver(), data, 30)[-1].schedule.mu_max == 100.0
 
 
@@ -255,10 +269,29 @@ def test_outputs_are_the_forward_pass_of_the_network(data):
 def test_no_decomposition_where_nothing_exceeds_the_threshold(monkeypatch):
     A = torch.from_numpy(low_rank(8, 5))
     bound = float(torch.linalg.matrix_norm(A))
-    term = NuclearNorm(2.0)
-    assert torch.equal(term.prox(A, 0.5 * bound), torch.zeros_like(A))
-    monkeypatch.setattr("skmc.terms.spectral.shrink", None)
-    assert term.prox_svd(A, 0.51 * bound).rank == 0
+    monkeypatch.setattr("torch.linalg.eigh", None)
+    V, norm = shrink_dense(A, bound)
+    assert torch.equal(V, torch.zeros_like(A))
+    assert norm == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("share", [0.0, 1e-9, 1e-3, 0.02, 0.5])
+@pytest.mark.parametrize("shape", [(9, 6), (6, 9), (3, 7, 4)])
+def test_shrinking_without_singular_vectors(shape, share, dtype):
+    """Equal to LAPACK's, and the norm is that of the answer."""
+    A = draw().normal(math.prod(shape[:-1]), shape[-1], 1.0).to(dtype).view(shape)
+    A[..., 0] = A[..., 1]  # a singular value of zero
+    U, s, Vh = torch.linalg.svd(A.double(), full_matrices=False)
+    less = (s - share * s[..., :1]).clamp_min(0)
+    X, norm = shrink_dense(A, share * s[..., 0])
+    accuracy = 1e-5 if dtype is torch.float32 else 1e-9
+    expected = (U * less[..., None, :]) @ Vh
+    assert X.dtype == dtype
+    torch.testing.assert_close(X.double(), expected, rtol=0, atol=10 * accuracy)
+    torch.testing.assert_close(
+        norm.double(), less.sum(-1), rtol=accuracy, atol=10 * accuracy
+    )
 
 
 @pytest.fixture

@@ -94,9 +94,11 @@ class NSRCompleter(IterativeCompleter):
         hardly matter: with 1e5 they are absent for 98 % of the epochs. Equal values
         switch gradual learning off; ``mu_min`` above ``mu_max`` is refused.
     gamma : float > 1, default=10
-        A step is ``1 / (gamma L)``, L the local Lipschitz constant of the gradient. The
-        paper's 1000 makes steps that many times smaller than the longest safe one, and
-        with it a network hardly leaves its start in some 1000 epochs; 10 is ours.
+        A step is ``1 / (gamma L)``, L the local Lipschitz constant of the gradient, and
+        the extrapolation grows with it to a half. The paper's 1000 is slow: after 1000
+        epochs on its synthetic data, half hidden, 30 % of the energy of the observed
+        cells is unexplained, where 1.5, 10 and 100 leave 7 %; 10 is ours. In single
+        precision steps of 1000 are too short to tell L, which then comes out too small.
     hidden : tuple of int >= 1 or None, default=None
         Widths of the hidden layers, which the paper does not give. None is ours: ``(10
         k, k, 10 k)`` with ``k = 1 + ceil(sqrt(min(n_samples, n_features)))``.

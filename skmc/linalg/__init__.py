@@ -3,7 +3,7 @@
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.ridge import RowModel
-from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink
+from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink, shrink_dense
 
 __all__ = [
     "SVD",
@@ -14,4 +14,5 @@ __all__ = [
     "partial_svd",
     "shrink",
     "shrink_by_products",
+    "shrink_dense",
 ]

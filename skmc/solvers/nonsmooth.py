@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg.svd import SVD
 from skmc.models.autoencoder import Autoencoder, bent, slope_at
 from skmc.observed import Observed
 from skmc.solvers.solver import Solver, State
@@ -80,8 +79,7 @@ class Blocks:
     """The slack variables at a ``mu``, and their penalties."""
 
     h: Layers  # each (n_rows, width)
-    spectra: Sequence[SVD]
-    V: Layers  # the same, dense
+    V: Layers  # each as its W
     penalty: float  # alpha |h|_1 + beta |V|_*
 
     def slack(self, theta: Theta, forward: Forward) -> float:
@@ -107,7 +105,6 @@ class NonsmoothState(State):
     delta: float
     omega: float
     lipschitz: float
-    lipschitz_before: float
     slope: float  # length of the proximal gradient at the extrapolated theta
     iteration: int
 
@@ -145,7 +142,8 @@ class NonsmoothDescent(Solver):
         g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
             - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
 
-    where it fails, ``mu_max`` becomes .8 of it.
+    where it fails, ``mu_max`` becomes .8 of it. With ``L`` by backtracking it seldom
+    does.
 
     Parameters
     ----------
@@ -195,7 +193,7 @@ class NonsmoothDescent(Solver):
         theta = theta.map(lambda p: self.box.prox(p, 1.0))
         forward = self.forward(data, theta)
         mu = self.schedule(0)
-        blocks = self.blocks(theta, forward, mu, [None] * len(theta.weights))
+        blocks = self.blocks(theta, forward, mu)
         return NonsmoothState(
             objective=torch.full_like(data.n_observed, torch.inf),
             theta=theta,
@@ -208,7 +206,6 @@ class NonsmoothDescent(Solver):
             delta=DELTA_MAX,
             omega=0.0,
             lipschitz=1.0,
-            lipschitz_before=1.0,
             slope=math.inf,
             iteration=0,
         )
@@ -229,20 +226,13 @@ class NonsmoothDescent(Solver):
             rows = outputs[-1]
         return outputs
 
-    def blocks(
-        self, theta: Theta, forward: Forward, mu: float, near: Sequence[SVD | None]
-    ) -> Blocks:
+    def blocks(self, theta: Theta, forward: Forward, mu: float) -> Blocks:
         """The ``h`` and ``V`` at which Q is least for this ``theta``."""
         h = [self.activity.prox(z, mu) for z in forward.hidden]
-        spectra = [
-            self.rank.prox_svd(W, mu, close)
-            for W, close in zip(theta.weights, near, strict=True)
-        ]
-        beta = self.rank.weight
-        penalty = sum(self.activity(part) for part in h) + sum(
-            beta.to(svd.s) * svd.s.sum() for svd in spectra
-        )
-        return Blocks(h, spectra, [svd.dense() for svd in spectra], float(penalty))
+        pairs = [self.rank.prox_and_value(W, mu) for W in theta.weights]
+        penalty = sum(self.activity(part) for part in h)
+        penalty += sum(value for _, value in pairs)
+        return Blocks(h, [V for V, _ in pairs], float(penalty))
 
     def smooth(
         self, theta: Theta, forward: Forward, blocks: Blocks, mu: float
@@ -269,7 +259,7 @@ class NonsmoothDescent(Solver):
     def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
         epoch, gamma, last = state.iteration + 1, self.gamma, state.theta
         mu = state.schedule(epoch)
-        blocks = self.blocks(last, state.forward, mu, state.blocks.spectra)
+        blocks = self.blocks(last, state.forward, mu)
         start = self.smooth(last, state.forward, blocks, mu)
         # Q of the epoch before, at this epoch's mu.
         ceiling = self.smooth(last, state.forward, state.blocks, mu)
@@ -317,7 +307,6 @@ class NonsmoothDescent(Solver):
             delta=delta,
             omega=omega,
             lipschitz=L,
-            lipschitz_before=state.lipschitz,
             slope=gamma * L * math.sqrt(inner(way, way)),
             iteration=epoch,
         )

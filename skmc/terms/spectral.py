@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from skmc.linalg.svd import SVD, full_svd, shrink
+from skmc.linalg.svd import full_svd, shrink_dense
 from skmc.terms.term import Term, per_member
 
 
@@ -57,13 +57,10 @@ class NuclearNorm(Term):
         return self.weight.to(X) * svd.s.sum(-1), grad
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """`skmc.linalg.shrink`: every singular value less ``step weight``."""
-        return self.prox_svd(V, step).dense()
+        """Every singular value less ``step weight``."""
+        return self.prox_and_value(V, step)[0]
 
-    def prox_svd(self, V: Tensor, step: float | Tensor, near: SVD | None = None) -> SVD:
-        """What `prox` decomposes into; ``near`` as in `skmc.linalg.shrink`."""
-        tau = step * self.weight.to(V)
-        # No singular value exceeds the Frobenius norm.
-        if (torch.linalg.matrix_norm(V) <= tau).all():
-            return SVD.zero(V)
-        return shrink(V, tau, near=near)
+    def prox_and_value(self, V: Tensor, step: float | Tensor) -> tuple[Tensor, Tensor]:
+        """``prox`` and the term's value there, of one `skmc.linalg.shrink_dense`."""
+        X, norm = shrink_dense(V, step * self.weight.to(V))
+        return X, self.weight.to(V) * norm

@@ -1,0 +1,133 @@
+"""What the nuclear norm costs DNN-NSR: ``python -m benchmarks.speed.nsr``.
+
+The share of an epoch that goes to shrinking the singular values of all weight matrices,
+at the start of the schedule, where nothing exceeds the threshold, amid it and at its
+end. "LAPACK" is the same epochs with every matrix decomposed by it. Figures are medians
+of rounds in which the cases take turns. Default widths, single precision.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.speed.air import solver_of
+from skmc.completers.nsr import NSRCompleter
+from skmc.linalg.svd import _less, full_svd
+from skmc.solvers.nonsmooth import CosineSchedule
+from skmc.terms import NuclearNorm
+
+ROUNDS, EPOCHS = 7, 3
+SIZES = {"300 x 200, half hidden": (300, 200, 0.5), "943 x 1682": (943, 1682, 0.94)}
+MU = (1e5, 10.0, 1.0)
+
+
+class Timed(NuclearNorm):
+    """Keeps the seconds of its proximal operators."""
+
+    def __init__(self, weight: float, lapack: bool):
+        super().__init__(weight)
+        self.lapack, self.seconds = lapack, 0.0
+
+    def prox_and_value(self, V, step):
+        start = time.perf_counter()
+        if self.lapack:
+            found = _less(full_svd(V), step * self.weight, min(V.shape))
+            answer = found.dense(), self.weight * found.s.sum()
+        else:
+            answer = super().prox_and_value(V, step)
+        self.seconds += time.perf_counter() - start
+        return answer
+
+
+class Case:
+    """An iteration at one ``mu``, a few epochs under way."""
+
+    def __init__(self, X, mu: float, lapack: bool):
+        self.solver, self.data = solver_of(X, NSRCompleter(random_state=0))
+        self.solver.rank = Timed(float(self.solver.rank.weight), lapack)
+        self.solver.schedule = CosineSchedule(mu, mu, 1)
+        self.state = self.solver.init(self.data)
+        self.run()
+
+    def run(self) -> tuple[float, float]:
+        """Milliseconds of an epoch, and of its proximal operators."""
+        self.solver.rank.seconds = 0.0
+        start = time.perf_counter()
+        for _ in range(EPOCHS):
+            self.state = self.solver.step(self.data, self.state)
+        whole = time.perf_counter() - start
+        return 1e3 * whole / EPOCHS, 1e3 * self.solver.rank.seconds / EPOCHS
+
+
+@torch.no_grad()
+def shares(m: int, n: int, rate: float) -> dict:
+    rng = np.random.RandomState(0)
+    truth = rng.randn(m, 10) @ rng.randn(10, n)
+    X = np.ma.masked_array(truth.astype(np.float32), rng.random_sample((m, n)) < rate)
+    cases = {
+        f"mu = {mu:g}{', LAPACK' if lapack else ''}": Case(X, mu, lapack)
+        for mu in MU
+        for lapack in (False, True)
+    }
+    times = {name: np.empty((ROUNDS, 2)) for name in cases}
+    for turn in range(ROUNDS):
+        for name, case in cases.items():
+            times[name][turn] = case.run()
+    found = {}
+    for name, values in times.items():
+        epoch, prox = np.median(values, 0)
+        ranks = [int(torch.linalg.matrix_rank(V)) for V in cases[name].state.blocks.V]
+        found[name] = {
+            "milliseconds of an epoch": epoch,
+            "share of the proximal operators": float(
+                np.median(values[:, 1] / values[:, 0])
+            ),
+            "milliseconds of them": prox,
+            "ranks": ranks,
+        }
+    return found
+
+
+@torch.no_grad()
+def schedule(m: int, n: int, rate: float) -> dict:
+    """All epochs of the default schedule."""
+    rng = np.random.RandomState(0)
+    truth = rng.randn(m, 10) @ rng.randn(10, n)
+    X = np.ma.masked_array(truth.astype(np.float32), rng.random_sample((m, n)) < rate)
+    completer = NSRCompleter(random_state=0)
+    solver, data = solver_of(X, completer)
+    solver.rank = Timed(completer.beta, False)
+    state, decomposed = solver.init(data), 0
+    solver.rank.seconds, start = 0.0, time.perf_counter()
+    for _ in range(completer.max_iter):
+        state = solver.step(data, state)
+        decomposed += any(V.any() for V in state.blocks.V)
+    return {
+        "epochs": completer.max_iter,
+        "of them with a decomposition": decomposed,
+        "share of the proximal operators": solver.rank.seconds
+        / (time.perf_counter() - start),
+    }
+
+
+if __name__ == "__main__":
+    from benchmarks.reproduce.air import PAGES, hardware
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    results = {"hardware": f"{hardware()}, one of them used"}
+    print(results["hardware"])
+    for name, size in SIZES.items():
+        results[name] = shares(*size)
+        print(name, json.dumps(results[name], indent=2), flush=True)
+    first = next(iter(SIZES))
+    results["default schedule"] = {first: schedule(*SIZES[first])}
+    print(json.dumps(results["default schedule"], indent=2))
+    path = Path(PAGES) / "speed-nsr.json"
+    path.write_text(json.dumps(results, indent=2) + "\n")
