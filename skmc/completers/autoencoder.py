@@ -175,7 +175,7 @@ class AutoencoderCompleter(IterativeCompleter):
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         widths = tuple(self.hidden)
-        if not widths or not all(isinstance(w, Integral) and w >= 1 for w in widths):
+        if not widths or any(not isinstance(w, Integral) or w < 1 for w in widths):
             raise ValueError(
                 f"hidden={self.hidden!r} must hold the widths of the encoder's layers, "
                 "integers of at least 1, as (100,) does."
