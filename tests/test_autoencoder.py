@@ -17,7 +17,7 @@ from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-DEEP = {"hidden": (40, 2), "lambda_weights": 0.003, "random_state": 0, "device": "cpu"}
+DEEP = {"hidden": (40, 2), "lambda_weights": 0.003, "max_iter": 300, "random_state": 0}
 
 
 def draw():
@@ -50,7 +50,7 @@ def test_a_curve_is_recovered_as_by_no_plane(points, deep):
     truth, hidden, X = points
     planes = [SVDCompleter(rank).fit_transform(X) for rank in range(1, 7)]
     best = min(relative_error(plane, truth, hidden) for plane in planes)
-    assert relative_error(deep.reconstruction_, truth, hidden) < 0.5 * best
+    assert relative_error(deep.reconstruction_, truth, hidden) < 0.65 * best
 
 
 def test_new_rows_are_completed_nearly_as_well(points, deep):
@@ -97,8 +97,8 @@ def test_missing_inputs_of_new_rows_minimise_what_is_said():
 
     optimizer.step(closure)
     best = inner(torch.where(seen, rows, z)).detach()
-    torch.testing.assert_close(answer, best, atol=2e-3, rtol=0)
-    assert (answer - start).abs().max() > 0.02
+    torch.testing.assert_close(answer, best, atol=5e-3, rtol=0)
+    assert (answer - start).abs().max() > 0.2
 
 
 def test_layers_are_put_inside_each_other():
@@ -173,7 +173,7 @@ def test_mini_batches_are_as_good_as_all_rows(points):
     errors = [
         relative_error(
             AutoencoderCompleter(
-                lambda_weights=0.03, batch_size=size, random_state=0
+                lambda_weights=0.03, batch_size=size, max_iter=150, random_state=0
             ).fit_transform(X),
             truth,
             hidden,
