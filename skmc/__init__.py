@@ -2,6 +2,7 @@
 
 from skmc.completers import (
     AIRCompleter,
+    AutoencoderCompleter,
     BayesianFactorizationCompleter,
     BiBNNCompleter,
     DMFCompleter,
@@ -12,6 +13,7 @@ from skmc.completers import (
     MeanCompleter,
     NCARLCompleter,
     NSRCompleter,
+    PatchCNNCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     SVTCompleter,
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIRCompleter",
+    "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",
     "DMFCompleter",
@@ -40,6 +43,7 @@ __all__ = [
     "NCARLCompleter",
     "NSRCompleter",
     "Observed",
+    "PatchCNNCompleter",
     "SVDCompleter",
     "SVTCompleter",
     "SoftImputeCompleter",

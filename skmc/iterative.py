@@ -218,10 +218,11 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
                 "tol."
             )
         if misfit > POOR and hasattr(self, "lr"):
+            weights = [name for name in self.get_params() if name.startswith("lambda_")]
             return (
                 f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {n_iter} iterations. Raise max_iter or lr, lower lambda_row "
-                "and lambda_col, or let scaling standardise the data."
+                f"after {n_iter} iterations. Raise max_iter or lr, lower "
+                f"{' and '.join(weights)}, or let scaling standardise the data."
             )
         return None
 

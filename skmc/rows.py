@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+BLOCK = 2**20  # cells hashed at once
+
 
 class RowIndex:
     """Looks up rows by value and mask (NaN where missing), exactly.
@@ -36,10 +38,16 @@ def _canonical(cells: np.ndarray) -> np.ndarray:
 
 
 def _hash(cells: np.ndarray) -> np.ndarray:
-    bits = np.ascontiguousarray(cells).view(f"u{cells.itemsize}").astype(np.uint64)
     factors = np.random.RandomState(0).randint(
         0, 2**63 - 1, size=2 * cells.shape[1], dtype=np.int64
     )
     a, b = factors.astype(np.uint64).reshape(2, -1)
-    mixed = (bits ^ (bits >> np.uint64(29))) * (a | np.uint64(1)) + b
-    return ((mixed ^ (mixed >> np.uint64(32))) * (b | np.uint64(1))).sum(1)
+    size = max(1, BLOCK // cells.shape[1])
+    keys = np.empty(len(cells), np.uint64)
+    for start in range(0, len(cells), size):
+        rows = np.ascontiguousarray(cells[start : start + size])
+        bits = rows.view(f"u{cells.itemsize}").astype(np.uint64)
+        mixed = (bits ^ (bits >> np.uint64(29))) * (a | np.uint64(1)) + b
+        mixed = (mixed ^ (mixed >> np.uint64(32))) * (b | np.uint64(1))
+        keys[start : start + size] = mixed.sum(1)
+    return keys

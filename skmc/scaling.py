@@ -48,7 +48,8 @@ class Scaling:
             return cls(torch.zeros_like(one), one)
         # Sums of squares of very large or small numbers leave the floating range.
         dense = values if values.ndim > 1 else values[None]
-        unit = dense.abs().amax((-2, -1), keepdim=True)
+        low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
+        unit = torch.maximum(high, -low)
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
         z = (values / data.spread(unit)).double()
         eps = torch.finfo(values.dtype).eps
@@ -84,10 +85,10 @@ class Scaling:
 def _moments(
     data: Observed | SparseObserved, z: Tensor, eps: float, *, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    count = data.sums(torch.ones_like(z), by_column=by_column)
+    count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = count.clamp_min(1)
     mean = data.sums(z, by_column=by_column) / some
-    squares = (z - data.spread(mean)).square()
+    squares = (z - data.spread(mean)).square_()
     deviation = (data.sums(squares, by_column=by_column) / some).sqrt()
     # What is left of a constant after rounding is not a deviation.
     noise = 32 * eps * mean.abs()

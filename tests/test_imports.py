@@ -32,7 +32,9 @@ BELOW = {
     "stop": {"observed", "solve"},
     "neighbors": {"observed"},
     "scaling": {"observed", "sparse_observed"},
-    "folding": {"observed", "models"},
+    "folding": {"observed"},
+    "forward_pass": set(),
+    "linked_rows": {"observed", "models"},
     "containers": set(),
 }
 CORE = set(BELOW)

@@ -13,7 +13,7 @@ from conftest import low_rank
 
 from skmc import Observed, patterns, solve
 from skmc.completers.nsr import NSRCompleter
-from skmc.folding import ForwardPass
+from skmc.forward_pass import ForwardPass
 from skmc.linalg import shrink_dense
 from skmc.metrics import relative_error
 from skmc.models import Autoencoder

@@ -1,6 +1,7 @@
 """Estimators."""
 
 from skmc.completers.air import AIRCompleter
+from skmc.completers.autoencoder import AutoencoderCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
 from skmc.completers.dmf import DMFCompleter
@@ -11,6 +12,7 @@ from skmc.completers.linked import LinkedFactorizationCompleter
 from skmc.completers.mean import MeanCompleter
 from skmc.completers.ncarl import NCARLCompleter
 from skmc.completers.nsr import NSRCompleter
+from skmc.completers.patch_cnn import PatchCNNCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.svt import SVTCompleter
@@ -18,6 +20,7 @@ from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
     "AIRCompleter",
+    "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",
     "DMFCompleter",
@@ -28,6 +31,7 @@ __all__ = [
     "MeanCompleter",
     "NCARLCompleter",
     "NSRCompleter",
+    "PatchCNNCompleter",
     "SVDCompleter",
     "SVTCompleter",
     "SoftImputeCompleter",

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from skmc.base import CompleterTags
 from skmc.completers.svd import RANKS, hard_rank
-from skmc.folding import LinkedRows
 from skmc.iterative import IterativeCompleter
 from skmc.linalg import full_svd
+from skmc.linked_rows import LinkedRows
 from skmc.models.link import LinkedFactorization
 from skmc.observed import Observed
 from skmc.randomness import Randomness
@@ -191,7 +191,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         root = svd.s.sqrt()
         # All trials start from the same units.
         model = LinkedFactorization.near(
-            svd.U * root, svd.V * root, N_UNITS, draw.stream(0)
+            svd.U * root, (svd.V * root).contiguous(), N_UNITS, draw.stream(0)
         )
         ridge = SquaredNorm(lambda_ridge)
         return _LinkedDescent(

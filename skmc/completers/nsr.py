@@ -13,7 +13,7 @@ from torch import Tensor
 
 from skmc.base import CompleterTags
 from skmc.completers.svd import hard_rank
-from skmc.folding import ForwardPass
+from skmc.forward_pass import ForwardPass, LearnedInputs
 from skmc.iterative import IterativeCompleter
 from skmc.linalg import full_svd
 from skmc.models import Autoencoder, SkipNetwork
@@ -144,7 +144,9 @@ class NSRCompleter(IterativeCompleter):
 
     Notes
     -----
-    `transform` gives new rows to the network, zero where cells are missing.
+    `transform` gives new rows to the network: zero where cells are missing for "paper",
+    with missing inputs fitted to the observed cells (`skmc.forward_pass.LearnedInputs`)
+    for "sparse_decoder".
 
     References
     ----------
@@ -316,4 +318,6 @@ class NSRCompleter(IterativeCompleter):
     def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before there was one
             return super()._row_map(outputs, data)
-        return ForwardPass(outputs["network"])
+        if self.variant == "paper":
+            return ForwardPass(outputs["network"])
+        return LearnedInputs(outputs["network"])

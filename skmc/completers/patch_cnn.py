@@ -119,7 +119,7 @@ class PatchCNNCompleter(IterativeCompleter):
     --------
     >>> import numpy as np
     >>> from skmc import patterns
-    >>> from skmc.completers.patch_cnn import PatchCNNCompleter
+    >>> from skmc import PatchCNNCompleter
     >>> from skmc.metrics import nmae
     >>> wave = np.sin(np.arange(40) / 4)
     >>> truth = np.add.outer(wave, np.cos(np.arange(30) / 3))

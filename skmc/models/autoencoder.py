@@ -24,7 +24,8 @@ def slope_at(z: Tensor) -> Tensor:
 class Autoencoder(nn.Module):
     r"""``x -> W[l]' g(... g(W[0]' x + b[0]) ...) + b[l]``, rows to rows.
 
-    Every hidden layer bends, ``g(a) = 1.7159 tanh(2a/3)``; the last one is linear.
+    Every hidden layer bends, ``g(a) = 1.7159 tanh(2a/3)``; the last one is linear, or
+    bends as well, as an autoencoder of another's codes does.
 
     Parameters
     ----------
@@ -33,23 +34,33 @@ class Autoencoder(nn.Module):
         the last are ``n_cols``.
     biases : sequence of Tensor
         ``b[i]`` of shape (1, width of layer i + 1).
+    bent_output : bool
 
     References
     ----------
     Fan, Chow. Deep learning based matrix completion. Neurocomputing 266 (2017).
     """
 
-    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]):
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        *,
+        bent_output: bool = False,
+    ):
         super().__init__()
         self.weights = nn.ParameterList(weights)
         self.biases = nn.ParameterList(biases)
+        self.bent_output = bent_output
 
     @classmethod
-    def random(cls, widths: Sequence[int], draw: Randomness) -> Autoencoder:
-        """Weights uniform in ``+-4 sqrt(6 / (fan_in + fan_out))``, biases zero."""
+    def random(
+        cls, widths: Sequence[int], draw: Randomness, *, gain: float = 4.0, **params
+    ) -> Autoencoder:
+        """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero."""
         sizes = list(itertools.pairwise(widths))
-        weights = [draw.uniform(a, b, 4 * (6 / (a + b)) ** 0.5) for a, b in sizes]
-        return cls(weights, [torch.zeros_like(W[:1]) for W in weights])
+        weights = [draw.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
+        return cls(weights, [torch.zeros_like(W[:1]) for W in weights], **params)
 
     def hidden(self, rows: Tensor) -> list[Tensor]:
         """What the hidden layers make of rows ``(k, n_cols)``, each ``(k, width)``."""
@@ -61,4 +72,5 @@ class Autoencoder(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:  # (k, n_cols) -> (k, n_cols)
         *_, last = [rows, *self.hidden(rows)]
-        return torch.addmm(self.biases[-1], last, self.weights[-1])
+        linear = torch.addmm(self.biases[-1], last, self.weights[-1])
+        return bent(linear) if self.bent_output else linear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from skmc.observed import Observed
 from skmc.randomness import Randomness
 from skmc.solvers.descent import norm
 from skmc.solvers.solver import Solver, State
-from skmc.terms.term import Term
+from skmc.terms.term import Term, inner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,7 @@ class Batch:
     """Some rows, and what the network is shown where they are missing."""
 
     rows: Any  # which: their numbers, or a slice of all
+    seen: Tensor  # (k, n_cols), bool
     inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
     optimizer: torch.optim.Optimizer | None  # of the free inputs
 
@@ -94,25 +95,43 @@ class RowDescent(Solver):
             objective=torch.full_like(data.n_observed, torch.inf),
             network=network,
             weights=torch.optim.Adam(network.parameters(), lr=self.lr, fused=True),
-            batches=[self._batch(data, rows) for rows in self._parts(data)],
+            batches=self._batches(data),
             iteration=0,
         )
 
-    def _parts(self, data: Observed) -> list[Any]:
-        n_rows = data.shape[0]
-        if n_rows <= self.batch_size:
-            return [slice(None)]
-        order = torch.randperm(n_rows, generator=self.draw.generators[0])
-        return list(order.to(data.values.device).split(self.batch_size))
-
-    def _batch(self, data: Observed, rows: Any) -> Batch:
-        inputs = data.values[rows]
+    def _batches(self, data: Observed) -> list[Batch]:
+        """Views of one matrix, since many small pieces would shatter the memory."""
+        n_rows, size = data.shape[0], self.batch_size
+        inputs, seen = data.values, data.mask
         if self.inputs is not None:
-            inputs = torch.where(data.mask[rows], inputs, self.inputs[rows])
+            inputs = data.fill(self.inputs)
+        if n_rows <= size:
+            inputs = inputs.clone() if self.free else inputs
+            parts: Sequence[Any] = [slice(None)]
+        else:
+            order = torch.randperm(n_rows, generator=self.draw.generators[0])
+            order = order.to(inputs.device)
+            inputs, seen, parts = inputs[order], seen[order], order.split(size)
         if not self.free:
-            return Batch(rows, inputs, None)
-        free = nn.Parameter(inputs.clone())
-        return Batch(rows, free, torch.optim.Adam([free], lr=self.lr, fused=True))
+            pieces = zip(parts, seen.split(size), inputs.split(size), strict=True)
+            return [Batch(*piece, None) for piece in pieces]
+        moments = torch.zeros_like(inputs), torch.zeros_like(inputs)
+        whole = (seen, inputs, *moments)
+        free = zip(parts, *(tensor.split(size) for tensor in whole), strict=True)
+        return [self._free_batch(*piece) for piece in free]
+
+    def _free_batch(
+        self, rows: Any, seen: Tensor, inputs: Tensor, first: Tensor, second: Tensor
+    ) -> Batch:
+        free = nn.Parameter(inputs)
+        optimizer = torch.optim.Adam([free], lr=self.lr, fused=True)
+        start = torch.zeros((), dtype=torch.float32, device=inputs.device)
+        optimizer.state[free] = {
+            "step": start,
+            "exp_avg": first,
+            "exp_avg_sq": second,
+        }
+        return Batch(rows, seen, free, optimizer)
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
@@ -135,42 +154,49 @@ class RowDescent(Solver):
 
     def _backward(self, data: Observed, network: nn.Module, batch: Batch) -> Tensor:
         """Adds a mini-batch's gradients; its share of the objective."""
-        seen = data.indicator[batch.rows]
         with torch.enable_grad():
             outputs = network(batch.inputs)
-        residual = (outputs.detach() - data.values[batch.rows]).mul_(seen)
+        seen = batch.seen.to(outputs.dtype)
+        # Observed inputs are the data. All in place: fresh memory costs more than sums.
+        residual = outputs.detach().sub_(batch.inputs.detach()).mul_(seen)
         outputs.backward(residual)
-        if batch.inputs.grad is not None:
-            batch.inputs.grad.mul_(1 - seen)
+        if (slope := batch.inputs.grad) is not None:
+            slope.addcmul_(slope, seen, value=-1)
         share = len(residual) / data.shape[0]
-        objective = 0.5 * residual.square().sum()
+        objective = 0.5 * inner(residual, residual)
         for name, term in self.penalties.items():
             parameter = network.get_parameter(name)
             value, slope = term.value_and_grad(parameter.detach())
             grad = parameter.grad  # None where the data fit does not depend on it
-            parameter.grad = share * slope if grad is None else grad.add_(share * slope)
+            if grad is None:
+                parameter.grad = share * slope
+            else:
+                grad.add_(slope, alpha=share)
             objective += share * value
         return objective
 
     def residual(self, data: Observed, previous, current: RowState) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`."""
+        X = []
         for batch in current.batches:
             self._backward(data, current.network, batch)
             batch.inputs.grad = None
+            X.append(norm([current.network(batch.inputs)], data))
         parameters = list(current.network.parameters())
         slopes = [p.grad for p in parameters if p.grad is not None]
-        scale = norm([self._forward(current)], data) * norm([data.values], data)
+        scale = norm(X, data) * norm([data.values], data)
         residual = norm(slopes, data) * norm(parameters, data)
         current.weights.zero_grad()
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 
     def _forward(self, state: RowState) -> Tensor:
-        parts = [state.network(batch.inputs) for batch in state.batches]
-        if len(parts) == 1:
-            return parts[0]
-        X = torch.cat(parts)
-        rows = torch.cat([batch.rows for batch in state.batches])
-        return torch.empty_like(X).index_copy_(0, rows, X)
+        if len(state.batches) == 1:
+            return state.network(state.batches[0].inputs)
+        inputs = [batch.inputs for batch in state.batches]
+        X = inputs[0].new_empty(sum(map(len, inputs)), inputs[0].shape[1])
+        for batch in state.batches:
+            X[batch.rows] = state.network(batch.inputs)
+        return X
 
     def outputs(self, state: RowState) -> dict[str, Any]:
         return {

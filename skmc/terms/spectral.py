@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from skmc.linalg.svd import full_svd, shrink_dense
-from skmc.terms.term import Term, per_member
+from skmc.terms.term import Term, inner, per_member
 
 
 class SquaredNorm(Term):
@@ -23,7 +23,7 @@ class SquaredNorm(Term):
         self.weight: Tensor
 
     def forward(self, X: Tensor) -> Tensor:
-        return 0.5 * self.weight.to(X) * X.square().sum((-2, -1))
+        return 0.5 * self.weight.to(X) * inner(X, X)
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         return self(X), per_member(self.weight, X) * X
