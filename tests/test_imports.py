@@ -34,7 +34,7 @@ BELOW = {
     "scaling": {"observed", "sparse_observed"},
     "folding": {"observed"},
     "forward_pass": set(),
-    "linked_rows": {"observed", "models"},
+    "embedding": {"observed"},
     "containers": set(),
 }
 CORE = set(BELOW)

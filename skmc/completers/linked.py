@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,9 +14,9 @@ from torch import Tensor
 
 from skmc.base import CompleterTags
 from skmc.completers.svd import RANKS, hard_rank
+from skmc.embedding import EmbeddedRows
 from skmc.iterative import IterativeCompleter
 from skmc.linalg import full_svd
-from skmc.linked_rows import LinkedRows
 from skmc.models.link import LinkedFactorization
 from skmc.observed import Observed
 from skmc.randomness import Randomness
@@ -32,11 +33,10 @@ RIDGES = (100.0, 10.0, 1.0, 0.1)
 
 
 class _LinkedDescent(Descent):
-    """Keeps the parameters, by their names, to complete new rows with."""
+    """Keeps the model, to complete new rows with."""
 
-    def outputs(self, state) -> dict[str, Tensor]:
-        learned = state.model.named_parameters()
-        return {**super().outputs(state), **{k: p.detach().clone() for k, p in learned}}
+    def outputs(self, state) -> dict[str, Any]:
+        return {**super().outputs(state), "model": copy.deepcopy(state.model)}
 
 
 class LinkedFactorizationCompleter(IterativeCompleter):
@@ -204,13 +204,15 @@ class LinkedFactorizationCompleter(IterativeCompleter):
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
         fitted = super()._fitted(cells, data, scaling, outputs)
-        latent = outputs["U"] @ outputs["V"].mT if "U" in outputs else outputs["X"]
+        model = outputs.get("model")  # None if interrupted before there was one
+        latent = outputs["X"] if model is None else model.latent().detach()
         return {**fitted, "latent_": latent.cpu().numpy().astype(cells.dtype)}
 
     def _row_map(self, outputs, data: Observed):
-        if "U" not in outputs:  # interrupted before the first step
+        if "model" not in outputs:
             return super()._row_map(outputs, data)
-        return LinkedRows.of(outputs, data)
+        model = outputs["model"]
+        return EmbeddedRows.of(model, model.U.detach(), outputs["X"], data)
 
     def link(self, latent) -> np.ndarray:
         """``f`` in the data's units, of numbers on the scale of ``latent_``.
@@ -222,5 +224,5 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         """
         check_is_fitted(self)
         z: Tensor = torch.as_tensor(np.asarray(latent, float))
-        cells, _ = self._fold_in.model.link_and_slope(z)
+        cells, _ = self._fold_in.decoder.link_and_slope(z)
         return self._scaling.undo(cells).numpy().reshape(z.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from skmc.base import CompleterTags
 from skmc.completers.svd import hard_rank
-from skmc.forward_pass import ForwardPass, LearnedInputs
+from skmc.embedding import EmbeddedRows
+from skmc.forward_pass import ForwardPass
 from skmc.iterative import IterativeCompleter
 from skmc.linalg import full_svd
 from skmc.models import Autoencoder, SkipNetwork
@@ -32,6 +33,18 @@ DECODERS = (32.0, 8.0, 2.0)
 TRIAL_STEPS = 150
 # Of Autoencoder's start, whose units saturate where rows are long.
 START = 0.25
+
+
+class _CodeDescent(RowDescent):
+    """Keeps the codes of the rows, in their order, to complete new rows with."""
+
+    def outputs(self, state) -> dict[str, Any]:
+        outputs = super().outputs(state)
+        encoder = outputs["network"].encoder
+        codes = outputs["X"].new_empty(len(outputs["X"]), encoder.shape[1])
+        for batch in state.batches:
+            codes[batch.rows] = batch.inputs @ encoder
+        return {**outputs, "codes": codes}
 
 
 class NSRCompleter(IterativeCompleter):
@@ -144,9 +157,10 @@ class NSRCompleter(IterativeCompleter):
 
     Notes
     -----
-    `transform` gives new rows to the network: zero where cells are missing for "paper",
-    with missing inputs fitted to the observed cells (`skmc.forward_pass.LearnedInputs`)
-    for "sparse_decoder".
+    `transform` of new rows: "paper" gives them to the network, zero where cells are
+    missing; "sparse_decoder" fits the code of a row to its observed cells, with the
+    network as it is and the fitted rows' codes as the prior
+    (`skmc.embedding.EmbeddedRows`).
 
     References
     ----------
@@ -271,7 +285,7 @@ class NSRCompleter(IterativeCompleter):
             self.n_units or min(4 * data.shape[1], MOST_UNITS),
             draw.stream(0),
         )
-        return RowDescent(
+        return _CodeDescent(
             network,
             {
                 "decoder": L1Norm(lambda_decoder),
@@ -320,4 +334,5 @@ class NSRCompleter(IterativeCompleter):
             return super()._row_map(outputs, data)
         if self.variant == "paper":
             return ForwardPass(outputs["network"])
-        return LearnedInputs(outputs["network"])
+        codes, X = outputs["codes"], outputs["X"]
+        return EmbeddedRows.of(outputs["network"], codes, X, data)

@@ -64,6 +64,11 @@ class LinkedFactorization(nn.Module):
         X, slope = (torch.cat(part, -1).view_as(C) for part in zip(*parts, strict=True))
         return X, slope
 
+    def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows ``f(V u)`` of ``u (k, rank)``, and their slopes (k, n_cols, rank)."""
+        X, slope = self.link_and_slope(u @ self.V.mT)
+        return X, slope[..., None] * self.V
+
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
         return self.link(self.latent())
 

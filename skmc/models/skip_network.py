@@ -71,5 +71,17 @@ class SkipNetwork(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:  # (k, n_cols) -> (k, n_cols)
         code = rows @ self.encoder
-        bent = torch.tanh(torch.addmm(self.shifts, code, self.directions))
+        return self._rows(code, self._bent(code))
+
+    def _bent(self, code: Tensor) -> Tensor:
+        return torch.tanh(torch.addmm(self.shifts, code, self.directions))
+
+    def _rows(self, code: Tensor, bent: Tensor) -> Tensor:
         return torch.addmm(self.offset, bent, self.decoder) + code @ self.skip
+
+    def decode(self, code: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of codes (k, rank), and their slopes (k, n_cols, rank)."""
+        bent = self._bent(code)
+        steep = (1 - bent.square())[:, None] * self.directions  # (k, rank, n_units)
+        slope = steep @ self.decoder + self.skip
+        return self._rows(code, bent), slope.mT
