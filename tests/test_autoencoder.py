@@ -234,12 +234,6 @@ def test_odd_shapes(shape, hidden):
     assert np.isfinite(completer.transform(X * 1.01)).all()
 
 
-@pytest.mark.parametrize("hidden", [(), (3, 0), (2.5,)])
-def test_widths_are_checked(hidden):
-    with pytest.raises(ValueError, match="must hold the widths of the encoder"):
-        AutoencoderCompleter(hidden).fit(np.eye(4))
-
-
 def test_interrupting_the_first_layers_leaves_a_usable_completer(points, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt

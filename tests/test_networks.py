@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from conftest import make
 
-from skmc import models
+from skmc import (
+    AutoencoderCompleter,
+    BiBNNCompleter,
+    LinkedFactorizationCompleter,
+    NSRCompleter,
+    SVDCompleter,
+    models,
+)
+from skmc.metrics import relative_error
 from skmc.models import BiBranch, Branch, FactorProduct, LinkedFactorization
 from skmc.randomness import Randomness
+
+
+def bent(x):
+    return 1.71 * np.tanh(2 / 3 * x)
+
+
+def through(c):
+    """The link in equation (64) of the DNN-NSR paper."""
+    return bent(1.2 * (0.5 * bent(c) ** 2 - bent(c) - 1)) + c
+
+
+@pytest.fixture(scope="module")
+def linked():
+    """160 x 90 of rank 4 behind that link, 40 % hidden; and what is behind."""
+    rng = np.random.RandomState(0)
+    latent = rng.randn(160, 4) @ rng.randn(4, 90)
+    truth = through(latent)
+    X = np.ma.masked_array(truth.astype(np.float32), rng.rand(*truth.shape) < 0.4)
+    return X, truth, latent
+
+
+def lost(completed, truth, hidden):
+    """Percent of the hidden energy."""
+    return 100 * relative_error(completed, truth, hidden) ** 2
 
 
 def draw(seed=0, batch=()):
@@ -65,3 +99,77 @@ def test_branches_without_hidden_layers_are_factors():
     cols = Branch.random([5, 2], 1.0, draw(1))
     factors = FactorProduct([cols.weights[0].mT, rows.weights[0]])
     torch.testing.assert_close(BiBranch(rows, cols)(), factors())
+
+
+def test_a_hidden_link_is_found(linked):
+    X, truth, latent = linked
+    completer = make(LinkedFactorizationCompleter, max_iter=400).fit(X[:120])
+    assert completer.rank_ == 4
+    hidden = X.mask[:120]
+    assert lost(completer.reconstruction_, truth[:120], hidden) < 0.1
+    svd = make(SVDCompleter, max_iter=500).fit(X[:120])
+    assert lost(svd.reconstruction_, truth[:120], hidden) > 5
+    # New rows are completed as well as the fitted ones.
+    assert lost(completer.transform(X[120:]), truth[120:], X.mask[120:]) < 0.3
+    # The latent matrix is the true one up to an affine map, which the link undoes.
+    assert (
+        abs(np.corrcoef(completer.latent_.ravel(), latent[:120].ravel())[0, 1]) > 0.98
+    )
+    np.testing.assert_allclose(
+        completer.link(completer.latent_), completer.reconstruction_, atol=1e-4
+    )
+    assert completer.link(0.0).shape == ()
+
+
+def test_where_there_is_no_link_the_answer_is_no_worse_than_the_svds():
+    rng = np.random.RandomState(1)
+    truth = rng.randn(120, 3) @ rng.randn(3, 60)
+    noisy = truth + 0.5 * rng.randn(*truth.shape)
+    X = np.ma.masked_array(noisy, rng.rand(*truth.shape) < 0.3)
+    ours = make(LinkedFactorizationCompleter, max_iter=400).fit_transform(X)
+    svd = make(SVDCompleter, max_iter=500, scaling="global").fit_transform(X)
+    assert lost(ours, truth, X.mask) < 1.1 * lost(svd, truth, X.mask)
+
+
+def test_the_l1_decoder_breaks_through(linked):
+    X, truth, _ = linked
+    known = {"rank": 4, "max_iter": 400, "random_state": 0, "device": "cpu"}
+    completer = NSRCompleter(lambda_decoder=2.0, **known).fit(X[:120])
+    fitted = lost(completer.reconstruction_, truth[:120], X.mask[:120])
+    assert fitted < 2.5  # a linear model loses more than 5
+    new = lost(completer.transform(X[120:]), truth[120:], X.mask[120:])
+    assert new < 1.5 * fitted + 0.5
+    # ... and few of the decoder's weights are used: Adam leaves them near zero.
+    D = completer._fold_in.decoder.decoder
+    assert (D.abs() > 0.01 * D.abs().max()).double().mean() < 0.5
+
+
+def test_the_l1_decoder_chooses_its_weight(linked):
+    X, _, _ = linked
+    completer = make(NSRCompleter, rank=4, max_iter=5).fit(X[:60, :40])
+    assert completer.lambda_decoder_ in (2.0, 8.0, 32.0)
+    assert completer.rank_ == 4
+
+
+def test_networks_without_hidden_layers_factorize(recovery):
+    truth, hidden = recovery
+    X = np.ma.masked_array(truth, hidden)
+    own = make(BiBNNCompleter, rank=2, hidden=(), max_iter=1000, lr=0.03).fit(X)
+    assert np.linalg.matrix_rank(own.reconstruction_ - own.reconstruction_.mean()) <= 3
+    assert relative_error(own.reconstruction_, truth, hidden) < 0.05
+
+
+@pytest.mark.parametrize("hidden", [(), (3, 0), (3.5,), ("8",), (True,)])
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    [
+        (AutoencoderCompleter, {}),
+        (BiBNNCompleter, {}),
+        (NSRCompleter, {"variant": "paper"}),
+    ],
+)
+def test_widths_are_checked(hidden, cls, params, small):
+    if cls is BiBNNCompleter and hidden == ():
+        return  # plain factorization
+    with pytest.raises(ValueError, match=r"hidden=.* integers of at least 1"):
+        make(cls, hidden=hidden, **params).fit(small[1])

@@ -21,6 +21,7 @@ from skmc.solve import Status, solve
 from skmc.solvers import RowDescent
 from skmc.solvers.solver import Solver
 from skmc.terms import SquaredNorm
+from skmc.widths import checked_widths
 
 # Between .1 and 1 it makes no difference; the paper's 4 saturates the units.
 GAIN = 0.3
@@ -174,12 +175,7 @@ class AutoencoderCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        widths = tuple(self.hidden)
-        if not widths or any(not isinstance(w, Integral) or w < 1 for w in widths):
-            raise ValueError(
-                f"hidden={self.hidden!r} must hold the widths of the encoder's layers, "
-                "integers of at least 1, as (100,) does."
-            )
+        widths = checked_widths(self.hidden)
         n_cols = data.shape[1]
         network = Autoencoder.random([n_cols, widths[0], n_cols], draw, gain=GAIN)
         if len(widths) == 1:

@@ -16,6 +16,7 @@ from skmc.randomness import Randomness
 from skmc.solvers.descent import Descent
 from skmc.solvers.solver import Solver
 from skmc.terms import SquaredError
+from skmc.widths import checked_widths
 
 
 class BiBNNCompleter(IterativeCompleter):
@@ -153,8 +154,9 @@ class BiBNNCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        hidden = checked_widths(self.hidden, fewest=0)
         rows, cols = (
-            Branch.random([size, *self.hidden, self.rank], self.init_scale, draw)
+            Branch.random([size, *hidden, self.rank], self.init_scale, draw)
             for size in data.shape
         )
         terms = [SquaredError(data)]

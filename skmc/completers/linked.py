@@ -61,8 +61,9 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         observed cells best, among ranks from half to twice of `SVDCompleter`'s choice.
     lambda_ridge : float >= 0 or "auto", default="auto"
         Multiplies the squared norms of the factors. "auto" tries 100, 10, 1 and 0.1 on
-        a held-out tenth of the observed cells, with `SVDCompleter`'s choice of rank: a
-        link needs little of it to show, noise and few cells need much.
+        a held-out tenth of the observed cells, before ``rank`` is chosen and again if
+        that is not `SVDCompleter`'s choice: a link needs little of it to show, noise
+        and few cells need much.
     lr : float > 0, default=0.03
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     max_iter : int >= 1, default=400
@@ -159,15 +160,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         self.rank_, self.lambda_ridge_ = 1, RIDGES[0]  # until there is a choice
         self.rank_ = near = hard_rank(self, data)
-        if self.lambda_ridge == "auto":
-            self.lambda_ridge_ = self._choose(
-                data,
-                RIDGES,
-                lambda ridge, train: self._linked(near, ridge, train, draw),
-                max_iter=TRIAL_STEPS,
-            )
-        else:
-            self.lambda_ridge_ = self.lambda_ridge
+        self.lambda_ridge_ = self._choose_ridge(data, draw)
         if self.rank == "auto":
             around = [r for r in RANKS if near <= 2 * r and r <= 2 * near]
             self.rank_ = self._choose(
@@ -176,7 +169,19 @@ class LinkedFactorizationCompleter(IterativeCompleter):
                 lambda rank, train: self._linked(rank, self.lambda_ridge_, train, draw),
                 max_iter=TRIAL_STEPS,
             )
+            if self.rank_ != near:
+                self.lambda_ridge_ = self._choose_ridge(data, draw)
         return self._linked(self.rank_, self.lambda_ridge_, data, draw, self.max_iter)
+
+    def _choose_ridge(self, data: Observed, draw: Randomness) -> float:
+        if self.lambda_ridge != "auto":
+            return self.lambda_ridge
+        return self._choose(
+            data,
+            RIDGES,
+            lambda ridge, train: self._linked(self.rank_, ridge, train, draw),
+            max_iter=TRIAL_STEPS,
+        )
 
     def _linked(
         self,

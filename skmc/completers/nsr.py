@@ -26,6 +26,7 @@ from skmc.solvers.nonsmooth import CosineSchedule, NonsmoothDescent
 from skmc.solvers.row_descent import RowDescent
 from skmc.solvers.solver import Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
+from skmc.widths import checked_widths
 
 SVD_STEPS = 50  # to start from
 MOST_UNITS = 1000
@@ -303,12 +304,8 @@ class NSRCompleter(IterativeCompleter):
     def _network(self, shape: tuple[int, int], draw: Randomness) -> Autoencoder:
         code = 1 + math.ceil(min(shape) ** 0.5)
         hidden = (10 * code, code, 10 * code) if self.hidden is None else self.hidden
-        if not all(isinstance(k, Integral) and int(k) >= 1 for k in hidden):
-            raise ValueError(
-                "hidden must hold the widths of the hidden layers, each an integer of "
-                f"at least 1, got {hidden!r}; None chooses them by the shape of X."
-            )
-        return Autoencoder.random([shape[1], *hidden, shape[1]], draw)
+        widths = checked_widths(hidden)
+        return Autoencoder.random([shape[1], *widths, shape[1]], draw)
 
     def _gradual(self, network: Autoencoder) -> Solver:
         """The paper's solver."""
