@@ -15,7 +15,6 @@ MAX_RANK = 100
 CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
 ROWS_JUDGED = 100
 BLOCK = 2**22  # numbers held at once
-FAR = 1e60  # squares of slopes from further away overflow
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,6 @@ class LearnedInputs(ForwardPass):
         return torch.cat([self._fit(rows, seen) for rows, seen in parts])
 
     def _fit(self, rows: Tensor, seen: Tensor) -> Tensor:
-        rows = rows.clamp(-FAR, FAR)
         start = torch.where(seen, rows, self.network(rows))
         inputs = start.clone().requires_grad_()
         optimizer = torch.optim.Adam([inputs], lr=self.lr, fused=True)
