@@ -159,29 +159,28 @@ class LinkedFactorizationCompleter(IterativeCompleter):
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         self.rank_, self.lambda_ridge_ = 1, RIDGES[0]  # until there is a choice
-        self.rank_ = near = hard_rank(self, data)
-        self.lambda_ridge_ = self._choose_ridge(data, draw)
-        if self.rank == "auto":
-            around = [r for r in RANKS if near <= 2 * r and r <= 2 * near]
-            self.rank_ = self._choose(
-                data,
-                [rank for rank in around if rank <= min(data.shape)],
-                lambda rank, train: self._linked(rank, self.lambda_ridge_, train, draw),
-                max_iter=TRIAL_STEPS,
-            )
-            if self.rank_ != near:
-                self.lambda_ridge_ = self._choose_ridge(data, draw)
-        return self._linked(self.rank_, self.lambda_ridge_, data, draw, self.max_iter)
+        near = rank = hard_rank(self, data)
+        ridges = RIDGES if self.lambda_ridge == "auto" else (self.lambda_ridge,)
+        brief = min(TRIAL_STEPS, self.max_iter)
 
-    def _choose_ridge(self, data: Observed, draw: Randomness) -> float:
-        if self.lambda_ridge != "auto":
-            return self.lambda_ridge
-        return self._choose(
-            data,
-            RIDGES,
-            lambda ridge, train: self._linked(self.rank_, ridge, train, draw),
-            max_iter=TRIAL_STEPS,
-        )
+        def best(pairs: list[tuple[int, float]]) -> tuple[int, float]:
+            if len(pairs) == 1:
+                return pairs[0]
+            return self._choose(
+                data,
+                pairs,
+                lambda pair, train: self._linked(*pair, train, draw, brief),
+                max_iter=brief,
+            )
+
+        _, ridge = best([(near, ridge) for ridge in ridges])
+        if self.rank == "auto":
+            most = min(2 * near, *data.shape)
+            rank, _ = best([(r, ridge) for r in RANKS if near <= 2 * r and r <= most])
+            if rank != near:
+                _, ridge = best([(rank, ridge) for ridge in ridges])
+        self.rank_, self.lambda_ridge_ = rank, ridge
+        return self._linked(rank, ridge, data, draw, self.max_iter)
 
     def _linked(
         self,
@@ -189,7 +188,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         lambda_ridge: float,
         data: Observed,
         draw: Randomness,
-        horizon: int = TRIAL_STEPS,
+        horizon: int,
     ) -> Solver:
         start = solve(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
         svd = full_svd(start.X).first(rank)

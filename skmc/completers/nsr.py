@@ -264,11 +264,12 @@ class NSRCompleter(IterativeCompleter):
         self.rank_, self.lambda_decoder_ = 1, DECODERS[0]  # until there is a choice
         self.rank_ = hard_rank(self, data)
         if self.lambda_decoder == "auto":
+            brief = min(TRIAL_STEPS, self.max_iter)
             self.lambda_decoder_ = self._choose(
                 data,
                 DECODERS,
-                lambda weight, train: self._sparse(weight, train, draw, TRIAL_STEPS),
-                max_iter=TRIAL_STEPS,
+                lambda weight, train: self._sparse(weight, train, draw, brief),
+                max_iter=brief,
             )
         else:
             self.lambda_decoder_ = self.lambda_decoder

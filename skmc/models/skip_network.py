@@ -55,14 +55,20 @@ class SkipNetwork(nn.Module):
         """
         n_rows, n_cols = inputs.shape
         codes = svd.U * n_rows**0.5
-        gram = inputs.mT @ inputs + ridge * torch.eye(n_cols).to(inputs)
+        columns = inputs.double()
+        energy, basis = torch.linalg.eigh(columns.mT @ columns)
+        kept = energy + ridge > 1e-12 * energy[-1]
+        inverse = torch.where(kept, 1 / (energy + ridge), 0.0)
+        encoder = basis @ (
+            inverse[:, None] * (basis.mT @ (columns.mT @ codes.double()))
+        )
         parts = (
             draw.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
             draw.normal(1, n_units, 1.0),
             draw.normal(n_units, n_cols, 0.01),
         )
         return cls(
-            torch.linalg.solve(gram, inputs.mT @ codes),
+            encoder.to(inputs),
             parts[0].to(inputs),
             parts[1].to(inputs),
             parts[2].to(inputs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,34 +20,22 @@ STEPS = 25  # per epoch, at most
 DROPPED = 0.75
 
 
+@dataclass(frozen=True, kw_only=True)
 class PatchState(State):
-    """A network in training. Its completion is computed when it is asked for."""
-
-    def __init__(self, *, data: Observed, **variables):
-        vars(self).update(data=data, **variables)
+    """The objective is that of `seen`; the completion is made when it is asked for."""
 
     data: Observed
     network: PatchCNN
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
     iteration: int
-    order: Tensor  # (n_rows, n_cols), of filling
-    cells: tuple[Tensor, Tensor]  # rows and columns observed
-    holes: tuple[Tensor, Tensor]  # and hidden
+    cells: tuple[Tensor, ...]  # rows and columns observed
+    holes: tuple[Tensor, ...]  # and hidden
     queue: Tensor  # what is left of the epoch, of `cells`
     picture: Patches  # (n_rows, n_cols, 2)
+    order: Tensor  # (n_rows, n_cols), of filling
     rounds: Patches  # of `order`
     seen: Tensor  # (n_rows, n_cols), each cell as last predicted in training
-
-    @cached_property
-    def X(self) -> Tensor:  # type: ignore[override]
-        """Hidden cells as filled now, observed ones as last predicted in training."""
-        filled = self.network.fill(self.data, self.order)
-        return torch.where(self.data.mask, self.seen, filled)
-
-    @cached_property
-    def objective(self) -> Tensor:  # type: ignore[override]
-        return self.data.misfit(self.seen) / (2 * self.data.n_observed)
 
 
 class PatchTraining(Solver):
@@ -88,6 +76,7 @@ class PatchTraining(Solver):
         network = PatchCNN(self.side, unit, self.draw.stream(1)).to(device)
         order = filling_order(data.mask)
         return PatchState(
+            objective=data.energy / (2 * data.n_observed),
             data=data,
             network=network,
             optimizer=torch.optim.Adam(
@@ -116,11 +105,11 @@ class PatchTraining(Solver):
         state.optimizer.param_groups[0]["lr"] = self.lr * decay
         for chosen in queue[:size].split(batch):
             self._descend(data, state, *(index[chosen] for index in state.cells))
-        kept = {
-            k: v for k, v in vars(state).items() if k not in ("X", "objective")
-        }  # both are of the network as it was
-        return PatchState(
-            **{**kept, "queue": queue[size:], "iteration": state.iteration + 1}
+        return replace(
+            state,
+            objective=data.misfit(state.seen) / (2 * data.n_observed),
+            queue=queue[size:],
+            iteration=state.iteration + 1,
         )
 
     def _descend(self, data: Observed, state: PatchState, rows, cols) -> None:
@@ -160,8 +149,10 @@ class PatchTraining(Solver):
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:
+        """Hidden cells as filled now, observed ones as last predicted in training."""
+        filled = state.network.fill(state.data, state.order)
         return {
-            "X": state.X,
+            "X": torch.where(state.data.mask, state.seen, filled),
             "network": state.network,  # goes on learning, unlike its weights here
             "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
             "trained_on": state.data.mask,
