@@ -6,9 +6,10 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags
+from skmc.completers.svd import hard_rank
 from skmc.iterative import IterativeCompleter
 from skmc.models.bibranch import BiBranch, Branch
 from skmc.observed import Observed
@@ -35,8 +36,10 @@ class BiBNNCompleter(IterativeCompleter):
 
     Parameters
     ----------
-    rank : int >= 1, default=20
-        Size of both outputs, a bound on the rank of the completion.
+    rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
+        Size of both outputs, a bound on the rank of the completion. "auto" is what
+        `SVDCompleter` chooses on held-out cells: with few cells a size of 20 overfits
+        before the rest is learned.
     hidden : tuple of int >= 1, default=(256,)
         Widths of the hidden layers of either branch; () has none.
     lr : float > 0, default=0.003
@@ -74,6 +77,7 @@ class BiBNNCompleter(IterativeCompleter):
 
     Attributes
     ----------
+    rank_ : int
     reconstruction_ : ndarray of shape (n_samples, n_features)
     history_ : dict of ndarray
         "n_iter", "objective", "residual" and "validation", the root mean square over
@@ -105,12 +109,12 @@ class BiBNNCompleter(IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.03, batched=("random_state",))
+    completer_tags = CompleterTags(recovers=0.03)
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
         **IterativeCompleter._early_stopping_constraints,
-        "rank": [Interval(Integral, 1, None, closed="left")],
+        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "hidden": [tuple, list],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "init_scale": [Interval(Real, 0, None, closed="neither")],
@@ -118,7 +122,7 @@ class BiBNNCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        rank=20,
+        rank="auto",
         hidden=(256,),
         *,
         lr=0.003,
@@ -154,9 +158,11 @@ class BiBNNCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        self.rank_ = 1  # until there is a choice
+        self.rank_ = hard_rank(self, data)
         hidden = checked_widths(self.hidden, fewest=0)
         rows, cols = (
-            Branch.random([size, *hidden, self.rank], self.init_scale, draw)
+            Branch.random([size, *hidden, self.rank_], self.init_scale, draw)
             for size in data.shape
         )
         terms = [SquaredError(data)]
