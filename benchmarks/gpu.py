@@ -1,7 +1,7 @@
 """Everything that needs a CUDA device, in one call: ``python -m benchmarks.gpu``.
 
 Checks that CPU and CUDA give one answer for every completer, times AIR on CUDA against
-the CPU, and writes ``docs/reproduction/gpu.json`` with the hardware's name. A few
+the CPU, fits networks on both, and writes ``docs/reproduction/gpu.json`` with the hardware's name. A few
 minutes; without a device it says so and ends with status 1.
 """
 
@@ -15,9 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 from benchmarks.speed.air import solver_of
-from skmc import AIRCompleter, patterns
+from skmc import (
+    AIRCompleter,
+    AutoencoderCompleter,
+    BiBNNCompleter,
+    NSRCompleter,
+    PatchCNNCompleter,
+    patterns,
+)
 from skmc.checks import all_completers
 from skmc.datasets import load_photo
 from skmc.linalg import shrink, shrink_by_products
@@ -79,6 +87,20 @@ def shrinkage(n: int) -> dict[str, float]:
     return {**result, "largest difference": float(difference)}
 
 
+def fits(X: np.ma.MaskedArray) -> dict[str, dict[str, float]]:
+    """Seconds of whole fits of the network family; the first on a device warms it."""
+    found: dict[str, dict[str, float]] = {}
+    for cls in (AutoencoderCompleter, BiBNNCompleter, NSRCompleter, PatchCNNCompleter):
+        found[cls.__name__] = {}
+        for device in ("cuda", "cpu"):
+            completer = cls(random_state=0, device=device)
+            clone(completer).set_params(max_iter=2).fit(X)
+            start = time.perf_counter()
+            completer.fit(X)
+            found[cls.__name__][device] = time.perf_counter() - start
+    return found
+
+
 def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("benchmarks.gpu: no CUDA device here; nothing was measured.")
@@ -90,6 +112,7 @@ def main() -> None:
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "largest difference between CPU and CUDA": differences(X),
+        "networks, seconds of a fit at 213 x 320": fits(X),
         "shrinkage, seconds": {f"n = {n}": shrinkage(n) for n in (240, 1000, 4000)},
         "AIR, seconds for 10 000 iterations at 213 x 240, depth 3": {
             "cuda": seconds(single, 10_000, depth=3, device="cuda"),
