@@ -1,8 +1,8 @@
 """Everything that needs a CUDA device, in one call: ``python -m benchmarks.gpu``.
 
 Checks that CPU and CUDA give one answer for every completer, times AIR on CUDA against
-the CPU, fits networks on both, and writes ``docs/reproduction/gpu.json`` with the hardware's name. A few
-minutes; without a device it says so and ends with status 1.
+the CPU, fits networks on both, and writes ``docs/reproduction/gpu.json`` with the
+hardware's name. A few minutes; without a device it says so and ends with status 1.
 """
 
 from __future__ import annotations
