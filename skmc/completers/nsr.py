@@ -31,7 +31,7 @@ from skmc.widths import checked_widths
 SVD_STEPS = 50  # to start from
 MOST_UNITS = 1000
 DECODERS = (32.0, 8.0, 2.0)
-TRIAL_STEPS = 150
+TRIAL_SHARE = 3 / 8  # of max_iter, to judge a weight by
 # Of Autoencoder's start, whose units saturate where rows are long.
 START = 0.25
 
@@ -83,7 +83,7 @@ class NSRCompleter(IterativeCompleter):
         Of "sparse_decoder": width of the layer. None is ``4 n_features``, at most 1000.
     lambda_decoder : float >= 0 or "auto", default="auto"
         Of "sparse_decoder": multiplies ``|D|_1``. "auto" tries 32, 8 and 2 on a
-        held-out tenth of the observed cells, 150 epochs each.
+        held-out tenth of the observed cells, three eighths of ``max_iter`` epochs each.
     lambda_encoder : float >= 0, default=2.0
         Of "sparse_decoder": multiplies half of ``|E|_F^2``.
     lambda_skip : float >= 0, default=0.2
@@ -264,7 +264,7 @@ class NSRCompleter(IterativeCompleter):
         self.rank_, self.lambda_decoder_ = 1, DECODERS[0]  # until there is a choice
         self.rank_ = hard_rank(self, data)
         if self.lambda_decoder == "auto":
-            brief = min(TRIAL_STEPS, self.max_iter)
+            brief = max(1, int(TRIAL_SHARE * self.max_iter))
             self.lambda_decoder_ = self._choose(
                 data,
                 DECODERS,
