@@ -18,6 +18,10 @@ STEPS = 30
 class Decoder(Protocol):
     """A module that makes rows of embeddings."""
 
+    @property
+    def n_held(self) -> int:
+        """Numbers that `decode` holds of a row."""
+
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (k, n_cols) of ``u (k, rank)``, and their slopes (k, n_cols, rank)."""
 
@@ -68,7 +72,7 @@ class EmbeddedRows:
     @torch.no_grad()
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Complete ``values (k, n)``, of which only cells under ``mask`` are read."""
-        size = max(1, BLOCK // self.line[1].numel())
+        size = max(1, BLOCK // self.decoder.n_held)
         pairs = zip(values.split(size), mask.split(size), strict=True)
         return torch.cat([self._complete(*pair) for pair in pairs])
 

@@ -16,11 +16,13 @@ class ForwardPass:
 
     def __init__(self, network: nn.Module):
         self.network = copy.deepcopy(network).cpu().double()
+        # Widths are sizes of parameters.
+        self.widest = max(max(p.shape) for p in network.parameters())
 
     @torch.no_grad()
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Complete ``values (k, n)``, zero where ``mask`` is False."""
-        parts = values.split(max(1, BLOCK // values.shape[1]))
+        parts = values.split(max(1, BLOCK // self.widest))
         return torch.cat([self.network(rows) for rows in parts])
 
 
@@ -46,7 +48,7 @@ class LearnedInputs(ForwardPass):
         self.network.requires_grad_(False)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
-        size = max(1, BLOCK // values.shape[1])
+        size = max(1, BLOCK // self.widest)
         parts = zip(values.split(size), mask.split(size), strict=True)
         return torch.cat([self._fit(rows, seen) for rows, seen in parts])
 

@@ -25,7 +25,7 @@ from skmc.observed import Observed
 from skmc.randomness import Randomness, seed_of
 from skmc.rows import RowIndex
 from skmc.scaling import Scaling
-from skmc.solve import Progress, Solution, Status, solve
+from skmc.solve import Progress, Solution, Status, solve, solve_part
 from skmc.solvers.solver import Solver
 from skmc.sparse_observed import SparseObserved
 from skmc.stop import HeldOut
@@ -147,15 +147,13 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             return best
         lowest, risen = math.inf, 0
         for candidate in itertools.chain([best], candidates):
-            trial = solve(
+            trial = solve_part(
                 solver_of(candidate, train),
                 train,
                 max_iter=max_iter,
                 tol=self.tol,
                 check_every=self.check_every,
             )
-            if trial.status[0] is Status.INTERRUPTED:
-                raise KeyboardInterrupt
             error = float(held_out.misfit(trial.X))
             if error < lowest:
                 best, lowest, risen = candidate, error, 0
@@ -219,10 +217,11 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
         if misfit > POOR and hasattr(self, "lr"):
             weights = [name for name in self.get_params() if name.startswith("lambda_")]
+            lower = f" lower {' and '.join(weights)}," if weights else ""
             return (
                 f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {n_iter} iterations. Raise max_iter or lr, lower "
-                f"{' and '.join(weights)}, or let scaling standardise the data."
+                f"after {n_iter} iterations. Raise max_iter or lr,{lower} or let "
+                "scaling standardise the data."
             )
         return None
 

@@ -134,6 +134,16 @@ def solve(
     return run.solution()
 
 
+def solve_part(
+    solver: Solver, data: Observed | SparseObserved, **params: Any
+) -> Solution:
+    """`solve` as a part of something longer, which an interruption ends as well."""
+    solution = solve(solver, data, **params)
+    if Status.INTERRUPTED in solution.status:
+        raise KeyboardInterrupt
+    return solution
+
+
 class _Run:
     """The answers, statuses and history of the members of one solve."""
 

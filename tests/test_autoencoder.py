@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import make
 
-from skmc import Observed, SVDCompleter, patterns, solve
+from skmc import Observed, SVDCompleter, forward_pass, patterns, solve
 from skmc.completers.autoencoder import AutoencoderCompleter, nested
 from skmc.forward_pass import ForwardPass, LearnedInputs
 from skmc.metrics import relative_error
@@ -264,3 +264,17 @@ def test_the_order_of_rows_in_batches_is_undone(points):
     torch.testing.assert_close(
         shown[data.mask.all(1)], solution.X[data.mask.all(1)], rtol=1e-6, atol=1e-8
     )
+
+
+@pytest.mark.parametrize("cls", [ForwardPass, LearnedInputs])
+def test_new_rows_hold_no_more_than_a_block(cls, monkeypatch):
+    """In the widest layer, which may be wider than the rows."""
+    rows, held = draw().uniform(60, 5, 1.0), []
+    seen = rows > -0.3
+    rows = torch.where(seen, rows, 0.0)
+    complete = cls(network(5, 30, 5))
+    expected = complete(rows, seen)
+    monkeypatch.setattr(forward_pass, "BLOCK", 300)
+    complete.network.register_forward_hook(lambda _, args, __: held.append(args[0]))
+    torch.testing.assert_close(complete(rows, seen), expected)
+    assert max(len(part) for part in held) * 30 <= 300

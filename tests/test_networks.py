@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from conftest import make
+from conftest import low_rank, make
+from sklearn.exceptions import ConvergenceWarning
 
 from skmc import (
     AutoencoderCompleter,
     BiBNNCompleter,
     LinkedFactorizationCompleter,
     NSRCompleter,
+    Observed,
     SVDCompleter,
+    embedding,
     models,
+    patterns,
 )
+from skmc.linalg import full_svd
 from skmc.metrics import relative_error
-from skmc.models import BiBranch, Branch, FactorProduct, LinkedFactorization
+from skmc.models import (
+    BiBranch,
+    Branch,
+    FactorProduct,
+    LinkedFactorization,
+    SkipNetwork,
+)
 from skmc.randomness import Randomness
+from skmc.solvers.alternating import HardRank
 
 
 def bent(x):
@@ -173,3 +186,105 @@ def test_widths_are_checked(hidden, cls, params, small):
         return  # plain factorization
     with pytest.raises(ValueError, match=r"hidden=.* integers of at least 1"):
         make(cls, hidden=hidden, **params).fit(small[1])
+
+
+@pytest.fixture(scope="module")
+def holes():
+    truth = low_rank(20, 8)
+    return np.where(patterns.random(truth, 0.2, random_state=0), np.nan, truth)
+
+
+@pytest.fixture(scope="module")
+def of_rank_two(holes):
+    completer = make(LinkedFactorizationCompleter, rank=2, lambda_ridge=1.0)
+    return completer.fit(holes)
+
+
+CONTAINERS = {
+    "transposed": np.transpose,
+    "fortran": np.asfortranarray,
+    "reversed": lambda latent: latent[::-1],
+    "DataFrame": pd.DataFrame,
+    "list": np.ndarray.tolist,
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_link_takes_latent_numbers_however_they_lie(container, of_rank_two):
+    change = CONTAINERS[container]
+    expected = np.asarray(change(of_rank_two.reconstruction_))
+    found = of_rank_two.link(change(of_rank_two.latent_))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert of_rank_two.link(0.5).shape == ()
+
+
+def test_a_link_of_columns_wants_columns(holes):
+    completer = make(
+        LinkedFactorizationCompleter, rank=2, lambda_ridge=1.0, scaling="columns"
+    ).fit(holes)
+    np.testing.assert_allclose(
+        completer.link(completer.latent_), completer.reconstruction_
+    )
+    for shape in ((7,), (7, 1), ()):
+        with pytest.raises(ValueError, match=r"latent has shape .* must be \(n, 8\)"):
+            completer.link(np.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    [
+        (LinkedFactorizationCompleter, {"rank": 2, "lambda_ridge": 1.0}),
+        (NSRCompleter, {"rank": 2, "lambda_decoder": 2.0}),
+    ],
+)
+def test_interrupting_the_svd_at_the_start_ends_the_fit(
+    cls, params, holes, monkeypatch
+):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    completer = make(cls, **params)
+    monkeypatch.setattr(HardRank, "step", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        completer.fit(holes)
+    assert completer.status_ == "interrupted"
+    assert np.isfinite(completer.transform(holes + 1)).all()
+    if cls is LinkedFactorizationCompleter:  # there is no link yet
+        np.testing.assert_allclose(
+            completer.link(completer.latent_), completer.reconstruction_
+        )
+
+
+def test_advice_names_only_what_there_is(holes):
+    completer = make(BiBNNCompleter, scaling=None, max_iter=5)
+    with pytest.warns(ConvergenceWarning, match="Raise max_iter or lr, or let scaling"):
+        completer.fit(1e6 * holes)
+
+
+def test_parameters_are_contiguous(holes):
+    """Adam's fused steps take it that a gradient lies as its parameter does."""
+    data = Observed(torch.tensor(holes), ~torch.isnan(torch.tensor(holes)))
+    svd = full_svd(data.values).first(2)
+    skip = SkipNetwork.near(svd, data.values, 1.0, 5, draw())
+    linked = LinkedFactorizationCompleter(2, 1.0, random_state=0)
+    for model in (skip, linked._make_solver(data, draw()).model):
+        assert all(p.is_contiguous() for p in model.parameters())
+
+
+def test_embedded_rows_hold_no_more_than_a_block(monkeypatch, of_rank_two):
+    sizes, decoder = [], of_rank_two._fold_in.decoder
+
+    def decode(u):
+        sizes.append(len(u) * decoder.n_held)
+        return LinkedFactorization.decode(decoder, u)
+
+    rows = low_rank(50, 8, seed=1)
+    expected = of_rank_two.transform(rows + 1)
+    monkeypatch.setattr(embedding, "BLOCK", 200)
+    monkeypatch.setattr(decoder, "decode", decode)
+    np.testing.assert_allclose(of_rank_two.transform(rows + 1), expected)
+    assert max(sizes) <= 200
+    skip = SkipNetwork.near(
+        full_svd(torch.eye(6)).first(2), torch.eye(6), 1.0, 90, draw()
+    )
+    assert skip.n_held == 2 * 90  # the wide layer's slopes

@@ -338,3 +338,19 @@ def test_new_rows_get_the_networks_answer(problem):
 def test_bad_parameters_are_named(problem, params, message):
     with pytest.raises(ValueError, match=message):
         NSRCompleter(**params).fit(problem[0])
+
+
+@pytest.mark.parametrize("scaling", ["columns", None])
+def test_no_weight_on_the_encoder_is_no_obstacle(problem, scaling):
+    """A column without an observed cell, or a constant one, is a column of zeros."""
+    truth, hidden = problem
+    X = np.where(hidden, np.nan, truth)
+    X[:, 3] = np.nan
+    X[:, 5] = 0.0
+    completer = NSRCompleter(
+        rank=2, lambda_encoder=0.0, lambda_decoder=8.0, scaling=scaling, max_iter=50
+    )
+    with pytest.warns(UserWarning, match="no observed cell"):
+        completed = completer.set_params(random_state=0).fit_transform(X)
+    rest = np.delete(np.arange(20), [3, 5])
+    assert relative_error(completed[:, rest], truth[:, rest], hidden[:, rest]) < 0.2

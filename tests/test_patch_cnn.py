@@ -275,7 +275,7 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
         X = torch.full_like(data.values, 10.0 + abs(solver.side - 9))
         return Solution({"X": X}, [Status.MAX_ITER], data.n_observed, X, {})
 
-    monkeypatch.setattr(patch_cnn, "solve", solve)
+    monkeypatch.setattr(patch_cnn, "solve_part", solve)
     for seed in range(6):
         tried.clear()
         completer = make(PatchCNNCompleter, random_state=seed)
@@ -290,7 +290,7 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
 
 
 def test_few_cells_or_iterations_allow_no_search(monkeypatch):
-    monkeypatch.setattr(patch_cnn, "solve", None)
+    monkeypatch.setattr(patch_cnn, "solve_part", None)
     for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 7})):
         completer = make(PatchCNNCompleter, **params)
         completer._make_solver(observed(shape), Randomness.of([0]))
@@ -319,7 +319,7 @@ def test_an_interrupted_search_leaves_no_network(monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(patch_cnn, "solve", interrupt)
+    monkeypatch.setattr(patch_cnn, "solve_part", interrupt)
     completer = make(PatchCNNCompleter)
     with pytest.raises(KeyboardInterrupt):
         completer.fit(smooth())
@@ -334,3 +334,9 @@ def test_noise_says_that_neighbours_tell_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(PatchCNNCompleter, patch_size=5, max_iter=100).fit(smooth())
+
+
+def test_a_picture_needs_an_observed_cell(completed):
+    _, completer = completed["random"]
+    with pytest.raises(ValueError, match="X has no observed cell"):
+        completer.complete_picture(np.full((4, 40), np.nan))

@@ -17,7 +17,7 @@ from skmc.iterative import IterativeCompleter
 from skmc.models import Autoencoder
 from skmc.observed import Observed
 from skmc.randomness import Randomness
-from skmc.solve import Status, solve
+from skmc.solve import solve_part
 from skmc.solvers import RowDescent
 from skmc.solvers.solver import Solver
 from skmc.terms import SquaredNorm
@@ -224,16 +224,13 @@ class AutoencoderCompleter(IterativeCompleter):
         )
 
     def _train(self, solver: Solver, data: Observed) -> dict[str, Any]:
-        solution = solve(
+        return solve_part(
             solver,
             data,
             max_iter=self.max_iter,
             tol=self.tol,
             check_every=self.check_every,
-        )
-        if solution.status[0] is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return solution.outputs
+        ).outputs
 
     def _row_map(self, outputs, data):
         if "network" not in outputs:  # interrupted before there was one

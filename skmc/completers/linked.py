@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from skmc.base import CompleterTags
 from skmc.completers.svd import RANKS, hard_rank
@@ -20,7 +19,7 @@ from skmc.linalg import full_svd
 from skmc.models.link import LinkedFactorization
 from skmc.observed import Observed
 from skmc.randomness import Randomness
-from skmc.solve import solve
+from skmc.solve import solve_part
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
 from skmc.solvers.solver import Solver
@@ -60,10 +59,10 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         Columns of ``U`` and ``V``. "auto" takes what completes a held-out tenth of the
         observed cells best, among ranks from half to twice of `SVDCompleter`'s choice.
     lambda_ridge : float >= 0 or "auto", default="auto"
-        Multiplies the squared norms of the factors. "auto" tries 100, 10, 1 and 0.1 on
-        a held-out tenth of the observed cells, before ``rank`` is chosen and again if
-        that is not `SVDCompleter`'s choice: a link needs little of it to show, noise
-        and few cells need much.
+        Multiplies half the squared norms of the factors. "auto" tries 100, 10, 1 and
+        0.1 on a held-out tenth of the observed cells, before ``rank`` is chosen and
+        again if that is not `SVDCompleter`'s choice: a link needs little of it to show,
+        noise and few cells need much.
     lr : float > 0, default=0.03
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     max_iter : int >= 1, default=400
@@ -191,12 +190,15 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         draw: Randomness,
         horizon: int,
     ) -> Solver:
-        start = solve(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
+        start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
         svd = full_svd(start.X).first(rank)
         root = svd.s.sqrt()
         # All trials start from the same units.
         model = LinkedFactorization.near(
-            svd.U * root, (svd.V * root).contiguous(), N_UNITS, draw.stream(0)
+            (svd.U * root).contiguous(),
+            (svd.V * root).contiguous(),
+            N_UNITS,
+            draw.stream(0),
         )
         ridge = SquaredNorm(lambda_ridge)
         return _LinkedDescent(
@@ -226,8 +228,21 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         ----------
         latent : array-like
             Of any shape for ``scaling="global"`` or None; else (n, n_features).
+
+        Returns
+        -------
+        ndarray of float64, of the same shape
         """
         check_is_fitted(self)
-        z: Tensor = torch.as_tensor(np.asarray(latent, float))
-        cells, _ = self._fold_in.decoder.link_and_slope(z)
+        z = torch.from_numpy(np.array(latent, float, order="C"))
+        n_units = self._scaling.scale.shape[-1]
+        if n_units > 1 and z.shape[-1:] != (n_units,):
+            raise ValueError(
+                f"latent has shape {tuple(z.shape)}, but with scaling="
+                f"{self.scaling!r} each column has a unit of its own: it must be (n, "
+                f"{n_units})."
+            )
+        model = getattr(self._fold_in, "decoder", None)
+        # None if interrupted before there was a link.
+        cells = z if model is None else model.link_and_slope(z)[0]
         return self._scaling.undo(cells).numpy().reshape(z.shape)

@@ -20,7 +20,7 @@ from skmc.linalg import full_svd
 from skmc.models import Autoencoder, SkipNetwork
 from skmc.observed import Observed
 from skmc.randomness import Randomness
-from skmc.solve import solve
+from skmc.solve import solve_part
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.nonsmooth import CosineSchedule, NonsmoothDescent
 from skmc.solvers.row_descent import RowDescent
@@ -278,7 +278,7 @@ class NSRCompleter(IterativeCompleter):
     def _sparse(
         self, lambda_decoder: float, data: Observed, draw: Randomness, horizon: int
     ) -> Solver:
-        start = solve(HardRank(self.rank_), data, max_iter=SVD_STEPS)
+        start = solve_part(HardRank(self.rank_), data, max_iter=SVD_STEPS)
         # All trials start from the same units.
         network = SkipNetwork.near(
             full_svd(start.X).first(self.rank_),

@@ -17,7 +17,7 @@ from skmc.iterative import POOR, IterativeCompleter
 from skmc.models.patch_cnn import filling_order
 from skmc.observed import Observed
 from skmc.randomness import Randomness, seed_of
-from skmc.solve import Solution, Status, solve
+from skmc.solve import Solution, Status, solve_part
 from skmc.solvers.patches import PatchTraining
 from skmc.solvers.solver import Solver
 
@@ -199,9 +199,7 @@ class PatchCNNCompleter(IterativeCompleter):
 
         def error(side: int) -> float:
             solver = self._training(side, max_iter, draw)
-            trial = solve(solver, train, max_iter=max_iter, check_every=max_iter)
-            if trial.status[0] is Status.INTERRUPTED:
-                raise KeyboardInterrupt
+            trial = solve_part(solver, train, max_iter=max_iter, check_every=max_iter)
             return float(held_out.misfit(trial.X))
 
         lot = draw.stream(3).generators[0]
@@ -263,6 +261,8 @@ class PatchCNNCompleter(IterativeCompleter):
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
+        if np.isnan(cells).all():
+            raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()
         data = Observed(values, ~torch.isnan(values))
         data = self._scaling.apply(data)

@@ -64,6 +64,10 @@ class LinkedFactorization(nn.Module):
         X, slope = (torch.cat(part, -1).view_as(C) for part in zip(*parts, strict=True))
         return X, slope
 
+    @property
+    def n_held(self) -> int:
+        return self.V.numel()
+
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Rows ``f(V u)`` of ``u (k, rank)``, and their slopes (k, n_cols, rank)."""
         X, slope = self.link_and_slope(u @ self.V.mT)

@@ -85,6 +85,11 @@ class SkipNetwork(nn.Module):
     def _rows(self, code: Tensor, bent: Tensor) -> Tensor:
         return torch.addmm(self.offset, bent, self.decoder) + code @ self.skip
 
+    @property
+    def n_held(self) -> int:
+        rank, n_units = self.directions.shape
+        return rank * max(n_units, self.skip.shape[1])
+
     def decode(self, code: Tensor) -> tuple[Tensor, Tensor]:
         """Rows of codes (k, rank), and their slopes (k, n_cols, rank)."""
         bent = self._bent(code)
