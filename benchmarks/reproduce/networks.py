@@ -9,6 +9,7 @@ on held-out observed cells.
 from __future__ import annotations
 
 import time
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -158,8 +159,8 @@ def table4(*sizes: str) -> None:
 
 MU_MAX = tuple(10.0**k for k in range(6, -1, -1))
 ON_GRADUAL = {
-    **{f"{mu:g}": lambda seed, mu=mu: papers(seed, mu_max=mu) for mu in MU_MAX},
-    "no penalties": lambda seed: papers(seed, alpha=0.0, beta=0.0),
+    **{f"{mu:g}": partial(papers, mu_max=mu) for mu in MU_MAX},
+    "no penalties": partial(papers, alpha=0.0, beta=0.0),
 }
 OMEGAS = {"0": 0.0, "0.45": 0.45, "adaptive": None}
 
@@ -181,14 +182,8 @@ def table5(n_seeds="3") -> None:
     _, left = synthetic(0)
     for case, cells, mu in (("synthetic", left[80], 1e5), ("picture", X, 1e6)):
         for name, omega in OMEGAS.items():
-            results.measure(
-                f"extrapolation/{case}/{name}/0",
-                papers(0, mu_max=mu),
-                lambda completer, omega=omega, cells=cells: {
-                    "loss": losses(cells, completer, omega)
-                },
-                LIMIT,
-            )
+            key = f"extrapolation/{case}/{name}/0"
+            results.measure(key, papers(0, mu_max=mu), losses(cells, omega), LIMIT)
     write(results)
 
 
@@ -215,10 +210,11 @@ class Adam:
 
     def fit(self, X) -> Adam:
         completer = papers(self.seed)
-        data, scaling = completer._prepare(completer._begin(X))
-        network = solver_of(X, completer)[0].network
+        _, scaling = completer._prepare(completer._begin(X))
+        solver, data = solver_of(X, completer)
+        network = solver.network  # type: ignore[attr-defined]
         decay = SquaredNorm(completer.lambda_weights)
-        solver = RowDescent(
+        adam = RowDescent(
             network,
             {f"weights.{i}": decay for i in range(len(network.weights))},
             lr=0.01,
@@ -226,22 +222,27 @@ class Adam:
             batch_size=len(X),
             draw=Randomness.of([self.seed], dtype=data.values.dtype),
         )
-        solution = solve(solver, data, max_iter=EPOCHS)
+        solution = solve(adam, data, max_iter=EPOCHS)
         self.reconstruction_ = scaling.undo(solution.X).numpy()
         return self
 
 
-def losses(X, completer: NSRCompleter, omega: float | None) -> list[float]:
+def losses(X, omega: float | None):
     """``|P(f - M)|^2 + lambda |W|^2`` over ``|P(M)|^2``, at every 25th epoch."""
-    solver, data = solver_of(X, completer)
-    solver.omega = omega
-    seen: list[float] = []
 
-    def look(progress) -> None:
-        seen.append(round(float(progress.state.forward.loss / data.energy), 5))
+    def score(completer) -> dict:
+        solver, data = solver_of(X, completer)
+        solver.omega = omega  # type: ignore[attr-defined]
+        seen: list[float] = []
 
-    solve(solver, data, max_iter=EPOCHS, callbacks=[look], check_every=25)
-    return seen
+        def look(progress) -> None:
+            loss = progress.state.forward.loss
+            seen.append(round(float(loss / data.energy), 5))
+
+        solve(solver, data, max_iter=EPOCHS, callbacks=[look], check_every=25)
+        return {"loss": seen}
+
+    return score
 
 
 ON_OTHERS = {**PLAIN, **NETWORKS, **LINKED}
@@ -262,16 +263,17 @@ def robustness(results: Results, n_seeds: int = 3) -> None:
         cases = {"noise": (low + noise, low), "dense network": (dense, dense)}
         for case, (truth, clean) in cases.items():
             X = np.ma.masked_array(truth.astype(np.float32), hidden)
-            errors = {
-                "percent": energy_lost,
-                "clean": lambda X, _, cells, clean=clean: energy_lost(X, clean, cells),
-            }
+            errors = {"percent": energy_lost, "clean": against(clean)}
             score = completion_error(X, truth, errors)
             fit_all(results, "robustness", case, ON_OTHERS, seed, score)
     barbara, _ = matrix("Barbara")
     X = hide(barbara, "random 30 %", 0)
     score = completion_error(X, barbara, {"percent": energy_lost, "nmae": nmae})
     fit_all(results, "robustness", "Barbara", ON_OTHERS, 0, score)
+
+
+def against(clean: np.ndarray):
+    return lambda X, _, cells: energy_lost(X, clean, cells)
 
 
 PATTERNS = ("random 30 %", "patch", "texture")
