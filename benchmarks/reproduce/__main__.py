@@ -20,7 +20,7 @@ COMMANDS = {
     "nsr-table2": networks.table2,
     "nsr-table4": networks.table4,  # and 100k or 1m
     "nsr-table5": networks.table5,
-    "networks": networks.run,  # and robustness, pnmc, or page alone
+    "networks": networks.run,  # and names of its parts, or page
 }
 
 if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

@@ -255,7 +255,7 @@ def others(results: Results) -> list[str]:
 
 def picture(results: Results) -> list[str]:
     cases = [f"{percent} %" for percent in ours.PICTURE_HIDDEN]
-    methods = list(ours.ON_PICTURE)
+    methods = [*ours.ON_PICTURE, *ours.PATCHES]
     rows = []
     for method in methods:
         line = [method]
