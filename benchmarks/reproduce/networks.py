@@ -294,7 +294,7 @@ def pnmc(results: Results) -> None:
 
 
 def dropped(results: Results) -> None:
-    """Shares of patches that lose cells, on cells held out in the shape of the holes."""
+    """Shares of patches that lose cells, judged on held-out holes of like shape."""
     truth, _ = matrix("Barbara")
     for seed in range(2):
         for pattern, shifts in SHIFTS.items():
