@@ -162,6 +162,7 @@ MU_MAX = tuple(10.0**k for k in range(6, -1, -1))
 ON_GRADUAL = {
     **{f"{mu:g}": partial(papers, mu_max=mu) for mu in MU_MAX},
     "no penalties": partial(papers, alpha=0.0, beta=0.0),
+    "lambda 10": partial(papers, lambda_weights=10.0),
 }
 OMEGAS = {"0": 0.0, "0.45": 0.45, "adaptive": None}
 
@@ -251,7 +252,7 @@ NOISE = 0.1  # its energy over that of the matrix below it
 
 
 def robustness(results: Results, n_seeds: int = 3) -> None:
-    """Data with noise, data from a dense network, a picture."""
+    """Data with noise, data from dense networks, a picture."""
     for seed in range(n_seeds):
         rng = np.random.RandomState(FIRST + seed)
         low = rng.standard_normal((300, 10)) @ rng.standard_normal((10, 200))
@@ -261,7 +262,15 @@ def robustness(results: Results, n_seeds: int = 3) -> None:
         units = np.tanh(codes @ rng.standard_normal((10, 50)) / np.sqrt(10))
         dense = units @ rng.standard_normal((50, 200)) / np.sqrt(50)
         hidden = rng.random_sample(low.shape) <= 0.5
-        cases = {"noise": (low + noise, low), "dense network": (dense, dense)}
+        wide = np.tanh(
+            rng.standard_normal((300, 5)) @ rng.standard_normal((5, 500)) / np.sqrt(5)
+        )
+        wide = wide @ rng.standard_normal((500, 200)) / np.sqrt(500)
+        cases = {
+            "noise": (low + noise, low),
+            "dense network": (dense, dense),
+            "wide network": (wide, wide),
+        }
         for case, (truth, clean) in cases.items():
             X = np.ma.masked_array(truth.astype(np.float32), hidden)
             errors = {"percent": energy_lost, "clean": against(clean)}
