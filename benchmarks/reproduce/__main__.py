@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.reproduce import air, low_rank
+from benchmarks.reproduce import air, low_rank, networks
 
 COMMANDS = {
     "air-table1": air.table1,
@@ -16,6 +16,11 @@ COMMANDS = {
     "air-figures": air.figures,
     "air-ablation": air.ablation,
     "low-rank": low_rank.run,  # and names of its parts
+    "nsr-table1": networks.table1,  # and the number of seeds
+    "nsr-table2": networks.table2,
+    "nsr-table4": networks.table4,  # and 100k or 1m
+    "nsr-table5": networks.table5,
+    "networks": networks.run,  # and names of its parts, or page
 }
 
 if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

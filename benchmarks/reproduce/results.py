@@ -17,7 +17,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 TOO_SLOW = 120  # processor seconds
-CHOSEN = ("rank_", "lambda_nuclear_", "lambda_ridge_", "alpha_", "n_neighbors_")
+CHOSEN = (
+    "rank_",
+    "lambda_nuclear_",
+    "lambda_ridge_",
+    "lambda_decoder_",
+    "alpha_",
+    "n_neighbors_",
+    "patch_size_",
+)
 
 
 class Results:
