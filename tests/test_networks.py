@@ -138,7 +138,7 @@ def test_where_there_is_no_link_the_answer_is_no_worse_than_the_svds():
     truth = rng.randn(120, 3) @ rng.randn(3, 60)
     noisy = truth + 0.5 * rng.randn(*truth.shape)
     X = np.ma.masked_array(noisy, rng.rand(*truth.shape) < 0.3)
-    linked = make(LinkedFactorizationCompleter, max_iter=200)
+    linked = make(LinkedFactorizationCompleter, max_iter=400)
     ours = linked.fit_transform(X)
     assert linked.rank_ == 3
     svd = make(SVDCompleter, max_iter=500, scaling="global").fit_transform(X)
