@@ -340,3 +340,11 @@ def test_a_picture_needs_an_observed_cell(completed):
     _, completer = completed["random"]
     with pytest.raises(ValueError, match="X has no observed cell"):
         completer.complete_picture(np.full((4, 40), np.nan))
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e150])
+def test_a_picture_beyond_single_precision_gets_a_finite_answer(scale, completed):
+    X, completer = completed["random"]
+    answer = completer.complete_picture(scale * X)
+    assert np.isfinite(answer).all()
+    np.testing.assert_array_equal(answer[~X.mask], scale * X.data[~X.mask])

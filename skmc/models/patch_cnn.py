@@ -15,6 +15,7 @@ CHANNELS = 32
 HIDDEN = 128
 ENOUGH = 3  # known neighbours of eight; a flat side of a hole has as many
 BLOCK = 2**16  # cells of patches held at once
+LARGEST = 1e30  # what is shown, in units; sums of it stay within single precision
 
 
 class Patches:
@@ -151,7 +152,7 @@ class PatchCNN(nn.Module):
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
         """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown."""
-        shown = torch.where(mask, values / self.unit, 0.0)
+        shown = torch.where(mask, values / self.unit, 0.0).clamp(-LARGEST, LARGEST)
         return torch.stack([shown, mask.to(shown.dtype)], -1).float()
 
     @torch.no_grad()
