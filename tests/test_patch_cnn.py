@@ -302,6 +302,11 @@ def test_even_sides_are_refused():
         PatchCNNCompleter(6).fit(smooth())
 
 
+def test_sides_beyond_the_matrix_are_refused():
+    with pytest.raises(ValueError, match=r"patch_size=1001 is above \d+.* lower it"):
+        PatchCNNCompleter(1001).fit(smooth())
+
+
 def test_what_was_held_out_is_shown_in_the_end():
     """A hidden cell's answer depends on a held-out cell next to it."""
     X = np.ma.masked_array(smooth(), HOLES["random"](smooth()))

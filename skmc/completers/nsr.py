@@ -20,7 +20,7 @@ from skmc.linalg import full_svd
 from skmc.models import Autoencoder, SkipNetwork
 from skmc.observed import Observed
 from skmc.randomness import Randomness
-from skmc.solve import solve_part
+from skmc.solve import Solution, solve_part
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.nonsmooth import CosineSchedule, NonsmoothDescent
 from skmc.solvers.row_descent import RowDescent
@@ -325,6 +325,16 @@ class NSRCompleter(IterativeCompleter):
             box=Box(self.bound),
             schedule=CosineSchedule(self.mu_max, self.mu_min, self.max_iter),
             gamma=self.gamma,
+        )
+
+    def _advice(self, solution: Solution, misfit: float) -> str | None:
+        advice = super()._advice(solution, misfit)
+        if advice is None or self.variant != "paper":
+            return advice
+        return (
+            f"ended as {solution.status[0].value} after {self.n_iter_} epochs, "
+            f"{misfit:.2f} of the way from the observed cells to their means. Raise "
+            "max_iter, lower gamma, or let scaling standardise the data."
         )
 
     def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
