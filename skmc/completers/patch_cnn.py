@@ -181,7 +181,7 @@ class PatchCNNCompleter(IterativeCompleter):
                 f"patch_size={self.patch_size} is even, so a patch has no cell in its "
                 f"middle; use {self.patch_size + 1} or 'auto'."
             )
-        most = max(3, 2 * max(data.shape) - 1)  # shows all cells from any of them
+        most = 2 * max(data.shape) + 1  # shows all cells from any of them
         if self.patch_size != "auto" and self.patch_size > most:
             raise ValueError(
                 f"patch_size={self.patch_size} is above {most}, which shows the whole "
