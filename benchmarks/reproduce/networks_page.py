@@ -455,11 +455,11 @@ picture with constants .01 and .03. Figures in brackets are of another picture: 
 how methods compare there, not what to reach."""
 PICTURE_REASONS = """\
 The order of the paper's columns is not that of ours. Its IALM has 16.73 dB at 30, 40
-and 50 % alike, which is a failed fit rather than IALM; here IALM and NCARL are ahead of
-all networks of whole rows but AEMC, with NSR's sparse decoder and the paper's network
-behind, as the picture has no link and no sparse units to find. What helps on pictures
-is what knows of neighbours: PNMC, the patch network, is first by 1.1 dB and more, AIR
-is second."""
+and 50 % alike, which is a failed fit rather than IALM; here IALM, NCARL and AEMC are
+within half a decibel of each other, and the other networks of whole rows 1 to 4 dB
+behind: a picture has no link, and no few units to serve its columns. What helps is what
+knows of neighbours. PNMC, the patch network, is first by 1.1 dB and more, AIR second in
+SSIM."""
 RATINGS = """\
 NMAE in percent: mean absolute error over 4, predictions clipped to [1, 5], 30 or 50 %
 of the ratings held out at random, one split each
