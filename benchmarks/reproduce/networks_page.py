@@ -409,11 +409,11 @@ SYNTHETIC = """\
 10 x 200 standard normal, drawn with the mask's generator
 (`RandomState(20210909 + seed)`), the matrices of [the low-rank page](low-rank.md). The
 share of the hidden cells' energy that is lost, in percent (the paper's equation 66,
-there called MSE)."""
+there called MSE). The paper's figures are means of ten trials."""
 SYNTHETIC_REASONS = """\
 NSR and the linked factorization are below the paper's DNN-NSR at every rate. The
 paper's own network by its own solver is not, nor are AEMC, DLMC and BiBNN: up to 50 %
-they end between 10 and 13 %, where plain factorization does
+they end between 10 and 13.5 %, where plain factorization does
 ([10.3 to 11.6](low-rank.md)). They find the part of low rank and little of the rest;
 the figures that the paper has for them are not reproduced. NSR is no transcription of
 the paper: it is our network, with a sparse decoder and a start at the SVD.
@@ -451,7 +451,8 @@ with 50 units the matrix has rank 50, with 500 the best matrix of rank 50 is wit
 of the energy, and the nuclear norm (IALM, Soft-Impute) or the linked factorization
 completes these best. 300 rows do not show the autoencoders the 5 or 10 codes behind
 them. Barbara says that networks of whole rows do no better on pictures than
-Soft-Impute; see below for what does. On ratings the SVD of rank 2 is ahead of all."""
+Soft-Impute; see below for what does. On ratings the SVD of rank 2 is
+ahead of all."""
 PICTURE = """\
 The paper's picture is not public. This is scikit-learn's `china.jpg`, averaged over
 blocks of 3 x 3 pixels to 142 x 213, its three channels side by side (142 x 639) as in
@@ -478,13 +479,15 @@ at 30 %."""
 RATINGS_REASONS = """\
 15.54 % on MovieLens-100K would be a mean absolute error of .62. It is not reproduced,
 by these networks or by anything else here; the best on [the low-rank
-page](low-rank.md), with a fifth held out instead of 30 %, is 17.4 %. AEMC and BiBNN are
-near the paper's columns of AEMC and DLMC; on what the order of its other columns rests
-we cannot say. At 30 % the plain SVD of rank 2, in 15 seconds, is ahead of all networks,
-and NSR takes a code of size 3 and its largest weight, that is, little of what it adds
-to the SVD. "slow" is a fit of over 300 seconds; cells with - were not run for lack of
-time. NSR and the paper's network on MovieLens-1M are among these: a fit of NSR took 245
-seconds on MovieLens-100K, and the matrix has fifteen times the cells."""
+page](low-rank.md), with a fifth held out instead of 30 %, is 17.4 %. Our figures of
+MovieLens-100K lie between 18.5 and 19.7 %: the paper's of AEMC are among them, its
+BiBNN and DNN-NSR are not. The plain SVD of rank 2, in 15 seconds, is ahead of all
+networks here, and alternating least squares with weights of its own is ahead of that.
+NSR takes a code of size 3 and the largest of its weights on the decoder, that is,
+little of what it adds to the SVD. On MovieLens-1M AEMC is no better than on the small
+one, and two points behind least squares. "slow" is a fit of over 300 seconds, cells
+with - were not run for lack of time. On MovieLens-1M that includes NSR: it took 245
+seconds on MovieLens-100K, and this matrix has fifteen times the cells."""
 GRADUAL = """\
 The paper's network by the paper's solver, `mu_min = 1` and `mu_max` from 1e6 to 1, its
 Table V: percent of the energy lost at hidden and at observed cells, and PSNR. "No
@@ -494,14 +497,15 @@ network from the same start on the same squares and `lambda_weights` alone, full
 GRADUAL_REASONS = """\
 Table V is not reproduced, and Table I is not by this network. In the paper PSNR rises
 by 9 to 13 dB as `mu_max` goes from 1 to 1e6. Here it changes by less than .1 dB at
-50 %, by .4 dB at 80 %, in the other direction, and by 1.1 dB on the picture. What these
-columns and the formula say of the reasons:
+50 %, by .4 dB at 80 % in the other direction, and by 1.1 dB on the picture in the
+paper's. What these columns and the formula say of the reasons:
 
 - *The penalties hardly act.* At its least over V, `beta |V|_* + |W - V|^2 / (2 mu)` is
   at most `|W|^2 / (2 mu)` (that is V = 0). So at mu = 1 however large a beta is a
   weight of 1/2 on squares at most, next to a sum of squares over tens of thousands of
   cells, and with `mu_max` = 1e5 mu is above 100 for 98 % of the epochs. Without the
-  penalties the result is the same to .1 points. The same holds for `lambda_weights` of
+  penalties the result is the same to .1 points. Where mu is 1 all along they are that
+  weight of 1/2, a little help at 80 % and a loss on the picture. The same holds for `lambda_weights` of
   .001 in that sum, which suggests that the paper's loss is a mean; but 10 ("lambda 10")
   changes little either.
 - *It is not the solver's fault.* Adam fits the observed cells of the synthetic matrix
@@ -521,8 +525,8 @@ NMAE of `PatchCNNCompleter()` on the pictures and masks of [Table 1 of
 AIR](air-table1.md), in brackets that table's columns; one seed. PNMC's own paper is
 public in its abstract alone: the network is our reading."""
 PATCHES_REASONS = """\
-PNMC is below the paper's column by a fifth or more of it everywhere, and below AIR's,
-the paper's and ours, at ten times AIR's seconds.
+PNMC is below the paper's column by a third of it or more everywhere, and below AIR's,
+the paper's and ours, at ten and more times AIR's seconds.
 
 How training drops cells (three of four patches lose what will be unknown around a
 random hidden cell when its turn comes) and when a cell is filled were looked at on
