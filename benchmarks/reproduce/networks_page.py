@@ -505,9 +505,9 @@ paper's. What these columns and the formula say of the reasons:
   weight of 1/2 on squares at most, next to a sum of squares over tens of thousands of
   cells, and with `mu_max` = 1e5 mu is above 100 for 98 % of the epochs. Without the
   penalties the result is the same to .1 points. Where mu is 1 all along they are that
-  weight of 1/2, a little help at 80 % and a loss on the picture. The same holds for `lambda_weights` of
-  .001 in that sum, which suggests that the paper's loss is a mean; but 10 ("lambda 10")
-  changes little either.
+  weight of 1/2, a little help at 80 % and a loss on the picture. The same holds for
+  `lambda_weights` of .001 in that sum, which suggests that the paper's loss is a mean;
+  but 10 ("lambda 10") changes little either.
 - *It is not the solver's fault.* Adam fits the observed cells of the synthetic matrix
   far better and the hidden ones far worse: what regularises this network is that its
   solver is slow. It does not generalise, whatever trains it.
