@@ -29,7 +29,7 @@ class SVDCompleter(IterativeCompleter):
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         "auto" tries ranks 1, 2, 3, ... 100 on a held-out tenth of the observed cells
-        until the error has risen twice in a row, and fits the best one to all cells.
+        until the error has risen four times in a row, and fits the best one to all cells.
         This choice is ours.
     max_iter : int >= 1, default=500
     tol : float >= 0, default=1e-3
@@ -123,6 +123,9 @@ def hard_rank(completer: IterativeCompleter, data: Observed) -> int:
             [rank for rank in RANKS if rank <= most],
             lambda rank, _: HardRank(rank),
             max_iter=100,
+            # With few cells and components of like size, the first few ranks are no
+            # better than none, and the right one is far better.
+            patience=4,
         )
     if rank > most:
         raise ValueError(
