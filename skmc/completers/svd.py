@@ -29,8 +29,8 @@ class SVDCompleter(IterativeCompleter):
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         "auto" tries ranks 1, 2, 3, ... 100 on a held-out tenth of the observed cells
-        until the error has risen four times in a row, and fits the best one to all cells.
-        This choice is ours.
+        until the error has risen four times in a row, and fits the best one to all
+        cells. This choice is ours.
     max_iter : int >= 1, default=500
     tol : float >= 0, default=1e-3
     scaling : {"auto", "columns", "global"} or None, default="columns"
