@@ -155,6 +155,14 @@ def test_svd_chooses_a_rank():
         make(SVDCompleter, rank=51).fit(X)
 
 
+def test_the_first_ranks_may_say_nothing():
+    """Seven tenths hidden, eight components alike: ranks 2 and 3 are worse than 1."""
+    rng = np.random.RandomState(19)
+    truth = rng.randn(120, 8) @ rng.randn(8, 80)
+    X = np.ma.masked_array(truth, rng.rand(*truth.shape) < 0.7)
+    assert make(SVDCompleter, scaling="global", max_iter=5).fit(X).rank_ == 8
+
+
 def test_width_bounds_the_rank(picture):
     own = make(DMFCompleter, width=2, scaling=None).fit(picture[1]).reconstruction_
     assert np.linalg.matrix_rank(own, tol=1e-8) == 2
