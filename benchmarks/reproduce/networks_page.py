@@ -484,10 +484,11 @@ MovieLens-100K lie between 18.5 and 19.7 %: the paper's of AEMC are among them, 
 BiBNN and DNN-NSR are not. The plain SVD of rank 2, in 15 seconds, is ahead of all
 networks here, and alternating least squares with weights of its own is ahead of that.
 NSR takes a code of size 3 and the largest of its weights on the decoder, that is,
-little of what it adds to the SVD. On MovieLens-1M at 30 % BiBNN is .8 points behind
-least squares and AEMC 1.8, no better than on the small one. "slow" is a fit of over 300
-seconds, cells with - were not run for lack of time. On MovieLens-1M that includes NSR:
-it took 245 seconds on MovieLens-100K, and this matrix has fifteen times the cells."""
+little of what it adds to the SVD. On MovieLens-1M at 30 % AEMC is 1.8 points behind
+least squares, no better than on the small one; BiBNN, which tries the ranks of a dense
+SVD first, is not done after 300 seconds ("slow"). Cells with - were not run for lack of
+time. On MovieLens-1M that includes NSR: it took 245 seconds on MovieLens-100K, and this
+matrix has fifteen times the cells."""
 GRADUAL = """\
 The paper's network by the paper's solver, `mu_min = 1` and `mu_max` from 1e6 to 1, its
 Table V: percent of the energy lost at hidden and at observed cells, and PSNR. "No
