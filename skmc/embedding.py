@@ -39,7 +39,7 @@ class EmbeddedRows:
     with mean and covariance ``C`` of the fitted rows' embeddings and ``noise`` their
     mean squared misfit for every cell beyond the number of parameters: damped
     Gauss-Newton steps, each row on its own. They start at the answer for the linear map
-    that is nearest to ``g`` over the fitted rows: from the mean, a quarter of the rows
+    that is nearest to ``g`` over the fitted rows: from the mean, a third of the rows
     of a linked matrix ended in local minima. In double precision.
     """
 

@@ -101,7 +101,7 @@ def _nan(values, observed):
 
 @pytest.mark.parametrize("cls", COMPLETERS)
 @settings(
-    max_examples=150,
+    max_examples=450,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
