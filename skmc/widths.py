@@ -1,4 +1,4 @@
-"""Widths of hidden layers, as users give them."""
+"""Widths of layers, as users give them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from numbers import Integral
 
 
-def checked_widths(hidden: Sequence[int], *, fewest: int = 1) -> list[int]:
-    """``hidden`` as a list, or an error that says what is wrong with it."""
-    whole = all(isinstance(w, Integral) and not isinstance(w, bool) for w in hidden)
-    if not whole or any(w < 1 for w in hidden) or len(hidden) < fewest:
+def checked_widths(
+    widths: Sequence[int], name: str = "hidden", *, fewest: int = 1
+) -> list[int]:
+    """``widths`` as a list, or an error that says what is wrong with it."""
+    whole = all(isinstance(w, Integral) and not isinstance(w, bool) for w in widths)
+    if not whole or any(w < 1 for w in widths) or len(widths) < fewest:
         raise ValueError(
-            f"hidden={hidden!r} must hold the widths of {fewest} or more hidden "
-            "layers, integers of at least 1, as (100,) does."
+            f"{name}={widths!r} must hold the widths of {fewest} or more layers, "
+            "integers of at least 1, as (100,) does."
         )
-    return [int(w) for w in hidden]
+    return [int(w) for w in widths]

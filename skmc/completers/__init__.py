@@ -13,6 +13,7 @@ from skmc.completers.mean import MeanCompleter
 from skmc.completers.ncarl import NCARLCompleter
 from skmc.completers.nsr import NSRCompleter
 from skmc.completers.patch_cnn import PatchCNNCompleter
+from skmc.completers.snn import SNNCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.svt import SVTCompleter
@@ -32,6 +33,7 @@ __all__ = [
     "NCARLCompleter",
     "NSRCompleter",
     "PatchCNNCompleter",
+    "SNNCompleter",
     "SVDCompleter",
     "SVTCompleter",
     "SoftImputeCompleter",

@@ -1,0 +1,181 @@
+"""Spectral neural network on observed cells."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skmc.base import CompleterTags
+from skmc.iterative import IterativeCompleter
+from skmc.linalg import full_svd
+from skmc.linalg.spectral import ACTIVATIONS
+from skmc.models.spectral import SpectralNetwork
+from skmc.observed import Observed
+from skmc.randomness import Randomness
+from skmc.solvers.gradient_flow import GradientFlow
+from skmc.solvers.solver import Solver
+from skmc.terms import SquaredError
+from skmc.widths import checked_widths
+
+SMALL = 1e-8  # of the observed cells is where the spectral start is
+
+
+class SNNCompleter(IterativeCompleter):
+    r"""Spectral neural network (SNN): activations that act on singular values.
+
+    ::
+
+        min  1/2 |P(X - M)|_F^2   over   X = c sum_k alpha_k Gamma(U_k V_k'),
+
+    half a *sum* over observed cells of the scaled data. ``Gamma(U diag(s) V') =
+    U diag(gamma(s)) V'``; all ``alpha``, ``U_k`` and ``V_k`` are learned. Nothing
+    limits the rank: gradient flow from near zero makes large singular values grow
+    first, and is stopped in time. The constant ``c``, the largest singular value of
+    ``P(M)`` over the share of observed cells, is ours: the paper's matrices have norm
+    one.
+
+    Parameters
+    ----------
+    layers : sequence of int >= 1, default=(2,)
+        How many matrices each layer has. (K,) is the formula above; with (K, L, ...)
+        each of the ``L`` matrices of the second layer is a sum as above of its own, to
+        which the next layer applies ``Gamma`` again. The last layer is added up to
+        ``X``.
+    activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
+        ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The sigmoid is
+        shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the matrix
+        ``Gamma`` would jump where a singular value vanishes.
+    init : {"near_zero", "spectral"}, default="near_zero"
+        "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
+        "spectral": ``X`` starts as 1e-8 times the observed cells, zero elsewhere, with
+        ``U_k`` and ``V_k`` along their singular vectors. The factor is ours, as small
+        as the start near zero is, for with larger ones the zeros stay; the orthogonal
+        matrix that the paper multiplies both with is left out, for descent does not
+        see it. In both, ``alpha`` is uniform between 0 and 1.
+    width : int >= 1 or None, default=None
+        Columns of each ``U_k`` and ``V_k``; None is ``min(n_samples, n_features)``.
+    max_iter : int >= 1, default=2000
+        Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
+        length is found on the way.
+    tol : float >= 0, default=1e-6
+        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it, ``W`` all parameters.
+    early_stopping : bool, default=True
+        Hold out ``validation_fraction`` of the observed cells, keep the iterate that
+        fits them best and stop after ``n_iter_no_change`` iterations without a better
+        one: without it the factorization fits noise in the end. Each row and column
+        keeps a cell to train on.
+    validation_fraction : float in (0, 1), default=0.05
+    n_iter_no_change : int >= 1, default=250
+        Looked at every 25 iterations.
+    scaling : {"auto", "columns", "global"} or None, default="columns"
+        Standardise by mean and standard deviation of observed cells, of each column or
+        of all; undone on output. "auto" is "columns" where the columns have unlike
+        units, see `skmc.scaling.Scaling.of`.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start and the held-out cells.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+    history_ : dict of ndarray
+        "n_iter", "objective", "residual" (and "validation", the root mean square over
+        held-out cells of the scaled data) at every 25th iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    References
+    ----------
+    Chu, Ghosh, Lam, Mukherjee. Implicit regularization via spectral neural networks
+    and non-linear matrix sensing. 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import SNNCompleter
+    >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
+    >>> X[11, 9] = np.nan
+    >>> SNNCompleter(scaling=None, random_state=0).fit_transform(X)[11, 9].round()
+    np.float64(120.0)
+    """
+
+    completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
+    warn_at_max_iter = False  # the flow goes on for ever where cells are noisy
+    _parameter_constraints: ClassVar[dict] = {
+        **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._early_stopping_constraints,
+        "layers": ["array-like"],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "init": [StrOptions({"near_zero", "spectral"})],
+        "width": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        layers=(2,),
+        activation="tanh",
+        *,
+        init="near_zero",
+        width=None,
+        max_iter=2000,
+        tol=1e-6,
+        early_stopping=True,
+        validation_fraction=0.05,
+        n_iter_no_change=250,
+        scaling="columns",
+        device="auto",
+        random_state=None,
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.layers = layers
+        self.activation = activation
+        self.init = init
+        self.width = width
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.scaling = scaling
+        self.device = device
+        self.random_state = random_state
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+        layers = checked_widths(self.layers, "layers")
+        size = torch.linalg.matrix_norm(data.values, 2)
+        share = data.n_observed / (data.shape[0] * data.shape[1])
+        scale = torch.where(size > 0, size / share, 1.0)
+        activation = ACTIVATIONS[self.activation]
+        if self.init == "spectral":
+            near = full_svd(SMALL * data.values)
+            near = near.first(self.width or near.rank)
+            model = SpectralNetwork.spectral(
+                near, layers, activation, draw, scale=scale
+            )
+        else:
+            model = SpectralNetwork.near_zero(
+                data.shape, layers, activation, draw, width=self.width, scale=scale
+            )
+        return GradientFlow(model, [SquaredError(data)])

@@ -1,0 +1,135 @@
+"""Functions of a matrix that act on its singular values, and their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from skmc.linalg.svd import GRAM_LIMIT, SVD
+
+# Singular values below this cube to nothing beside one: there gamma is its tangent.
+TANGENT = {torch.float32: 1e-3, torch.float64: 1e-5}
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An odd function ``gamma`` of singular values, with ``gamma'(0) = slope``.
+
+    ``quotient(a, b)`` is ``(gamma(a) - gamma(b)) / (a - b)``, and ``gamma'(a)`` where
+    ``a = b``, in a form that does not cancel.
+    """
+
+    value: Callable[[Tensor], Tensor]
+    quotient: Callable[[Tensor, Tensor], Tensor]
+    slope: float = 1.0
+
+
+def _tanh_quotient(a: Tensor, b: Tensor) -> Tensor:
+    # tanh a - tanh b = tanh(a - b) (1 - tanh a tanh b)
+    gap = a - b
+    small = gap.abs() < 1e-4
+    safe = torch.where(small, 1.0, gap)
+    ratio = torch.where(small, 1 - gap.square() / 3, safe.tanh() / safe)
+    return ratio * (1 - a.tanh() * b.tanh())
+
+
+def _clamp(s: Tensor) -> Tensor:
+    return s.clamp(-1, 1)
+
+
+def _clamp_quotient(a: Tensor, b: Tensor) -> Tensor:
+    gap = a - b
+    slope = (a.abs() < 1).to(a)
+    return torch.where(
+        gap == 0, slope, (_clamp(a) - _clamp(b)) / torch.where(gap == 0, 1.0, gap)
+    )
+
+
+ACTIVATIONS = {
+    "tanh": Activation(torch.tanh, _tanh_quotient),
+    "sigmoid": Activation(
+        lambda s: (s / 2).tanh(), lambda a, b: _tanh_quotient(a / 2, b / 2) / 2, 0.5
+    ),
+    "truncated_relu": Activation(_clamp, _clamp_quotient),
+}
+
+
+def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
+    r"""``Gamma(Z) = U diag(gamma(s)) V'`` for ``Z = U diag(s) V'``; differentiable.
+
+    The derivative is that of Daleckii and Krein: with ``M = U' dZ V`` and the quotients
+    ``a[i,j] = gamma[s_i, s_j]``, ``b[i,j] = gamma[s_i, -s_j]`` ::
+
+        U' dGamma V = a * (M + M') / 2 + b * (M - M') / 2,
+
+    beside the singular vectors ``gamma(s_i) / s_i``. All of these stay finite at equal
+    and at zero singular values, where the derivative of the SVD itself does not, and
+    since ``gamma`` is odd, ``Gamma`` is well defined there.
+
+    Computed is ``gamma'(0) Z`` plus what the singular values that are not small add
+    to it, from the eigenvectors of the smaller Gram matrix.
+
+    Parameters
+    ----------
+    Z : Tensor of shape (\*batch, m, n)
+    activation : Activation
+
+    Returns
+    -------
+    Tensor of shape (\*batch, m, n)
+    """
+    return _Spectral.apply(Z, activation)
+
+
+class _Spectral(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor, activation: Activation) -> Tensor:
+        top = _top(Z)
+        ctx.activation = activation
+        ctx.save_for_backward(Z, top.U, top.s, top.V)
+        excess = activation.value(top.s) - activation.slope * top.s
+        return activation.slope * Z + (top.U * excess[..., None, :]) @ top.V.mT
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None]:
+        # The derivative is symmetric, so it maps gradients as it maps directions.
+        Z, U, s, V = ctx.saved_tensors
+        slope, quotient = ctx.activation.slope, ctx.activation.quotient
+        if not s.shape[-1]:
+            return slope * G, None
+        rows, cols = s[..., :, None], s[..., None, :]
+        a = quotient(rows, cols) - slope
+        b = quotient(rows, -cols) - slope
+        c = quotient(rows, torch.zeros_like(rows)) - slope
+        left, right = U.mT @ G, G @ V
+        M = left @ V
+        W = (a * (M + M.mT) + b * (M - M.mT)) / 2
+        # Singular vectors that are not here have singular values which are small, not
+        # zero: quotients to first order in them.
+        share = 1 / rows.clamp_min(torch.finfo(s.dtype).tiny)
+        rest = Z - (U * cols) @ V.mT
+        across = c * (left - M @ V.mT + share * (right.mT @ rest))
+        down = c * (right.mT - M.mT @ U.mT + share * (left @ rest.mT))
+        return slope * G + U @ (W @ V.mT + across) + down.mT @ V.mT, None
+
+
+def _top(Z: Tensor) -> SVD:
+    """The singular values that are not small; zeros where a member has fewer."""
+    if Z.shape[-2] < Z.shape[-1]:
+        top = _top(Z.mT)
+        return SVD(top.V, top.s, top.U)
+    D = Z.double()
+    energy, V = torch.linalg.eigh(D.mT @ D)
+    s, V = energy.clamp_min(0).sqrt().flip(-1), V.flip(-1)
+    large = s > (GRAM_LIMIT * s[..., :1]).clamp_min(TANGENT[Z.dtype])
+    rank = int(large.sum(-1).max())
+    s = torch.where(large, s, 0.0)[..., :rank]
+    V = V[..., :rank] * large[..., None, :rank]
+    U = D @ V / s.clamp_min(TANGENT[Z.dtype])[..., None, :]
+    return SVD(U.to(Z.dtype), s.to(Z.dtype), V.to(Z.dtype))

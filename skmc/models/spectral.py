@@ -1,0 +1,122 @@
+"""Networks of spectral blocks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from skmc.linalg.spectral import Activation, apply_to_singular_values
+from skmc.linalg.svd import SVD
+from skmc.randomness import Randomness
+
+DIAGONAL, NOISE = 1e-4, 1e-6  # of the start near zero
+
+
+class SpectralNetwork(nn.Module):
+    r"""Spectral neural network: activations act on singular values.
+
+    One block is ``X = sum_k alpha_k Gamma(U_k V_k')``. In a deep network each block of
+    a layer applies ``Gamma`` to all matrices of the layer before and adds them up with
+    coefficients of its own; the last layer has one block.
+
+    Parameters
+    ----------
+    U : Tensor of shape (\*batch, K, n_rows, width)
+    V : Tensor of shape (\*batch, K, n_cols, width)
+    alphas : sequence of Tensor
+        Of each layer, (\*batch, blocks, matrices of the layer before); the last one has
+        one block.
+    activation : Activation
+        ``gamma``, which ``Gamma`` applies to the singular values.
+    scale : float or Tensor of shape (\*batch,), default=1
+        Multiplies the output, so that the activation sees singular values near one.
+
+    References
+    ----------
+    Chu, Ghosh, Lam, Mukherjee. Implicit regularization via spectral neural networks
+    and non-linear matrix sensing. 2024.
+    """
+
+    def __init__(
+        self,
+        U: Tensor,
+        V: Tensor,
+        alphas: Sequence[Tensor],
+        activation: Activation,
+        scale: float | Tensor = 1.0,
+    ):
+        super().__init__()
+        self.U, self.V = nn.Parameter(U), nn.Parameter(V)
+        self.alphas = nn.ParameterList(alphas)
+        self.activation = activation
+        self.register_buffer("scale", torch.as_tensor(scale, dtype=U.dtype))
+        self.scale: Tensor
+
+    @classmethod
+    def near_zero(
+        cls,
+        shape: tuple[int, int],
+        layers: Sequence[int],
+        activation: Activation,
+        draw: Randomness,
+        *,
+        width: int | None = None,
+        scale: float | Tensor = 1.0,
+    ) -> SpectralNetwork:
+        """``U_k`` and ``V_k`` are 1e-4 on the diagonal plus noise of 1e-6 there."""
+        width = width or min(shape)
+        factors = []
+        for n in shape:
+            size = min(n, width)
+            diagonal = DIAGONAL + draw.normal(layers[0], size, NOISE)
+            padding = (0, width - size, 0, n - size)
+            factors.append(nn.functional.pad(diagonal.diag_embed(), padding))
+        return cls(factors[0], factors[1], _mixing(layers, draw), activation, scale)
+
+    @classmethod
+    def spectral(
+        cls,
+        near: SVD,
+        layers: Sequence[int],
+        activation: Activation,
+        draw: Randomness,
+        *,
+        scale: float | Tensor = 1.0,
+    ) -> SpectralNetwork:
+        """The singular vectors of ``near``, and singular values no larger than its.
+
+        All ``U_k V_k'`` start alike, as ``near`` over what the ``alpha`` sum up to:
+        ``Gamma`` only makes singular values smaller.
+        """
+        alphas = _mixing(layers, draw)
+        total = torch.ones_like(alphas[0][..., 0, :, None])
+        for alpha in alphas:
+            total = alpha @ total
+        scale = torch.as_tensor(scale, dtype=near.s.dtype)
+        z = near.s / (scale[..., None] * total[..., 0].to(near.s))
+        root = z.sqrt()[..., None, None, :]
+        U, V = (
+            (side.unsqueeze(-3) * root).expand(
+                *side.shape[:-2], layers[0], *side.shape[-2:]
+            )
+            for side in (near.U, near.V)
+        )
+        return cls(U.clone(), V.clone(), alphas, activation, scale)
+
+    def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
+        X = self.U @ self.V.mT
+        for alpha in self.alphas:
+            X = apply_to_singular_values(X, self.activation)
+            X = (alpha @ X.flatten(-2)).unflatten(-1, X.shape[-2:])
+        return self.scale[..., None, None] * X.squeeze(-3)
+
+
+def _mixing(layers: Sequence[int], draw: Randomness) -> list[Tensor]:
+    """Coefficients uniform between 0 and 1."""
+    return [
+        0.5 + draw.uniform(blocks, inputs, 0.5)
+        for inputs, blocks in itertools.pairwise([*layers, 1])
+    ]

@@ -1,0 +1,117 @@
+"""Gradient descent with steps as long as the objective allows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from skmc.observed import Observed
+from skmc.solvers.descent import norm
+from skmc.solvers.solver import Solver, State
+from skmc.terms.term import Term
+
+START = 0.1  # of its norm is what the first step moves a parameter by, at most
+GROWTH = 1.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowState(State):
+    X: Tensor  # (*batch, n_rows, n_cols), detached
+    model: nn.Module
+    slopes: list[Tensor]  # dF/dtheta
+    lr: Tensor  # (*batch,), of the next step
+
+
+class GradientFlow(Solver):
+    r"""Euler's method for ``d theta / dt = -dF/dtheta``, ``F = sum_k F_k(model())``.
+
+    Adam makes all directions grow alike; the flow lets the large singular values of a
+    factorization come first, and it is this that implicit low rank depends on. A step
+    after which the objective is higher is taken back and halved; any other one is
+    followed by one that is 2 % longer. The first one moves no parameter by more than
+    a tenth of its norm.
+
+    Parameters
+    ----------
+    model : nn.Module
+        ``forward()`` is the completion, shape (\*batch, n_rows, n_cols). Parameters
+        have the batch axes in front. The solver works on a copy.
+    terms : sequence of Term
+        Their sum is the objective. They have no parameters of their own.
+    lr : float, optional
+        A constant step, which is never taken back, instead.
+    """
+
+    def __init__(
+        self, model: nn.Module, terms: Sequence[Term], *, lr: float | None = None
+    ):
+        self.model, self.terms, self.lr = model, terms, lr
+
+    def init(self, data: Observed) -> FlowState:
+        model = copy.deepcopy(self.model).to(data.values.device)
+        parameters = list(model.parameters())
+        X, objective, slopes = self._evaluate(model)
+        if self.lr is not None:
+            lr = torch.full_like(objective, self.lr)
+        else:
+            tiny = torch.finfo(X.dtype).tiny
+            reach = [
+                norm([p], data) / norm([slope], data).clamp_min(tiny)
+                for p, slope in zip(parameters, slopes, strict=True)
+            ]
+            lr = START * torch.stack(reach).amin(0)
+        return FlowState(X=X, objective=objective, model=model, slopes=slopes, lr=lr)
+
+    def _evaluate(self, model: nn.Module) -> tuple[Tensor, Tensor, list[Tensor]]:
+        with torch.enable_grad():
+            live: Tensor = model()
+        X = live.detach()
+        objective, grad = self.terms[0].value_and_grad(X)
+        for term in self.terms[1:]:
+            value, slope = term.value_and_grad(X)
+            objective, grad = objective + value, grad.add_(slope)
+        return (
+            X,
+            objective,
+            list(torch.autograd.grad(live, list(model.parameters()), grad)),
+        )
+
+    def step(self, data: Observed, state: FlowState) -> FlowState:
+        parameters = list(state.model.parameters())
+        before = [p.detach().clone() for p in parameters]
+        for p, slope in zip(parameters, state.slopes, strict=True):
+            p.sub_(_align(state.lr, p) * slope)
+        X, objective, slopes = self._evaluate(state.model)
+        if self.lr is not None:
+            return FlowState(
+                X=X, objective=objective, model=state.model, slopes=slopes, lr=state.lr
+            )
+        rounding = 8 * torch.finfo(X.dtype).eps
+        better = objective <= state.objective * (1 + rounding)
+        for p, old in zip(parameters, before, strict=True):
+            p.copy_(torch.where(_align(better, p), p, old))
+        return FlowState(
+            X=torch.where(_align(better, X), X, state.X),
+            objective=torch.where(better, objective, state.objective),
+            model=state.model,
+            slopes=[
+                torch.where(_align(better, new), new, old)
+                for new, old in zip(slopes, state.slopes, strict=True)
+            ],
+            lr=state.lr * torch.where(better, GROWTH, 0.5),
+        )
+
+    def residual(self, data: Observed, previous, current: FlowState) -> Tensor:
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as `Descent` has it."""
+        tiny = torch.finfo(current.X.dtype).tiny
+        scale = norm([current.X], data) * norm([data.values], data)
+        size = norm(list(current.model.parameters()), data)
+        return norm(current.slopes, data) * size / scale.clamp_min(tiny)
+
+
+def _align(per_batch: Tensor, parameter: Tensor) -> Tensor:
+    return per_batch.view(per_batch.shape + (1,) * (parameter.ndim - per_batch.ndim))
