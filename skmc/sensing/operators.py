@@ -390,6 +390,10 @@ class ScaledMeasurements(Measurements):
     def __getitem__(self, index: Any) -> Measurements:
         return ScaledMeasurements(self.operator[index], self.factor)
 
+    @property
+    def device(self) -> torch.device:
+        return self.operator.device
+
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Measurements:
         return ScaledMeasurements(self.operator.to(device, dtype), self.factor)
 

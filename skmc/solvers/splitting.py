@@ -68,9 +68,7 @@ class DouglasRachford(Solver):
         W, Y = state.ahead, state.feasible
         X, value = self.regularizer.prox_and_value(2 * Y - W, self.length)
         W = W + X - Y
-        return SplittingState(
-            X=X, objective=value, feasible=self.project(W), ahead=W
-        )
+        return SplittingState(X=X, objective=value, feasible=self.project(W), ahead=W)
 
     def residual(self, data: Observed, previous, current: SplittingState) -> Tensor:
         """The larger of ``|X - Y| / |X|`` and ``|X - Y| / |length G|``.
