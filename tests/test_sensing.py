@@ -374,7 +374,7 @@ def test_operators_answer_as_their_dense_form(cls, name):
 
 
 def test_completion_is_sensing_of_cells():
-    """The limit agrees with `IALMCompleter` where both recover exactly."""
+    """... where enough cells of a matrix of low rank are known to recover it."""
     rng = np.random.RandomState(0)
     X = rng.randn(30, 2) @ rng.randn(2, 20)
     rows, cols = np.nonzero(rng.rand(30, 20) < 0.6)
@@ -385,11 +385,13 @@ def test_completion_is_sensing_of_cells():
 
 @every_regressor
 def test_single_precision_stays(cls):
-    A, y, _ = gaussian(48, (6, 4))
+    A, y, _ = gaussian(96, (6, 4))
     double, single = quick(cls).fit(A, y), quick(cls).fit(A.astype("f"), y.astype("f"))
     assert double.matrix_.dtype == double.predict(A).dtype == np.float64
     assert single.matrix_.dtype == single.predict(A.astype("f")).dtype == np.float32
-    np.testing.assert_allclose(single.matrix_, double.matrix_, atol=1e-4)
+    # Draws differ, and products approach a matrix of lower rank slowly.
+    near = 1e-2 if cls is FactorizedSensingRegressor else 1e-4
+    np.testing.assert_allclose(single.matrix_, double.matrix_, atol=near)
     by_operator = quick(cls).fit(DenseMeasurements(A), y.astype("f"))
     assert by_operator.matrix_.dtype == np.float32
     whole = quick(cls).fit((9 * A).astype(int), y.astype(int))

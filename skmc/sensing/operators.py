@@ -278,6 +278,10 @@ class RankOneMeasurements(Measurements):
         return torch.linalg.eigh(self.gram().double())
 
     def least_norm(self, y: Tensor) -> Tensor:
+        """With fewer measurements than cells from `gram`, and without the dense form.
+
+        Singular values then count as zero up to ``sqrt(eps n)`` of the largest one.
+        """
         if len(self) > math.prod(self.matrix_shape):
             return super().least_norm(y)
         energy, U = self._spectrum
