@@ -8,6 +8,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 from numbers import Integral, Real
 from typing import ClassVar, TypeVar
 
@@ -23,9 +24,10 @@ from skmc.base import BaseCompleter
 from skmc.folding import FoldIn
 from skmc.observed import Observed
 from skmc.randomness import Randomness, seed_of
+from skmc.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.rows import RowIndex
 from skmc.scaling import Scaling
-from skmc.solve import Progress, Solution, Status, solve, solve_part
+from skmc.solve import Solution, Status, solve, solve_part
 from skmc.solvers.solver import Solver
 from skmc.sparse_observed import SparseObserved
 from skmc.stop import HeldOut
@@ -74,7 +76,9 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         data, scaling = self._prepare(cells)
         train, rules = self._hold_out(data, [cells], [seed])
         draw = Randomness.of([seed], dtype=data.values.dtype)
-        hooks = _CallbackHooks(self, cells, y, data, scaling)
+        hooks = CallbackHooks(
+            self, cells, y, partial(self._fitted, cells, data, scaling)
+        )
         hooks.begin()
         try:
             solver = self._make_solver(train, draw)
@@ -183,11 +187,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         fitted = self._fitted(cells, data, scaling, solution.outputs)
         for name, value in fitted.items():
             setattr(self, name, value)
-        self.n_iter_ = max(1, int(solution.n_iter))
-        self.status_ = solution.status[0].value
-        self.history_ = {
-            name: values.cpu().numpy() for name, values in solution.history.items()
-        }
+        record(self, solution)
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         advice = self._advice(solution, float(misfit))
         if advice:
@@ -197,30 +197,16 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """What to say of a fit that did not end well, and what to change."""
-        status, n_iter = solution.status[0], self.n_iter_
-        if status is Status.DIVERGED:
-            steps = [name for name in ("lr", "delta") if hasattr(self, name)]
-            remedy = "let scaling standardise the data"
-            if steps:
-                remedy = f"lower {steps[0]} (now {getattr(self, steps[0])!r})"
-            return (
-                f"diverged by iteration {n_iter}; the finite iterate of lowest "
-                f"objective is kept. To do: {remedy}."
-            )
-        if status is not Status.MAX_ITER:
-            return None
+        if solution.status[0] is not Status.MAX_ITER:
+            return diverged(self, solution, "let scaling standardise the data")
         if self.warn_at_max_iter:
-            return (
-                f"stopped after {n_iter} iterations with residual "
-                f"{float(solution.residual):.1e} > tol={self.tol:g}; raise max_iter or "
-                "tol."
-            )
+            return unfinished(self, solution)
         if misfit > POOR and hasattr(self, "lr"):
             weights = [name for name in self.get_params() if name.startswith("lambda_")]
             lower = f" lower {' and '.join(weights)}," if weights else ""
             return (
                 f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {n_iter} iterations. Raise max_iter or lr,{lower} or let "
+                f"after {self.n_iter_} iterations. Raise max_iter or lr,{lower} or let "
                 "scaling standardise the data."
             )
         return None
@@ -275,37 +261,3 @@ def memory_of(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-class _CallbackHooks:
-    """scikit-learn's callbacks, told of every check and heard when they say stop."""
-
-    def __init__(self, completer: IterativeCompleter, cells, y, data, scaling):
-        self.completer, self.cells, self.y = completer, cells, y
-        self.data, self.scaling = data, scaling
-        self.root = completer._init_callback_context(
-            max_subtasks=math.ceil(completer.max_iter / completer.check_every)
-        )
-        self.active = bool(getattr(completer, "_skl_callbacks", ()))
-
-    def _arguments(self, outputs: dict[str, Tensor] | None = None) -> dict:
-        arguments = {"estimator": self.completer, "X": self.cells, "y": self.y}
-        if outputs is not None:
-            arguments["reconstruction_attributes"] = lambda: self.completer._fitted(
-                self.cells, self.data, self.scaling, outputs
-            )
-        return arguments
-
-    def begin(self) -> None:
-        self.root.call_on_fit_task_begin(**self._arguments())
-
-    def __call__(self, progress: Progress) -> Tensor:
-        wish = torch.zeros_like(progress.running)
-        if self.active:
-            task = self.root.subcontext(task_name="iterations")
-            task.call_on_fit_task_begin(**self._arguments())
-            wish |= bool(task.call_on_fit_task_end(**self._arguments(progress.outputs)))
-        return wish
-
-    def end(self, outputs: dict[str, Tensor]) -> None:
-        self.root.call_on_fit_task_end(**self._arguments(outputs))

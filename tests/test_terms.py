@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from skmc import Observed
+from skmc.sensing import DenseMeasurements
 from skmc.terms import (
     AdaptiveDirichletEnergy,
     Blocks,
@@ -18,6 +19,7 @@ from skmc.terms import (
     Columns,
     DirichletEnergy,
     L1Norm,
+    MeasurementError,
     NuclearNorm,
     Rows,
     SquaredError,
@@ -41,11 +43,19 @@ def laplacian_of(k, seed=1):
     return graph_laplacian(A + A.mT)
 
 
+def measured(k):
+    """Of five matrices; ``k`` picks members of three sets of results."""
+    return MeasurementError(DenseMeasurements(draw(5, *SHAPE)), draw(3, 5, seed=1)[k])
+
+
 def observed(*batch):
     return Observed(draw(*batch, *SHAPE, seed=2), draw(*batch, *SHAPE, seed=3) > -0.5)
 
 
-TERMS = {"squared error": lambda: SquaredError(observed())}
+TERMS = {
+    "squared error": lambda: SquaredError(observed()),
+    "measurement error": lambda: measured(0),
+}
 for t in TRANSFORMS:
     k = t.n_items(*SHAPE)
     TERMS[f"dirichlet {t.name}"] = lambda t=t, k=k: DirichletEnergy(
@@ -112,6 +122,7 @@ def test_prox_is_the_argmin(name):
 
 BATCHED = {
     "squared error": lambda k: SquaredError(Observed(*member(k))),
+    "measurement error": measured,
     "dirichlet": lambda k: DirichletEnergy(laplacian_of(7), Rows(), weight(k)),
     "adaptive row": lambda k: AdaptiveDirichletEnergy(
         draw(3, 7, 7)[k], Rows(), weight(k), "row"

@@ -6,6 +6,7 @@ from skmc.terms.laplacian import (
     DirichletEnergy,
     graph_laplacian,
 )
+from skmc.terms.measurements import MeasurementError
 from skmc.terms.smoothness import TotalVariation
 from skmc.terms.sparsity import Box, L1Norm
 from skmc.terms.spectral import NuclearNorm, SquaredNorm
@@ -19,6 +20,7 @@ __all__ = [
     "Columns",
     "DirichletEnergy",
     "L1Norm",
+    "MeasurementError",
     "NuclearNorm",
     "Rows",
     "SquaredError",

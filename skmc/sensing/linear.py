@@ -1,0 +1,52 @@
+"""Least squares over all matrices."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from skmc.sensing.operators import Measurements
+from skmc.sensing.regressor import BaseSensingRegressor
+
+
+class LinearSensingRegressor(BaseSensingRegressor):
+    r"""The least matrix among those that fit the measurements best.
+
+    ``min |X|_F`` over the minimisers of ``sum_i (y_i - <A_i, X>)^2``, which is where
+    gradient descent on a free ``X`` ends if it starts at zero. With fewer measurements
+    than cells it meets them exactly; nothing in it favours low rank. In double
+    precision, by a singular value decomposition of all measurements (for
+    `CellMeasurements` by the mean of each cell). No intercept.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
+        they are those of a single row, (1, n_features). Three-dimensional arrays and
+        `Measurements` have it.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (n_rows, n_cols)
+        ``X``.
+    n_features_in_ : int
+        ``n_rows * n_cols``.
+    feature_names_in_ : ndarray of str, where flat rows have names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc.sensing import LinearSensingRegressor
+    >>> A = np.eye(4)[:3].reshape(3, 2, 2)
+    >>> LinearSensingRegressor().fit(A, [1.0, 2.0, 3.0]).matrix_
+    array([[1., 2.],
+           [3., 0.]])
+    """
+
+    def __init__(self, *, shape=None, device="auto"):
+        self.shape = shape
+        self.device = device
+
+    def _recover(self, operator: Measurements, y: Tensor) -> tuple[Tensor, None]:
+        return operator.least_norm(y), None

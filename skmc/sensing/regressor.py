@@ -1,0 +1,269 @@
+"""The estimator contract of matrix sensing."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from skmc.iterative import resolve_device
+from skmc.randomness import Randomness, seed_of
+from skmc.reporting import CallbackHooks, diverged, record, unfinished
+from skmc.sensing.measured import Measured
+from skmc.sensing.operators import DenseMeasurements, Measurements, ScaledMeasurements
+from skmc.solve import Solution, Status, solve
+from skmc.solvers.descent import Descent
+from skmc.solvers.solver import Solver
+from skmc.terms import MeasurementError
+
+FLOATS = [np.float64, np.float32]
+NO_RESULTS = np.zeros(0)
+# A descent that ends with a larger residual has hardly left its start.
+STUCK = 0.1
+
+
+class BaseSensingRegressor(RegressorMixin, BaseEstimator):
+    """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
+
+    Subclasses define `_recover` and the parameters ``shape`` and ``device``.
+    """
+
+    # Exact methods work in double precision, and answer in that of the data.
+    in_double: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict] = {
+        "shape": ["array-like", None],
+        "device": [str, torch.device],
+    }
+
+    @abstractmethod
+    def _recover(
+        self, operator: Measurements, y: Tensor
+    ) -> tuple[Tensor, Solution | None]:
+        """The matrix, (n_rows, n_cols), and how it was come by if by iteration."""
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, A, y):
+        """Recover the matrix.
+
+        Parameters
+        ----------
+        A : array of shape (n_samples, n_rows, n_cols) or (n_samples, n_rows * \
+n_cols), or `Measurements`
+            The matrices ``A_i``. Flattened ones, row by row, need the parameter
+            ``shape``; without it they are measurements of a single row, of shape
+            (1, n_features), and this is a plain linear model. `Measurements` are used
+            as they are, in the floating-point type of ``y``.
+        y : array of shape (n_samples,)
+            ``y_i = <A_i, X>``, up to noise.
+
+        Returns
+        -------
+        self
+        """
+        operator, targets = self._read(A, y, fits=True)
+        dtype = torch.float64 if self.in_double else targets.dtype
+        device = resolve_device(self.device)
+        X, solution = self._recover(
+            operator.to(device, dtype), targets.to(device, dtype)
+        )
+        self.matrix_ = X.to("cpu", targets.dtype).numpy()
+        if solution is not None:
+            self._report(solution)
+        return self
+
+    def _report(self, solution: Solution) -> None:
+        """Tell how the fit went."""
+        record(self, solution)
+        advice = self._advice(solution)
+        if advice:
+            warnings.warn(
+                f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=5
+            )
+        if solution.status[0] is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _advice(self, solution: Solution) -> str | None:
+        """What to say of a fit that did not end well, and what to change."""
+        return diverged(self, solution, "check A and y") or unfinished(self, solution)
+
+    def predict(self, A):
+        """``<A_i, matrix_>``.
+
+        Parameters
+        ----------
+        A : array or `Measurements`, as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = torch.from_numpy(self.matrix_)
+        operator, _ = self._read(A)
+        return operator.to("cpu", X.dtype).forward(X).numpy()
+
+    def _read(
+        self, A: Any, y: Any = None, *, fits: bool = False
+    ) -> tuple[Measurements, Tensor]:
+        """Measurements, and their results in `fit`; there ``n_features_in_`` is set."""
+        if isinstance(A, Measurements):
+            shape = self._matrix_shape(A.matrix_shape, fits)
+            if fits:
+                self.n_features_in_ = shape[0] * shape[1]
+                self.__dict__.pop("feature_names_in_", None)
+            return A, torch.from_numpy(self._read_results(y, A) if fits else NO_RESULTS)
+        if isinstance(A, Tensor):
+            A = A.detach().cpu().numpy()
+        elif isinstance(A, list | tuple):
+            A = np.asarray(A)
+        own = None
+        if getattr(A, "ndim", 2) == 3:
+            own = self._matrix_shape(A.shape[1:], fits)
+            A = np.asarray(A).reshape(len(A), own[0] * own[1])
+        targets = {"y": y, "y_numeric": True} if fits else {"reset": False}
+        # check_array would not say where what is not finite stands.
+        read = validate_data(self, A, dtype=FLOATS, ensure_all_finite=False, **targets)
+        flat, y = read if fits else (read, NO_RESULTS)
+        wrong = ~np.isfinite(flat)
+        if wrong.any():
+            raise ValueError(
+                f"A contains NaN or inf, first in measurement {wrong.any(1).argmax()}; "
+                "leave such measurements out."
+            )
+        shape = own or self._matrix_shape((1, flat.shape[1]), fits, flat=True)
+        cells = torch.from_numpy(np.require(flat, requirements=["C", "W"]))
+        operator = DenseMeasurements(cells.view(-1, *shape))
+        return operator, torch.from_numpy(np.array(y, flat.dtype))
+
+    def _matrix_shape(
+        self, given: Sequence[int], fits: bool, flat: bool = False
+    ) -> tuple[int, int]:
+        """The shape of the matrix, if measurements of shape ``given`` agree with it."""
+        if not fits:
+            wanted = self.matrix_.shape
+        elif self.shape is None:
+            wanted = tuple(given)
+        else:
+            wanted = tuple(self.shape)
+            if len(wanted) != 2 or not all(
+                isinstance(n, Integral) and int(n) > 0 for n in wanted
+            ):
+                raise ValueError(
+                    f"shape must be (n_rows, n_cols) or None, got {self.shape!r}."
+                )
+        agrees = np.prod(wanted) == np.prod(given) if flat else wanted == tuple(given)
+        if not agrees:
+            raise ValueError(
+                f"A has {given[1]} columns, which is not a matrix of shape {wanted}"
+                if flat
+                else f"A measures matrices of shape {tuple(given)}, not {wanted}; "
+                "correct one of the two."
+            )
+        return int(wanted[0]), int(wanted[1])
+
+    def _read_results(self, y: Any, A: Measurements) -> np.ndarray:
+        """Results of `Measurements`, which scikit-learn does not check with them."""
+        if y is None:
+            raise ValueError("fit requires y to be passed, one result a measurement.")
+        y = column_or_1d(y, warn=True)
+        y = check_array(y, ensure_2d=False, dtype=FLOATS, input_name="y")
+        if len(y) != len(A):
+            raise ValueError(
+                f"A has {len(A)} measurements and y {len(y)} results; each needs one."
+            )
+        return np.array(y)
+
+
+class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
+    """Recovers the matrix by the iteration loop.
+
+    Subclasses define `_make_solver`. The problem is solved in units in which the
+    entries of the ``A_i`` and the ``y_i`` have root mean square 1; ``X`` then has a
+    Frobenius norm of about 1, if the ``A_i`` point everywhere alike.
+    """
+
+    check_every: ClassVar[int] = 25
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BaseSensingRegressor._parameter_constraints,
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    @abstractmethod
+    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+        """The solver for measurements in these units."""
+
+    def _recover(
+        self, operator: Measurements, y: Tensor
+    ) -> tuple[Tensor, Solution | None]:
+        n_cells = operator.matrix_shape[0] * operator.matrix_shape[1]
+        size = (float(operator.energy) / (len(y) * n_cells)) ** 0.5 or 1.0
+        unit = float(y.double().square().mean()) ** 0.5 or 1.0
+        data = Measured.of(ScaledMeasurements(operator, 1 / size), y / unit)
+        seed = seed_of(getattr(self, "random_state", 0))
+        draw = Randomness.of([seed], dtype=y.dtype)
+
+        def fitted(outputs: dict) -> dict:
+            return {"matrix_": (outputs["X"] * (unit / size)).cpu().numpy()}
+
+        hooks = CallbackHooks(self, operator, y.cpu().numpy(), fitted)
+        hooks.begin()
+        solution = solve(
+            self._make_solver(data, draw),
+            data,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            stop=[hooks],
+            check_every=self.check_every,
+        )
+        hooks.end(solution.outputs)
+        return solution.X * (unit / size), solution
+
+
+class DescentSensingRegressor(IterativeSensingRegressor):
+    """Trains a model of the matrix by descent on ``1/2 sum_i (y_i - <A_i, X>)^2``.
+
+    Subclasses define `_model` and the parameters ``lr`` and ``random_state``.
+    """
+
+    in_double = False
+
+    _parameter_constraints: ClassVar[dict] = {
+        **IterativeSensingRegressor._parameter_constraints,
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _model(self, shape: tuple[int, int], draw: Randomness) -> nn.Module:
+        """A model whose ``forward()`` is the matrix, at its start."""
+
+    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+        terms = [MeasurementError(data.operator, data.y)]
+        model = self._model(data.shape, draw)
+        return Descent(model, terms, lr=self.lr, horizon=self.max_iter)
+
+    def _advice(self, solution: Solution) -> str | None:
+        if solution.status[0] is Status.MAX_ITER:
+            if float(solution.residual) < STUCK:
+                return None  # the learning rate's schedule ends there
+            return (
+                f"has hardly left its start after {self.n_iter_} iterations (residual "
+                f"{float(solution.residual):.1e}). Raise max_iter, lr or init_scale."
+            )
+        return super()._advice(solution)

@@ -1,0 +1,83 @@
+"""Douglas and Rachford's splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skmc.observed import Observed
+from skmc.solvers.solver import Solver, State
+from skmc.terms.spectral import NuclearNorm
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplittingState(State):
+    X: Tensor  # (*batch, n_rows, n_cols), what the regularizer's prox gave
+    feasible: Tensor  # (*batch, m, n), in C
+    ahead: Tensor  # (*batch, m, n), where both came from
+
+
+class DouglasRachford(Solver):
+    r"""``min R(X)`` over an affine set ``C``.
+
+    ::
+
+        Y <- P(W)                   the point of C next to W
+        X <- prox(2 Y - W)          of length R
+        W <- W + X - Y
+
+    Parameters
+    ----------
+    regularizer : NuclearNorm
+        ``R``, any term with ``prox_and_value``.
+    project : callable
+        ``P``.
+    length : float > 0
+        Changes the pace and not the answer: about the size of its singular values.
+
+    References
+    ----------
+    Combettes, Pesquet. A Douglas-Rachford splitting approach to nonsmooth convex
+    variational signal recovery. IEEE Journal of Selected Topics in Signal Processing 1
+    (2007).
+    """
+
+    def __init__(
+        self,
+        regularizer: NuclearNorm,
+        project: Callable[[Tensor], Tensor],
+        length: float,
+    ):
+        self.regularizer = regularizer
+        self.project = project
+        self.length = length
+
+    def init(self, data: Observed) -> SplittingState:
+        zero = data.zero()
+        return SplittingState(
+            X=zero,
+            objective=self.regularizer(zero),
+            feasible=self.project(zero),
+            ahead=zero,
+        )
+
+    def step(self, data: Observed, state: SplittingState) -> SplittingState:
+        W, Y = state.ahead, state.feasible
+        X, value = self.regularizer.prox_and_value(2 * Y - W, self.length)
+        W = W + X - Y
+        return SplittingState(X=X, objective=value, feasible=self.project(W), ahead=W)
+
+    def residual(self, data: Observed, previous, current: SplittingState) -> Tensor:
+        """The larger of ``|X - Y| / |X|`` and ``|X - Y| / |length G|``.
+
+        ``G`` is the regularizer's slope at ``X``; moved by the second it is one that
+        has no component along ``C``.
+        """
+        Y, W = previous.feasible, previous.ahead
+        gap = torch.linalg.matrix_norm(current.X - Y)
+        slope = torch.linalg.matrix_norm(2 * Y - W - current.X)
+        size = torch.minimum(torch.linalg.matrix_norm(current.X), slope)
+        return gap / size.clamp_min(torch.finfo(gap.dtype).tiny)
