@@ -25,9 +25,7 @@ VARIANTS = {
         {"regularizer": "tv", "n_iter_no_change": 50, "lr": 0.05},
         {"regularizer": "dirichlet", "early_stopping": False},
     ],
-    # From a start of 1e-8 on, rounding grows as the answer does; and a step that is
-    # hardly longer than allowed is taken back or not.
-    "SNNCompleter": [{"max_iter": 75}, {"max_iter": 75, "init": "spectral"}],
+    "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2)}],
 }
 CASES = [
     (cls, params)

@@ -13,15 +13,13 @@ from skmc.base import CompleterTags
 from skmc.iterative import IterativeCompleter
 from skmc.linalg import full_svd
 from skmc.linalg.spectral import ACTIVATIONS
-from skmc.models.spectral import SpectralNetwork
+from skmc.models.spectral import SMALL, SpectralNetwork
 from skmc.observed import Observed
 from skmc.randomness import Randomness
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.solver import Solver
 from skmc.terms import SquaredError
 from skmc.widths import checked_widths
-
-SMALL = 1e-8  # of the observed cells is where the spectral start is
 
 
 class SNNCompleter(IterativeCompleter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from skmc.randomness import Randomness
@@ -42,6 +43,16 @@ class FactorProduct(nn.Module):
         sizes = [shape[1], *[width] * (depth - 1), shape[0]]
         return cls(
             [draw.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
+        )
+
+    @classmethod
+    def identity(
+        cls, shape: tuple[int, int], depth: int, width: int, scale: float
+    ) -> FactorProduct:
+        """``depth`` factors with ``scale`` on their diagonals."""
+        sizes = [shape[1], *[width] * (depth - 1), shape[0]]
+        return cls(
+            [scale * torch.eye(rows, cols) for cols, rows in itertools.pairwise(sizes)]
         )
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)

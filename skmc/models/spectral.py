@@ -13,6 +13,7 @@ from skmc.linalg.svd import SVD
 from skmc.randomness import Randomness
 
 DIAGONAL, NOISE = 1e-4, 1e-6  # of the start near zero
+SMALL = DIAGONAL**2  # as small a start along given singular vectors
 
 
 class SpectralNetwork(nn.Module):

@@ -12,6 +12,7 @@ from skmc.sensing.operators import (
     RankOneMeasurements,
     ScaledMeasurements,
 )
+from skmc.sensing.spectral import SpectralSensingRegressor
 
 __all__ = [
     "CellMeasurements",
@@ -24,4 +25,5 @@ __all__ = [
     "NuclearSensingRegressor",
     "RankOneMeasurements",
     "ScaledMeasurements",
+    "SpectralSensingRegressor",
 ]

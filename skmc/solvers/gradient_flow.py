@@ -1,4 +1,4 @@
-"""Gradient descent with steps as long as the objective allows."""
+"""Gradient descent with steps as long as the curvature allows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skmc.solvers.solver import Solver, State
 from skmc.terms.term import Term
 
 START = 0.1  # of its norm is what the first step moves a parameter by, at most
-GROWTH = 1.02
+GROWTH = 1.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,10 @@ class GradientFlow(Solver):
     r"""Euler's method for ``d theta / dt = -dF/dtheta``, ``F = sum_k F_k(model())``.
 
     Adam makes all directions grow alike; the flow lets the large singular values of a
-    factorization come first, and it is this that implicit low rank depends on. A step
-    after which the objective is higher is taken back and halved; any other one is
-    followed by one that is 2 % longer. The first one moves no parameter by more than
-    a tenth of its norm.
+    factorization come first, and it is this that implicit low rank depends on. Steps
+    are as long as the curvature met by the last one allows, ``|theta - theta before| /
+    |slope - slope before|``, and at most 5 % longer than it. The first one moves no
+    parameter by more than a tenth of its norm.
 
     Parameters
     ----------
@@ -43,7 +43,12 @@ class GradientFlow(Solver):
     terms : sequence of Term
         Their sum is the objective. They have no parameters of their own.
     lr : float, optional
-        A constant step, which is never taken back, instead.
+        A constant step instead.
+
+    References
+    ----------
+    Malitsky, Mishchenko. Adaptive gradient descent without descent. ICML 2020, whose
+    rule has half of this length, and other bounds on its growth.
     """
 
     def __init__(
@@ -74,35 +79,22 @@ class GradientFlow(Solver):
         for term in self.terms[1:]:
             value, slope = term.value_and_grad(X)
             objective, grad = objective + value, grad.add_(slope)
-        return (
-            X,
-            objective,
-            list(torch.autograd.grad(live, list(model.parameters()), grad)),
-        )
+        slopes = torch.autograd.grad(live, list(model.parameters()), grad)
+        return X, objective, list(slopes)
 
     def step(self, data: Observed, state: FlowState) -> FlowState:
-        parameters = list(state.model.parameters())
-        before = [p.detach().clone() for p in parameters]
-        for p, slope in zip(parameters, state.slopes, strict=True):
+        for p, slope in zip(state.model.parameters(), state.slopes, strict=True):
             p.sub_(_align(state.lr, p) * slope)
         X, objective, slopes = self._evaluate(state.model)
-        if self.lr is not None:
-            return FlowState(
-                X=X, objective=objective, model=state.model, slopes=slopes, lr=state.lr
-            )
-        rounding = 8 * torch.finfo(X.dtype).eps
-        better = objective <= state.objective * (1 + rounding)
-        for p, old in zip(parameters, before, strict=True):
-            p.copy_(torch.where(_align(better, p), p, old))
+        lr = state.lr
+        if self.lr is None:
+            pairs = zip(slopes, state.slopes, strict=True)
+            turn = norm([new - old for new, old in pairs], data)
+            tiny = torch.finfo(X.dtype).tiny
+            reach = state.lr * norm(state.slopes, data) / turn.clamp_min(tiny)
+            lr = torch.minimum(GROWTH * state.lr, reach)
         return FlowState(
-            X=torch.where(_align(better, X), X, state.X),
-            objective=torch.where(better, objective, state.objective),
-            model=state.model,
-            slopes=[
-                torch.where(_align(better, new), new, old)
-                for new, old in zip(slopes, state.slopes, strict=True)
-            ],
-            lr=state.lr * torch.where(better, GROWTH, 0.5),
+            X=X, objective=objective, model=state.model, slopes=slopes, lr=lr
         )
 
     def residual(self, data: Observed, previous, current: FlowState) -> Tensor:

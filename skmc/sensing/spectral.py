@@ -1,0 +1,142 @@
+"""Matrix sensing by a spectral neural network."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
+
+from skmc.linalg import full_svd
+from skmc.linalg.spectral import ACTIVATIONS
+from skmc.models.spectral import SMALL, SpectralNetwork
+from skmc.randomness import Randomness
+from skmc.sensing.measured import Measured
+from skmc.sensing.regressor import FlowSensingRegressor
+from skmc.widths import checked_widths
+
+
+class SpectralSensingRegressor(FlowSensingRegressor):
+    r"""Low rank by a spectral neural network (SNN): activations of singular values.
+
+    ::
+
+        min  1/2 sum_i (y_i - <A_i, X>)^2   over   X = sum_k alpha_k Gamma(U_k V_k'),
+
+    half a *sum* over measurements; ``Gamma(U diag(s) V') = U diag(gamma(s)) V'``, and
+    all ``alpha``, ``U_k`` and ``V_k`` are learned. No penalty: gradient flow from near
+    zero makes large singular values grow first; where all ``A_i`` share their singular
+    vectors its limit is the matrix of least nuclear norm that meets the measurements.
+    No intercept. In the floating-point type of the data.
+
+    The problem is solved in units in which ``y`` and the entries of ``A`` have root
+    mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` point everywhere alike.
+    That is ours; the paper's matrices have norm one.
+
+    Parameters
+    ----------
+    layers : sequence of int >= 1, default=(2,)
+        How many matrices each layer has. (K,) is the formula above; with (K, L, ...)
+        each of the ``L`` matrices of the second layer is a sum as above of its own, to
+        which the next layer applies ``Gamma`` again. The last layer is added up to
+        ``X``.
+    activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
+        ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The sigmoid is
+        shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the matrix
+        ``Gamma`` would jump where a singular value vanishes.
+    init : {"near_zero", "spectral"}, default="near_zero"
+        "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
+        "spectral": ``X`` starts as 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
+        ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
+        uniform between 0 and 1.
+    width : int >= 1 or None, default=None
+        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``.
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
+        they are those of a single row, (1, n_features). Three-dimensional arrays and
+        `Measurements` have it.
+    max_iter : int >= 1, default=3000
+        Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
+        length is found on the way.
+    tol : float >= 0, default=1e-6
+        Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it, ``W`` all
+        parameters.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the start.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (n_rows, n_cols)
+        ``X``.
+    history_ : dict of ndarray
+        "n_iter", "objective" (in the units of the solution) and "residual" at every
+        25th iteration.
+    n_iter_ : int
+    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    n_features_in_ : int
+        ``n_rows * n_cols``.
+    feature_names_in_ : ndarray of str, where flat rows have names
+
+    References
+    ----------
+    Chu, Ghosh, Lam, Mukherjee. Implicit regularization via spectral neural networks
+    and non-linear matrix sensing. 2024.
+
+    Examples
+    --------
+    Thirty measurements of the 36 cells of a matrix of rank one.
+
+    >>> import numpy as np
+    >>> from skmc.sensing import SpectralSensingRegressor
+    >>> X = np.outer(np.arange(1.0, 7), np.ones(6))
+    >>> A = np.random.RandomState(0).randn(30, 6, 6)
+    >>> model = SpectralSensingRegressor(random_state=0).fit(A, np.tensordot(A, X))
+    >>> model.matrix_[:, 0].round(1)
+    array([1., 2., 3., 4., 5., 6.])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **FlowSensingRegressor._parameter_constraints,
+        "layers": ["array-like"],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "init": [StrOptions({"near_zero", "spectral"})],
+        "width": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        layers=(2,),
+        activation="tanh",
+        *,
+        init="near_zero",
+        width=None,
+        shape=None,
+        max_iter=3000,
+        tol=1e-6,
+        device="auto",
+        random_state=None,
+    ):
+        self.layers = layers
+        self.activation = activation
+        self.init = init
+        self.width = width
+        self.shape = shape
+        self.max_iter = max_iter
+        self.tol = tol
+        self.device = device
+        self.random_state = random_state
+
+    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+        layers = checked_widths(self.layers, "layers")
+        activation = ACTIVATIONS[self.activation]
+        if self.init == "spectral":
+            near = full_svd(SMALL * data.values)
+            near = near.first(self.width or near.rank)
+            return SpectralNetwork.spectral(near, layers, activation, draw)
+        return SpectralNetwork.near_zero(
+            data.shape, layers, activation, draw, width=self.width
+        )
