@@ -7,8 +7,10 @@ import math
 import pytest
 import torch
 
-from skmc.linalg import LDMinv, d_minv
+from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, minimize_on_stiefel
+from skmc.linalg.dsvd import _lengths, objective
 from skmc.linalg.inverse import polynomial
+from skmc.linalg.stiefel import Skew
 
 
 def normal(*shape, seed=0, dtype=torch.float64):
@@ -228,3 +230,260 @@ def test_bad_input(name):
 def test_unknown_solver():
     with pytest.raises(ValueError, match="gauss-newton"):
         LDMinv().fit(torch.eye(2), solver="adam")
+
+
+def departure(U):
+    """From orthonormal columns."""
+    eye = torch.eye(U.shape[-1], dtype=U.dtype)
+    return float((U.mT @ U - eye).abs().max())
+
+
+@pytest.mark.parametrize(("m", "r"), [(6, 6), (9, 5), (11, 5), (30, 4), (3, 1), (1, 1)])
+def test_cayley_step_is_its_formula(m, r):
+    U, G = orthonormal(2, m, r), normal(2, m, r, seed=1)
+    step = torch.tensor([0.3, -1.0]).double()
+    half = step[:, None, None] / 2 * (G @ U.mT - U @ G.mT)
+    eye = torch.eye(m).double()
+    expected = torch.linalg.solve(eye + half, (eye - half) @ U)
+    torch.testing.assert_close(cayley_step(U, G, step), expected)
+    by_products = cayley_step(U, G, step, lambda A: d_minv(A, 4, 9))
+    torch.testing.assert_close(by_products, expected)
+    looped = [cayley_step(*one) for one in zip(U, G, step, strict=True)]
+    torch.testing.assert_close(torch.stack(looped), expected)
+
+
+@pytest.mark.parametrize(("m", "r"), [(7, 5), (12, 3)])
+def test_cayley_step_derivatives(m, r):
+    U, G = orthonormal(m, r).requires_grad_(), normal(m, r, seed=1).requires_grad_()
+    step = torch.tensor(0.3).double().requires_grad_()
+    assert torch.autograd.gradcheck(cayley_step, (U, G, step))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("m", "r"), [(12, 9), (30, 4)])
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_thousand_steps_keep_columns_orthonormal(dtype, m, r, learned):
+    inverse = LDMinv(4, 6) if learned else None
+    generator = torch.Generator().manual_seed(0)
+    U = orthonormal(m, r).to(dtype)
+    with torch.no_grad():
+        for _ in range(1000):
+            G = torch.randn(m, r, generator=generator).to(dtype)
+            U = cayley_step(U, G, 0.05, inverse)
+    assert departure(U) < 1e-5
+
+
+def test_cayley_step_of_wrong_shapes():
+    with pytest.raises(ValueError, match="G has shape"):
+        cayley_step(torch.eye(3), torch.ones(3, 2), 0.1)
+    with pytest.raises(ValueError, match="cannot be orthonormal"):
+        cayley_step(torch.ones(2, 3), torch.ones(2, 3), 0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_minimum_leading_eigenvectors(dtype):
+    A = with_values(torch.arange(1.0, 21), 20, 20) - 3
+    A = ((A + A.mT) / 2).to(dtype)
+    values, vectors = torch.linalg.eigh(A)
+    result = minimize_on_stiefel(
+        lambda U: -(U * (A @ U)).sum(), orthonormal(20, 3).to(dtype)
+    )
+    assert result.converged
+    assert result.value == pytest.approx(-float(values[-3:].sum()), rel=1e-5)
+    overlap = torch.linalg.svdvals(vectors[:, -3:].mT @ result.U)
+    torch.testing.assert_close(overlap, torch.ones_like(overlap), rtol=0, atol=1e-4)
+    assert departure(result.U) < 1e-5
+    assert result.history[0] > result.value == min(result.history)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_minimum_procrustes(batch):
+    X, noise = normal(*batch, 30, 6), normal(*batch, 30, 6, seed=1)
+    Y = X @ orthonormal(*batch, 6, 6, seed=2) + 0.1 * noise
+    W, _, Zh = torch.linalg.svd(X.mT @ Y)
+    closed = W @ Zh
+    # The other half of the orthogonal matrices is out of reach.
+    start = orthonormal(*batch, 6, 6, seed=3)
+    flip = (torch.det(start) * torch.det(closed)).sign()
+    start = torch.cat([start[..., :1] * flip[..., None, None], start[..., 1:]], -1)
+    result = minimize_on_stiefel(lambda U: (X @ U - Y).square().sum(), start)
+    assert result.converged
+    torch.testing.assert_close(result.U, closed, rtol=0, atol=1e-4)
+
+
+def test_minimum_where_little_is_to_do():
+    U = torch.eye(4).double()[:, :2]
+    still = minimize_on_stiefel(lambda U: (U * 0).sum(), U)
+    assert still.converged
+    assert still.n_iter == 0
+    stopped = minimize_on_stiefel(lambda U: U[2, 0] + U[3, 1], U, max_iter=2)
+    assert not stopped.converged
+    assert stopped.n_iter == 2
+    with pytest.raises(ValueError, match="orthonormal"):
+        minimize_on_stiefel(lambda U: U.sum(), 2 * U)
+    with pytest.raises(ValueError, match="not finite"):
+        minimize_on_stiefel(lambda U: U.sum() / 0, U)
+
+
+def test_a_step_into_the_undefined_is_shortened():
+    U = orthonormal(6, 2)
+    result = minimize_on_stiefel(lambda U: -(U[0, 0] - U[0, 0].detach() + 0.1).log(), U)
+    assert math.isfinite(result.value)
+
+
+MATRICES = {
+    "wide": lambda: normal(4, 7),
+    "long": lambda: normal(12, 3),
+    "square": lambda: normal(5, 5),
+    "batch": lambda: with_values([[4.0, 3, 2, 1], [5.0, 3, 1, 0]], 5, 4),
+    "repeated": lambda: with_values([3.0, 3.0, 3.0, 1.0, 1.0], 6, 5),
+    "low rank": lambda: with_values([2.0, 1.0], 6, 5),
+    "zero": lambda: torch.zeros(3, 4).double(),
+    "one column": lambda: normal(5, 1),
+    "negative": lambda: torch.full((1, 1), -2.0).double(),
+    "tiny": lambda: normal(4, 3) * 1e-150,
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_dsvd_tends_to_the_svd(name):
+    M = MATRICES[name]()
+    with torch.no_grad():
+        found = DSVD(400)(M)
+    size = M.abs().max().clamp_min(1e-300)
+    exact = torch.linalg.svdvals(M)
+    torch.testing.assert_close(found.s / size, exact / size, rtol=0, atol=1e-2)
+    torch.testing.assert_close(found.dense() / size, M / size, rtol=0, atol=5e-2)
+    assert departure(found.U) < 1e-9
+    assert departure(found.V) < 1e-9
+
+
+def test_dsvd_of_a_batch_scale_and_start():
+    M = normal(3, 6, 4)
+    U0, V0 = orthonormal(3, 6, 4, seed=1), orthonormal(3, 4, 4, seed=2)
+    network = DSVD(5)
+    found = network(M, U0, V0)
+    looped = [network(*one).s for one in zip(M, U0, V0, strict=True)]
+    torch.testing.assert_close(found.s, torch.stack(looped))
+    torch.testing.assert_close(network(1000 * M, U0, V0).s, 1000 * found.s)
+    assert torch.equal(network(M).s, network(M).s)
+    other = network(M, generator=torch.Generator().manual_seed(1))
+    assert not torch.equal(network(M).s, other.s)
+    single = network(M.float(), U0.float(), V0.float())
+    torch.testing.assert_close(single.s, found.s.float(), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("m", [5, 14])
+def test_lengths_are_those_of_the_parabola(m):
+    M, U, V = normal(m, 7), orthonormal(m, 5, seed=1), orthonormal(7, 5, seed=2)
+    M = M * (5**0.5 / M.norm())
+    U = minimize_on_stiefel(lambda U: objective(M, U, V), U, max_iter=8).U
+    W = U.clone().requires_grad_()
+    (G,) = torch.autograd.grad(objective(M, W, V), W)
+    t = torch.tensor(0.0).double().requires_grad_()
+    (slope,) = torch.autograd.grad(
+        objective(M, cayley_step(U, G, t), V), t, create_graph=True
+    )
+    (bend,) = torch.autograd.grad(slope, t)
+    assert bend > 0
+    expected = -slope / bend
+    ours, longest = _lengths(Skew.of(U, G), U, M @ V)
+    assert ours < longest <= 2 / torch.linalg.matrix_norm(G @ U.mT - U @ G.mT, 2)
+    torch.testing.assert_close(ours, expected.detach())
+
+
+# A function of the singular vectors that has a derivative, though they have none: the
+# vectors of a repeated singular value may turn, their projector does not.
+W5 = normal(5, 5, seed=9)
+
+
+def leading_projector(U, s, V):
+    return ((U[:, :2] @ U[:, :2].mT) * W5).sum()
+
+
+def polar_factor(U, s, V):
+    return ((U @ V.mT) * W5).sum()
+
+
+@pytest.mark.parametrize("function", [leading_projector, polar_factor])
+def test_gradient_at_repeated_singular_values(function):
+    M = torch.diag(torch.tensor([3.0, 3.0, 1.0, 1.0, 1.0])).double().requires_grad_()
+    network = DSVD(60)
+
+    def ours(M):
+        found = network(M)
+        return function(found.U, found.s, found.V)
+
+    def exact(M):
+        U, s, Vh = torch.linalg.svd(M)
+        return function(U, s, Vh.mT)
+
+    (gradient,) = torch.autograd.grad(ours(M), M)
+    assert gradient.isfinite().all()
+    (lapack,) = torch.autograd.grad(exact(M), M)
+    assert not lapack.isfinite().all()
+    step = 1e-5
+    for seed in range(3):
+        D = normal(5, 5, seed=seed)
+        with torch.no_grad():
+            mine = (ours(M + step * D) - ours(M - step * D)) / (2 * step)
+            truth = (exact(M + step * D) - exact(M - step * D)) / (2 * step)
+        # Right for the network as it is, and right for the SVD.
+        torch.testing.assert_close((gradient * D).sum(), mine, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close((gradient * D).sum(), truth, rtol=1e-2, atol=1e-2)
+
+
+def test_gradient_where_nothing_moves():
+    M = torch.zeros(3, 4).double().requires_grad_()
+    DSVD(3)(M).s.sum().backward()
+    assert M.grad.isfinite().all()
+    M = torch.eye(3).double().requires_grad_()
+    DSVD(3)(M, torch.eye(3).double(), torch.eye(3).double()).s.sum().backward()
+    torch.testing.assert_close(M.grad, torch.eye(3).double())
+
+
+def test_training_lowers_the_objective_on_unseen_matrices():
+    seen, unseen = normal(40, 6, 8), normal(40, 6, 8, seed=1)
+    network, again = (DSVD(3, inverse_depth=2) for _ in range(2))
+
+    def mean_objective():
+        return network.fit(unseen, max_iter=1, lr=0).history_[0]
+
+    before = mean_objective()
+    network.fit(seen, max_iter=40)
+    assert network.history_[-1] < network.history_[0]
+    assert mean_objective() < before - 0.01 * abs(before)
+    assert any(inverse.history_ for inverse in network.inverses)
+    with torch.no_grad():
+        found = network(unseen)
+    assert departure(found.U) < 1e-3
+    again.fit(unseen, max_iter=1, lr=0)
+    again.fit(seen, max_iter=40)
+    assert torch.equal(network.steps, again.steps)
+
+
+def test_lengths_learned_too_fast_do_no_harm():
+    M = normal(20, 5, 4)
+    network = DSVD(3).fit(M, lr=1e6, max_iter=20)
+    with torch.no_grad():
+        found = network(M)
+    assert found.s.isfinite().all()
+    assert departure(found.U) < 1e-6
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if not BAD[name][1]])
+def test_dsvd_of_bad_input(name):
+    A, _, kind, message = BAD[name]
+    with pytest.raises(kind, match=message.replace("A.", "M.")):
+        DSVD(2)(A)
+    with pytest.raises(kind, match="matrices"):
+        DSVD(2).fit(A)
+
+
+def test_dsvd_of_bad_parameters():
+    with pytest.raises(ValueError, match="depth=0"):
+        DSVD(0)
+    with pytest.raises(ValueError, match="order=1"):
+        DSVD(inverse_order=1)
+    with pytest.raises(ValueError, match=r"U0 has shape \(3, 3\); M needs \(3, 2\)"):
+        DSVD(2)(torch.ones(3, 2), torch.eye(3))
