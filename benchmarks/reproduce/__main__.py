@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.reproduce import air, low_rank, networks
+from benchmarks.reproduce import air, differentiable, low_rank, networks
 
 COMMANDS = {
     "air-table1": air.table1,
@@ -21,6 +21,10 @@ COMMANDS = {
     "nsr-table4": networks.table4,  # and 100k or 1m
     "nsr-table5": networks.table5,
     "networks": networks.run,  # and names of its parts, or page
+    "ldminv-table1": differentiable.ldminv_table1,
+    "ldminv-table2": differentiable.ldminv_table2,
+    "dsvd-table3": differentiable.dsvd_table3,
+    "differentiable": differentiable.write,  # the page alone
 }
 
 if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

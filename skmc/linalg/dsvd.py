@@ -1,0 +1,324 @@
+"""Singular values by descent on orthonormal matrices: differentiable everywhere."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from skmc.linalg.inverse import LDMinv, check_count, check_matrix, unrolled
+from skmc.linalg.stiefel import Skew
+from skmc.linalg.svd import SVD
+
+SEED = 20201  # not 0, with which the matrices themselves may have been drawn
+EXACT = 1e-4  # |A X A - A|_F / |A|_F of an inverse that needs no training
+
+
+class DSVD(nn.Module):
+    r"""The SVD as a fixed number of differentiable steps with learned lengths: D-SVD.
+
+    With ``M`` scaled to a root mean square of its singular values of 1 (ours),
+    ``r = min(m, n)`` and ``offdiag`` a matrix without its diagonal, ::
+
+        f(U, V) = 1/2 |offdiag(U' M V)|_F^2 - <M, U V'>,   U' U = V' V = I
+
+    is least at singular vectors. A layer is a step of `cayley_step` for ``U`` and then
+    one for ``V``, against ``G = M V (offdiag(V' M' U) - I)``, of length ::
+
+        t = min(2 / |P|, -f'(0) / f''(0)) + learned,    P = G U' - U G'
+
+    with derivatives along the step in closed form. ``(I + t/2 P)^-1`` is one `LDMinv`
+    per layer and side. Ours: ``|P|`` is ``(tr P^4 / 2)^(1/4) >= |P|_2``; the first
+    term alone counts where ``f''(0) <= 0``; ``|t|`` is cut to ``4 / |P|``, so that
+    there is a good inverse whatever is learned; singular values which come out negative
+    are made positive with the column of ``U``, since for square ``M`` no path of
+    orthogonal matrices changes the sign of a determinant.
+
+    No step divides by a difference of singular values, so that derivatives in ``M``
+    exist and are finite where singular values repeat. There `torch.linalg.svd` has
+    none. The result is approximate: ``U`` and ``V`` are orthonormal, but ``U' M V`` is
+    diagonal only in the limit, which close singular values delay.
+
+    Parameters
+    ----------
+    depth : int >= 1
+        ``K_svd``, the number of layers.
+    inverse_order : int >= 2
+    inverse_depth : int >= 1
+        ``L`` and ``K`` of each `LDMinv`. The condition of ``I + t/2 P`` is at most 2.3,
+        and below 1.5 untrained: four layers are enough, three are for most matrices.
+
+    Attributes
+    ----------
+    steps : Parameter of shape (depth, 2)
+        What is learned of the lengths, for ``U`` and ``V``; 0 at first.
+    inverses : ModuleList of LDMinv
+        ``2 depth`` of them.
+    history_ : list of float
+        The loss of each iteration of the last `fit`.
+
+    References
+    ----------
+    Xie, Kong, Wu, Liu, Lin. Fast and differentiable matrix inverse and its extension
+    to SVD, eq. 7 to 12, Algorithms 2 and 3.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import DSVD
+    >>> M = torch.diag(torch.tensor([3.0, 2.0, 2.0])).requires_grad_()
+    >>> found = DSVD(depth=60)(M)
+    >>> found.s.detach().round(decimals=3)
+    tensor([3., 2., 2.])
+    >>> P = found.U[:, :1] @ found.U[:, :1].mT  # projects on the first singular vector
+    >>> P[0, 1].backward()  # its derivative by M[0, 1] is 2 / (3^2 - 2^2)
+    >>> M.grad.isfinite().all()
+    tensor(True)
+    """
+
+    def __init__(
+        self, depth: int = 20, *, inverse_order: int = 4, inverse_depth: int = 6
+    ):
+        super().__init__()
+        check_count(depth, "depth", 1)
+        self.depth = depth
+        self.steps = nn.Parameter(torch.zeros(depth, 2, dtype=torch.float64))
+        self.inverses = nn.ModuleList(
+            LDMinv(inverse_order, inverse_depth) for _ in range(2 * depth)
+        )
+        self.history_: list[float] = []
+
+    def forward(
+        self,
+        M: Tensor,
+        U0: Tensor | None = None,
+        V0: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> SVD:
+        r"""The SVD of ``M``, with ``s = diag(U' M V)`` descending.
+
+        Parameters
+        ----------
+        M : Tensor of shape (\\*batch, m, n)
+            Real and finite.
+        U0 : Tensor of shape (\\*batch, m, r), optional
+        V0 : Tensor of shape (\\*batch, n, r), optional
+            Where to start: orthonormal columns, ``r = min(m, n)``. The default is
+            random, uniform on the Stiefel manifold.
+        generator : torch.Generator, optional
+            On the CPU. The default is seeded: the same start at every call.
+
+        Returns
+        -------
+        SVD
+            ``U`` of shape (\\*batch, m, r), ``s`` (\\*batch, r) and ``V``
+            (\\*batch, n, r).
+        """
+        check_matrix(M, "M")
+        *batch, m, n = M.shape
+        r = min(m, n)
+        generator = generator or torch.Generator().manual_seed(SEED)
+        U = _start(U0, "U0", (*batch, m, r), M, generator)
+        V = _start(V0, "V0", (*batch, n, r), M, generator)
+        for left, right in self._layers(_scaled(M), U, V, _inverse):
+            U, V = left, right
+        s = (U * (M @ V)).sum(-2)
+        sign = torch.where(s < 0, -1, 1).to(s)
+        U, s = U * sign[..., None, :], s * sign
+        order = s.argsort(-1, descending=True)
+        columns = order[..., None, :]
+        return SVD(
+            U.gather(-1, columns.expand_as(U)),
+            s.gather(-1, order),
+            V.gather(-1, columns.expand_as(V)),
+        )
+
+    def fit(
+        self,
+        matrices: Tensor,
+        *,
+        max_iter: int = 200,
+        lr: float = 1e-2,
+        batch_size: int = 30,
+        generator: torch.Generator | None = None,
+        callback: Callable[[int, float], None] | None = None,
+    ) -> DSVD:
+        r"""Learn the lengths of steps from matrices, starting at the present ones.
+
+        Gradient descent on ``1 / (n K_svd) sum_i sum_k f(U_ik, V_ik)``, over ``n``
+        matrices ``i`` drawn anew at each iteration with random starts, and all layers
+        ``k``. A `LDMinv` is trained by its `LDMinv.fit` when its relative error
+        ``|A X A - A|_F / |A|_F`` on these matrices exceeds 1e-4 (ours; in the paper
+        each is trained at each iteration).
+
+        Parameters
+        ----------
+        matrices : Tensor of shape (\\*batch, m, n)
+        max_iter : int >= 0
+        lr : float >= 0
+        batch_size : int >= 1
+        generator : torch.Generator, optional
+            On the CPU; the default is seeded.
+        callback : callable, optional
+            Called with the number of each iteration and its loss.
+
+        Returns
+        -------
+        DSVD
+            Itself, with `history_`. Should training diverge it warns and keeps the best
+            lengths.
+        """
+        check_matrix(matrices, "matrices")
+        matrices = matrices.detach().reshape(-1, *matrices.shape[-2:])
+        count, m, n = matrices.shape
+        r, size = min(m, n), min(batch_size, count)
+        generator = generator or torch.Generator().manual_seed(SEED)
+        best, lowest = self.steps.detach().clone(), math.inf
+        self.history_ = []
+        for iteration in range(max_iter):
+            chosen = torch.randperm(count, generator=generator)[:size]
+            M = _scaled(matrices[chosen.to(matrices.device)])
+            U = random_orthonormal((size, m, r), M, generator)
+            V = random_orthonormal((size, n, r), M, generator)
+            losses = [
+                objective(M, U, V).mean()
+                for U, V in self._layers(M, U, V, _trained_inverse)
+            ]
+            loss = torch.stack(losses).mean()
+            value = float(loss.detach())
+            self.history_.append(value)
+            if not math.isfinite(value):
+                warnings.warn(
+                    f"Training diverged at iteration {iteration}; the best steps so "
+                    f"far are kept. Lower lr={lr:g}.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                with torch.no_grad():
+                    self.steps.copy_(best)
+                break
+            if value < lowest:
+                best, lowest = self.steps.detach().clone(), value
+            (gradient,) = torch.autograd.grad(loss, self.steps)
+            with torch.no_grad():
+                self.steps.sub_(lr * gradient)
+            if callback is not None:
+                callback(iteration, value)
+        return self
+
+    def extra_repr(self) -> str:
+        return f"depth={self.depth}"
+
+    def _layers(
+        self,
+        M: Tensor,
+        U: Tensor,
+        V: Tensor,
+        inverse: Callable[[LDMinv, Tensor], Tensor],
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """``U, V`` after each layer, for a scaled ``M``."""
+        steps = self.steps.to(M)
+        inverses = [partial(inverse, cast(LDMinv, net)) for net in self.inverses]
+        for k in range(self.depth):
+            U = _side(U, M @ V, steps[k, 0], inverses[2 * k])
+            V = _side(V, M.mT @ U, steps[k, 1], inverses[2 * k + 1])
+            yield U, V
+
+
+def _inverse(inverse: LDMinv, A: Tensor) -> Tensor:
+    return unrolled(A, inverse.coefficients)
+
+
+def _trained_inverse(inverse: LDMinv, A: Tensor) -> Tensor:
+    fixed = A.detach()
+    with torch.no_grad():
+        wrong = fixed @ unrolled(fixed, inverse.coefficients) @ fixed - fixed
+        needed = wrong.norm() > EXACT * fixed.norm()
+    if needed and fixed.isfinite().all():
+        inverse.fit(fixed)
+    return unrolled(A, inverse.coefficients.detach())
+
+
+def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:
+    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``."""
+    product = U.mT @ M @ V
+    return offdiag(product).square().sum((-2, -1)) / 2 - _trace(product)
+
+
+def offdiag(A: Tensor) -> Tensor:
+    return A - torch.diag_embed(A.diagonal(dim1=-2, dim2=-1))
+
+
+def random_orthonormal(
+    shape: tuple[int, ...], like: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Uniform on the Stiefel manifold, in the dtype and on the device of ``like``."""
+    draws = torch.randn(shape, generator=generator, dtype=torch.float64)
+    Q, R = torch.linalg.qr(draws)
+    Q = Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+    return Q.to(like)
+
+
+def _start(
+    given: Tensor | None, name: str, shape: tuple[int, ...], M: Tensor, generator
+) -> Tensor:
+    if given is None:
+        return random_orthonormal(shape, M, generator)
+    check_matrix(given, name)
+    if given.shape != shape:
+        raise ValueError(f"{name} has shape {tuple(given.shape)}; M needs {shape}.")
+    return given
+
+
+def _scaled(M: Tensor) -> Tensor:
+    """With singular values of root mean square 1, so that units do not matter."""
+    unit = M.detach().abs().amax((-2, -1), keepdim=True)
+    M = M / torch.where(unit > 0, unit, 1)
+    size = torch.linalg.vector_norm(M, dim=(-2, -1), keepdim=True)
+    return M * min(M.shape[-2:]) ** 0.5 / torch.where(size > 0, size, 1)
+
+
+def _side(
+    U: Tensor, MV: Tensor, learned: Tensor, inverse: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """One step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``."""
+    product = U.mT @ MV
+    eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
+    G = MV @ (offdiag(product.mT) - eye)
+    P = Skew.of(U, G)
+    best, longest = _lengths(P, U, MV)
+    step = torch.minimum(torch.maximum(best + learned, -2 * longest), 2 * longest)
+    return P.step(U, step, inverse)
+
+
+def _lengths(P: Skew, U: Tensor, MV: Tensor) -> tuple[Tensor, Tensor]:
+    """``min(2 / |P|, -f'(0) / f''(0))`` and ``2 / |P|``, both of shape ``(*batch,)``.
+
+    ``|P|`` is ``(tr P^4 / 2)^(1/4)``, at least ``|P|_2`` since the eigenvalues of ``P``
+    come in pairs, and ``f'(0) = -|P|_F^2 / 2``. Where ``P`` is mere rounding the length
+    fades to zero: it would be one noise over another, and its derivative larger still.
+    """
+    square = P.K @ P.K
+    descent = -_trace(square) / 2
+    fourth = (square * square.mT).sum((-2, -1)) / 2
+    eps = torch.finfo(fourth.dtype).eps
+    moving = fourth > eps**3
+    longest = 2 / torch.where(moving, fourth, 1) ** 0.25
+    PU, PMV = P @ U, P @ MV
+    off = offdiag(U.mT @ MV)
+    first, second = -PU.mT @ MV, -PU.mT @ PMV  # U' P M V and U' P^2 M V
+    bend = offdiag(first).square().sum((-2, -1)) - _trace(second)
+    bend = bend + (off * second).sum((-2, -1))
+    convex = bend > 0
+    best = descent / (torch.where(convex, bend, 1) + eps**1.25)
+    return torch.where(convex & (best < longest), best, longest), longest
+
+
+def _trace(A: Tensor) -> Tensor:
+    return A.diagonal(dim1=-2, dim2=-1).sum(-1)

@@ -1,0 +1,262 @@
+"""Matrices with orthonormal columns: a step among them, and a minimum over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skmc.linalg.inverse import check_count, check_matrix
+
+# Wen and Yin's values.
+SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
+SHORTER = 0.2  # a step that does not is cut to this share
+MEMORY = 0.85  # of the reference value which a step must undercut: 0 is monotone
+FIRST_STEP = 1e-3
+STEPS = (1e-20, 1e20)
+TINY = 1e-300
+TRIALS = 30
+ORTHONORMAL = 1e-3  # |U'U - I| that a start may have
+
+
+def cayley_step(
+    U: Tensor,
+    G: Tensor,
+    step: float | Tensor,
+    inverse: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    r"""A step from ``U`` against the gradient ``G`` that keeps columns orthonormal. ::
+
+        (I + step/2 P)^-1 (I - step/2 P) U,    P = G U' - U G'
+
+    ``P`` is skew, so that the factor is orthogonal whatever the step. It is
+    ``U - step P U`` to first order, where ``P U`` is the gradient in the canonical
+    metric of the Stiefel manifold. Where ``2 r < m`` the system to solve has size
+    ``2 r``: as ``P = W Z'`` with ``W = [G, U]``, ``Z = [U, -G]``, the same is ::
+
+        U - step W (I + step/2 Z' W)^-1 Z' U
+
+    Parameters
+    ----------
+    U : Tensor of shape (\\*batch, m, r)
+        Orthonormal columns, ``U' U = I``; not checked.
+    G : Tensor of shape (\\*batch, m, r)
+        The gradient of what shall decrease, as `torch.autograd.grad` gives it.
+    step : float or Tensor of shape (\\*batch,)
+    inverse : callable, optional
+        ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`: then products are
+        all that is done. Columns stay orthonormal as far as it is exact: the singular
+        values of ``I + step/2 P`` are from 1 to ``(1 + step^2 |P|_2^2 / 4)^(1/2)``.
+        The default solves the system.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, m, r)
+        Differentiable in all arguments.
+
+    References
+    ----------
+    Wen, Yin. A feasible method for optimization with orthogonality constraints (2013).
+    Xie, Kong, Wu, Liu, Lin. Fast and differentiable matrix inverse and its extension
+    to SVD, eq. 6.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import cayley_step
+    >>> U, G = torch.eye(3)[:, :2], torch.ones(3, 2)
+    >>> U = cayley_step(U, G, 0.5)
+    >>> torch.allclose(U.mT @ U, torch.eye(2), atol=1e-6)
+    True
+    """
+    m, r = U.shape[-2:]
+    if G.shape != U.shape:
+        raise ValueError(
+            f"G has shape {tuple(G.shape)}, U {tuple(U.shape)}; a gradient by U has "
+            f"that of U."
+        )
+    if m < r:
+        raise ValueError(
+            f"U has shape {tuple(U.shape)}; {r} columns of length {m} cannot be "
+            f"orthonormal."
+        )
+    return Skew.of(U, G).step(U, step, inverse)
+
+
+@dataclass(frozen=True, eq=False)
+class Skew:
+    """``P = G U' - U G'``: ``W Z'`` where that is smaller, else ``W`` is None."""
+
+    K: Tensor  # P, or Z' W: the eigenvalues of P, but for zeros
+    W: Tensor | None  # (*batch, m, 2 r)
+    Z: Tensor | None  # (*batch, m, 2 r)
+
+    @classmethod
+    def of(cls, U: Tensor, G: Tensor) -> Skew:
+        m, r = U.shape[-2:]
+        if 2 * r >= m:
+            return cls(G @ U.mT - U @ G.mT, None, None)
+        # The symmetric part of U' G cancels in P but not in the small system, which
+        # is well-conditioned without it and with columns of like size.
+        inner = U.mT @ G
+        G = G - U @ (inner + inner.mT) / 2
+        size = torch.linalg.vector_norm(G.detach(), dim=(-2, -1), keepdim=True)
+        size = torch.where(size > 0, size / r**0.5, 1)
+        W = torch.cat([G / size, U], -1)
+        Z = torch.cat([size * U, -G], -1)
+        return cls(Z.mT @ W, W, Z)
+
+    def __matmul__(self, X: Tensor) -> Tensor:
+        """``P X``."""
+        if self.W is None or self.Z is None:
+            return self.K @ X
+        return self.W @ (self.Z.mT @ X)
+
+    def step(
+        self,
+        U: Tensor,
+        step: float | Tensor,
+        inverse: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """``(I + step/2 P)^-1 (I - step/2 P) U``."""
+        t = torch.as_tensor(step, dtype=U.dtype, device=U.device)[..., None, None]
+        eye = torch.eye(self.K.shape[-1], dtype=U.dtype, device=U.device)
+        system = eye + t / 2 * self.K
+        right = self.K @ U if self.Z is None else self.Z.mT @ U
+        if inverse is None:
+            moved = torch.linalg.solve(system, right)
+        else:
+            moved = inverse(system) @ right
+        return U - t * (moved if self.W is None else self.W @ moved)
+
+
+@dataclass(frozen=True, eq=False)
+class StiefelResult:
+    """What `minimize_on_stiefel` found."""
+
+    U: Tensor  # (*batch, m, r)
+    value: float  # f(U)
+    n_iter: int
+    converged: bool
+    history: list[float]  # f at every iterate
+
+
+def minimize_on_stiefel(
+    f: Callable[[Tensor], Tensor],
+    U0: Tensor,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-5,
+) -> StiefelResult:
+    r"""A local minimum of ``f(U)`` subject to ``U' U = I``.
+
+    Steps of `cayley_step` of Barzilai and Borwein's length ::
+
+        |S|^2 / |<S, Y>|  and  |<S, Y>| / |Y|^2  in turn,
+        S = U_k - U_(k-1),  Y = (P U)_k - (P U)_(k-1)
+
+    each shortened until ``f`` is below an average of its former values by 1e-4 of what
+    the gradient promises. It ends when ``|P U|_F <= tol max |G|_F``, over all iterates,
+    when no step decreases ``f``, or after ``max_iter`` steps.
+
+    A function and not a `torch.optim.Optimizer`, since the line search has to evaluate
+    ``f`` as often as it likes and since there is nothing to tune. To train a network
+    with orthonormal weights by an optimizer and mini-batches there is
+    `torch.nn.utils.parametrizations.orthogonal`.
+
+    Parameters
+    ----------
+    f : callable
+        From a Tensor of shape ``(\\*batch, m, r)`` to a scalar Tensor, differentiable.
+    U0 : Tensor of shape (\\*batch, m, r)
+        Where to start: orthonormal columns. Members of a batch share the step, and
+        ``f`` is usually a sum over them.
+    max_iter : int >= 0
+    tol : float >= 0
+        Single precision does not reach much less than the default.
+
+    Returns
+    -------
+    StiefelResult
+        ``U`` is the best iterate.
+
+    Raises
+    ------
+    ValueError
+        If columns of ``U0`` are not orthonormal, or ``f(U0)`` or its gradient is not
+        finite.
+
+    References
+    ----------
+    Wen, Yin. A feasible method for optimization with orthogonality constraints (2013),
+    Algorithm 2.
+
+    Examples
+    --------
+    The two largest eigenvalues, as the largest trace of ``U' A U``:
+
+    >>> import torch
+    >>> from skmc.linalg import minimize_on_stiefel
+    >>> A = torch.diag(torch.tensor([1.0, 5.0, 2.0, 4.0]))
+    >>> start = torch.linalg.qr(torch.arange(8.0).reshape(4, 2) % 3).Q
+    >>> result = minimize_on_stiefel(lambda U: -(U * (A @ U)).sum(), start)
+    >>> round(result.value, 4)
+    -9.0
+    """
+    check_matrix(U0, "U0")
+    check_count(max_iter, "max_iter", 0)
+    eye = torch.eye(U0.shape[-1], dtype=U0.dtype, device=U0.device)
+    if (U0.mT @ U0 - eye).abs().max() > ORTHONORMAL:
+        raise ValueError(
+            "The columns of U0 are not orthonormal; torch.linalg.qr(U0).Q has such "
+            "columns of the same span."
+        )
+    U = U0.detach()
+    value, G, D = _evaluate(f, U)
+    if not (math.isfinite(value) and bool(G.isfinite().all())):
+        raise ValueError("f(U0) or its gradient is not finite; start elsewhere.")
+    best, lowest, history = U, value, [value]
+    reference, weight, step = value, 1.0, FIRST_STEP
+    largest, converged, n_iter = float(G.norm()), False, 0
+    step = step / max(float(D.norm()), torch.finfo(U.dtype).tiny)
+    for n_iter in range(max_iter + 1):
+        largest = max(largest, float(G.norm()))
+        converged = float(D.norm()) <= tol * largest
+        if converged or n_iter == max_iter:
+            break
+        promised = float((G * D).sum())
+        for _ in range(TRIALS):
+            trial = cayley_step(U, G, step)
+            fresh, G_new, D_new = _evaluate(f, trial)
+            if fresh <= reference - SUFFICIENT * step * promised:
+                break
+            step *= SHORTER
+        else:
+            break
+        S, Y = trial - U, D_new - D
+        U, G, D, value = trial, G_new, D_new, fresh
+        history.append(value)
+        if value < lowest:
+            best, lowest = U, value
+        inner = abs(float((S * Y).sum()))
+        if n_iter % 2 == 0:
+            step = float((S * S).sum()) / max(inner, TINY)
+        else:
+            step = inner / max(float((Y * Y).sum()), TINY)
+        step = min(max(step, STEPS[0]), STEPS[1])
+        weight, before = MEMORY * weight + 1, weight
+        reference = (MEMORY * before * reference + value) / weight
+    return StiefelResult(best, lowest, n_iter, converged, history)
+
+
+def _evaluate(f: Callable[[Tensor], Tensor], U: Tensor) -> tuple[float, Tensor, Tensor]:
+    """``f``, its gradient ``G``, and ``P U = G U' U - U G' U``."""
+    U = U.detach().requires_grad_()
+    with torch.enable_grad():
+        value = f(U)
+        (G,) = torch.autograd.grad(value, U)
+    U = U.detach()
+    return float(value.detach()), G, G @ (U.mT @ U) - U @ (G.mT @ U)
