@@ -13,9 +13,10 @@ from skmc.linalg.spectral import ACTIVATIONS, apply_to_singular_values
 from skmc.models.factors import FactorProduct
 from skmc.models.spectral import SpectralNetwork
 from skmc.randomness import Randomness
+from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
 from skmc.solve import solve
 from skmc.solvers.gradient_flow import GradientFlow
-from skmc.terms import SquaredError
+from skmc.terms import MeasurementError, SquaredError
 
 DOUBLE = torch.float64
 SHAPES = [(6, 6), (7, 4), (4, 7)]
@@ -168,3 +169,71 @@ def test_bad_layers():
     for layers in ((), (0,), (2, 1.5)):
         with pytest.raises(ValueError, match=r"layers=.* integers of at least 1"):
             SNNCompleter(layers=layers).fit(X)
+
+
+# The theory, where all measurements share their singular vectors.
+
+DERIVATIVE = {
+    "tanh": lambda z: 1 - torch.tanh(z) ** 2,
+    "sigmoid": lambda z: 2 * torch.sigmoid(z) * (1 - torch.sigmoid(z)),
+    "truncated_relu": lambda z: (z < 1).to(z),
+}
+
+
+def commuting(name="tanh", seed=0):
+    """Assumptions 1 and 2 for a 5 x 7 matrix: model, measurements, and their parts."""
+    rng = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape):
+        return torch.rand(*shape, generator=rng, dtype=DOUBLE)
+
+    Phi, Psi = (torch.linalg.qr(draw(n, 5, seed=n))[0] for n in (5, 7))
+    G = torch.linalg.qr(draw(7, 7, seed=3))[0]
+    sigma = 3 + uniform(5)
+    spectra = uniform(9, 5)
+    alpha, u, v = uniform(2), uniform(2, 5), uniform(2, 5)
+    U = Phi @ torch.nn.functional.pad(u.diag_embed(), (0, 2)) @ G
+    V = Psi @ torch.nn.functional.pad(v.diag_embed(), (0, 2)) @ G
+    model = SpectralNetwork(U, V, [alpha[None]], ACTIVATIONS[name])
+    A = DiagonalMeasurements(Phi, spectra, Psi)
+    X = (Phi * sigma) @ Psi.mT
+    return model, A, X, (Phi, Psi, sigma, spectra.mT, u * v)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_theorem_1(name):
+    """The paper's right-hand sides are minus the slopes that autograd finds."""
+    model, A, X, (Phi, Psi, sigma, B, z) = commuting(name)
+    MeasurementError(A, A.forward(X))(model()).backward()
+    H = torch.from_numpy(GAMMA[name](z.numpy())).mT  # (5, K)
+    alpha = model.alphas[0][0].detach()
+    missed = B @ B.mT @ (sigma - H @ alpha)
+    torch.testing.assert_close(-model.alphas[0].grad[0], H.mT @ missed)
+    for k in range(2):
+        L = (Phi * (alpha[k] * DERIVATIVE[name](z[k]) * missed)) @ Psi.mT
+        torch.testing.assert_close(-model.U.grad[k], L @ model.V[k].detach())
+        torch.testing.assert_close(-model.V.grad[k], L.mT @ model.U[k].detach())
+
+
+def test_theorems_2_and_3():
+    """Exponentially fast to X, which has the least nuclear norm.
+
+    That no singular value overshoots, the paper's other half of Theorem 2, does not
+    hold: one that has arrived is driven on by what others still miss.
+    """
+    model, A, X, (Phi, Psi, sigma, *_) = commuting()
+    y = A.forward(X)
+    flow = GradientFlow(model, [MeasurementError(A, y)], lr=0.002)
+    data, distances = Measured.of(A, y), []
+
+    def watch(progress):
+        inside = Phi.mT @ progress.state.X @ Psi
+        distances.append(sigma - inside.diagonal())
+
+    solution = solve(flow, data, max_iter=6000, callbacks=[watch], check_every=200)
+    gaps = torch.stack(distances).norm(dim=1)
+    rates = -gaps.log().diff() / (200 * 0.002)
+    assert (rates > 0.2).all()
+    assert gaps[-1] < 1e-3
+    convex = NuclearSensingRegressor(0).fit(A, y.numpy()).matrix_
+    assert np.linalg.norm(solution.X.numpy() - convex) < 0.01 * np.linalg.norm(convex)
