@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.reproduce import air, differentiable, low_rank, networks
+from benchmarks.reproduce import air, differentiable, low_rank, networks, spectral
 
 COMMANDS = {
     "air-table1": air.table1,
@@ -20,6 +20,7 @@ COMMANDS = {
     "nsr-table2": networks.table2,
     "nsr-table4": networks.table4,  # and 100k or 1m
     "nsr-table5": networks.table5,
+    "snn-figures": spectral.figures,
     "networks": networks.run,  # and names of its parts, or page
     "ldminv-table1": differentiable.ldminv_table1,
     "ldminv-table2": differentiable.ldminv_table2,
