@@ -8,8 +8,12 @@ import torch
 from conftest import low_rank
 
 from skmc import Observed, SNNCompleter, patterns
-from skmc.linalg import SVD
-from skmc.linalg.spectral import ACTIVATIONS, apply_to_singular_values
+from skmc.linalg import SVD, spectral
+from skmc.linalg.spectral import (
+    ACTIVATIONS,
+    SpectralActivation,
+    apply_to_singular_values,
+)
 from skmc.models.factors import FactorProduct
 from skmc.models.spectral import SpectralNetwork
 from skmc.randomness import Randomness
@@ -82,6 +86,32 @@ def test_batches_and_single_precision():
     (rough,) = torch.autograd.grad(X, single, G.float())
     torch.testing.assert_close(X, together.float(), atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(rough, slope.float(), atol=1e-4, rtol=1e-4)
+
+
+def test_followed_spectra_are_those_of_the_whole_decomposition(monkeypatch):
+    """Of large matrices that change slowly, as in training: X and its slopes."""
+    calls = []
+    original = spectral.partial_svd
+    monkeypatch.setattr(
+        spectral, "partial_svd", lambda *a, **k: calls.append(1) or original(*a, **k)
+    )
+    activation = ACTIVATIONS["tanh"]
+    follow = SpectralActivation(activation)
+    s = torch.cat([torch.linspace(1.5, 0.1, 12), torch.logspace(-2.1, -6, 108)])
+    Z = torch.stack(
+        [with_singular_values(shape, s.to(DOUBLE)) for shape in [(150, 120)] * 2]
+    )
+    G, drift = draw(2, 150, 120, seed=1), 2e-3 * draw(2, 150, 120, seed=2)
+    for _ in range(5):
+        Z = (Z + drift / 150).detach().requires_grad_()
+        X, exact = follow(Z), apply_to_singular_values(Z, activation)
+        torch.testing.assert_close(X, exact, atol=2e-6, rtol=0)
+        slope, expected = (torch.autograd.grad(Y, Z, G)[0] for Y in (X, exact))
+        assert (slope - expected).norm() < 1e-3 * expected.norm()
+    assert len(calls) == 8
+    assert follow(1e-3 * Z / 150).allclose(1e-3 * Z / 150)  # too small to bend
+    small = Z[0, :60, :40]
+    assert torch.equal(follow(small), apply_to_singular_values(small, activation))
 
 
 def test_below_its_bend_the_truncated_relu_leaves_a_factorization():

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from skmc.linalg.svd import GRAM_LIMIT, SVD
+from skmc.linalg.svd import EXTRA, GRAM_LIMIT, SVD, partial_svd
 
 # Singular values below this cube to nothing beside one: there gamma is its tangent.
 TANGENT = {torch.float32: 1e-3, torch.float64: 1e-5}
+# Of large matrices in training, whose spectra are followed from step to step.
+LARGE, SMALL = 100, 1e-2
+NEXT = 5  # smaller ones that are sought as well, for they may grow
+FEW = 0.3  # of all, up to which they are followed
 
 
 @dataclass(frozen=True)
@@ -83,13 +87,49 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     -------
     Tensor of shape (\*batch, m, n)
     """
-    return _Spectral.apply(Z, activation)
+    return _Spectral.apply(Z, activation, _top(Z.detach(), TANGENT[Z.dtype]))
+
+
+class SpectralActivation(nn.Module):
+    r"""`apply_to_singular_values` for a matrix that changes little between calls.
+
+    In matrices of 100 rows and columns or more, singular values up to .01 are left to
+    the tangent, which is an error of 3e-5 of them, and the others are found from the
+    singular vectors of the call before where they are few.
+
+    Parameters
+    ----------
+    activation : Activation
+    """
+
+    def __init__(self, activation: Activation):
+        super().__init__()
+        self.activation = activation
+        self.starts: list[Tensor | None] = []  # of each member, (n, k)
+
+    def forward(self, Z: Tensor) -> Tensor:  # (*batch, m, n) -> the same
+        if min(Z.shape[-2:]) < LARGE:
+            return apply_to_singular_values(Z, self.activation)
+        members = Z.detach().reshape(-1, *Z.shape[-2:])
+        if len(self.starts) != len(members):
+            self.starts = [None] * len(members)
+        tops = []
+        for i, member in enumerate(members):
+            tops.append(_followed(member, self.starts[i]))
+            self.starts[i] = tops[i].V
+        rank = max(top.rank for top in tops)
+        U, s, V = (
+            torch.stack(
+                [nn.functional.pad(part, (0, rank - part.shape[-1])) for part in parts]
+            ).view(*Z.shape[:-2], *parts[0].shape[:-1], rank)
+            for parts in zip(*((t.U, t.s, t.V) for t in tops), strict=True)
+        )
+        return _Spectral.apply(Z, self.activation, SVD(U, s, V))
 
 
 class _Spectral(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, Z: Tensor, activation: Activation) -> Tensor:
-        top = _top(Z)
+    def forward(ctx: Any, Z: Tensor, activation: Activation, top: SVD) -> Tensor:
         ctx.activation = activation
         ctx.save_for_backward(Z, top.U, top.s, top.V)
         excess = activation.value(top.s) - activation.slope * top.s
@@ -97,12 +137,12 @@ class _Spectral(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None, None]:
         # The derivative is symmetric, so it maps gradients as it maps directions.
         Z, U, s, V = ctx.saved_tensors
         slope, quotient = ctx.activation.slope, ctx.activation.quotient
         if not s.shape[-1]:
-            return slope * G, None
+            return slope * G, None, None
         rows, cols = s[..., :, None], s[..., None, :]
         a = quotient(rows, cols) - slope
         b = quotient(rows, -cols) - slope
@@ -116,20 +156,34 @@ class _Spectral(torch.autograd.Function):
         rest = Z - (U * cols) @ V.mT
         across = c * (left - M @ V.mT + share * (right.mT @ rest))
         down = c * (right.mT - M.mT @ U.mT + share * (left @ rest.mT))
-        return slope * G + U @ (W @ V.mT + across) + down.mT @ V.mT, None
+        return slope * G + U @ (W @ V.mT + across) + down.mT @ V.mT, None, None
 
 
-def _top(Z: Tensor) -> SVD:
-    """The singular values that are not small; zeros where a member has fewer."""
+def _top(Z: Tensor, least: float) -> SVD:
+    """The singular values above ``least``; zeros where a member has fewer."""
     if Z.shape[-2] < Z.shape[-1]:
-        top = _top(Z.mT)
+        top = _top(Z.mT, least)
         return SVD(top.V, top.s, top.U)
     D = Z.double()
     energy, V = torch.linalg.eigh(D.mT @ D)
     s, V = energy.clamp_min(0).sqrt().flip(-1), V.flip(-1)
-    large = s > (GRAM_LIMIT * s[..., :1]).clamp_min(TANGENT[Z.dtype])
+    large = s > (GRAM_LIMIT * s[..., :1]).clamp_min(least)
     rank = int(large.sum(-1).max())
     s = torch.where(large, s, 0.0)[..., :rank]
     V = V[..., :rank] * large[..., None, :rank]
-    U = D @ V / s.clamp_min(TANGENT[Z.dtype])[..., None, :]
+    U = D @ V / s.clamp_min(least)[..., None, :]
     return SVD(U.to(Z.dtype), s.to(Z.dtype), V.to(Z.dtype))
+
+
+def _followed(Z: Tensor, start: Tensor | None) -> SVD:
+    """The singular values of one matrix above `SMALL`, from vectors ``start``."""
+    if torch.linalg.matrix_norm(Z) <= SMALL:
+        return SVD.zero(Z)
+    if start is not None and start.shape[1]:
+        sought = start.shape[1] + NEXT
+        if sought + EXTRA <= min(Z.shape) * FEW:
+            near = partial_svd(Z, sought, start=start, max_steps=1)
+            rank = int((near.s > SMALL).sum())
+            if rank < sought:
+                return near.first(rank)
+    return _top(Z, SMALL)

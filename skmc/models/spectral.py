@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg.spectral import Activation, apply_to_singular_values
+from skmc.linalg.spectral import Activation, SpectralActivation
 from skmc.linalg.svd import SVD
 from skmc.randomness import Randomness
 
@@ -52,7 +52,7 @@ class SpectralNetwork(nn.Module):
         super().__init__()
         self.U, self.V = nn.Parameter(U), nn.Parameter(V)
         self.alphas = nn.ParameterList(alphas)
-        self.activation = activation
+        self.activations = nn.ModuleList(SpectralActivation(activation) for _ in alphas)
         self.register_buffer("scale", torch.as_tensor(scale, dtype=U.dtype))
         self.scale: Tensor
 
@@ -109,8 +109,8 @@ class SpectralNetwork(nn.Module):
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
         X = self.U @ self.V.mT
-        for alpha in self.alphas:
-            X = apply_to_singular_values(X, self.activation)
+        for activation, alpha in zip(self.activations, self.alphas, strict=True):
+            X = activation(X)
             X = (alpha @ X.flatten(-2)).unflatten(-1, X.shape[-2:])
         return self.scale[..., None, None] * X.squeeze(-3)
 
