@@ -33,9 +33,9 @@ def d_minv(
     lie in the spaces of those of ``A^+`` from the start. So ``A`` may be rectangular or
     singular; singular values which ``depth`` does not reach count as zero.
 
-    Everything is differentiable in ``A``. Rounding grows like ``L^k`` in directions
-    where ``A`` is zero: for singular matrices in single precision keep
-    ``order**depth`` below 1e5.
+    Everything is differentiable in ``A``. In directions where ``A`` is zero rounding
+    grows, to about ``L^k`` units: for singular matrices in single precision keep
+    ``order**depth`` below 1e4.
 
     Parameters
     ----------
