@@ -320,8 +320,8 @@ largest `|s - sigma*|`.
 | --- | --- | --- | --- | --- |
 {rows}
 
-With 20 000 constant steps of .01 and no noise `|s(t) - s(end)|` falls like `exp(-r t)`, `r`
-between {low:.3g} and {high:.3g} over the second half in three seeds.
+With 20 000 constant steps of .01 and no noise `|s(t) - s(end)|` falls like `exp(-r t)`,
+`r` between {low:.3g} and {high:.3g} over the second half in three seeds.
 
 ![Descent with constant steps, with noise](spectral-commuting.png)
 
@@ -335,8 +335,8 @@ above `sigma*`, which has zeros.
 GAUSSIAN = """\
 ## Figures 3 and 4: Gaussian measurements
 
-Start near zero, medians of {n} seeds, PSNR in decibels; "paper" is what its text says of
-nuclear norm and PSNR.
+Start near zero, medians of {n} seeds, PSNR in decibels; "paper" is what its text says
+of nuclear norm and PSNR.
 
 | model | paper | training error | nuclear norm | effective rank | PSNR |
 | --- | --- | --- | --- | --- | --- |
