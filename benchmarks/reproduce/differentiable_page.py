@@ -151,8 +151,8 @@ pseudo-inverse by SVD, and with depth 8 {factors("L 4 K 8", "pinv")} times; but 
 {factors("square L 4 K 4", "square inv")} times as fast as `torch.linalg.inv`. At depth
 4 it is learning that makes it exact. It pays where it is faster than an SVD and the
 rank may be deficient, and where all has to be products; where the rank is full, a
-factorisation is faster, and needs no training. `NCARLCompleter` solves positive definite
-systems, by Cholesky, and would be slower with it; so it has no such option."""
+factorisation is faster, and needs no training. `NCARLCompleter` solves positive
+definite systems, by Cholesky, and would be slower with it: it has no such option."""
 
 
 # ---------------------------------------------------------------------- Table 2
