@@ -91,11 +91,11 @@ best = search.best_index_
 print(f"chosen weight: {truth[best]:.2f} dB, at best {max(truth):.2f} dB")
 figure, axes = plt.subplots(2, 3, figsize=(11, 7.2), layout="constrained")
 panel = axes[1, 0]
-panel.semilogx(tried, errors, "o-", label="measurements held out: what is used")
+panel.semilogx(tried, errors, "o-", label="measurements held out")
 panel.plot(tried[best], errors[best], "o", ms=14, mfc="none", mec="C3")
 panel.set(xlabel="lambda_nuclear", ylabel="unexplained variance", box_aspect=1)
 right = panel.twinx()
-right.semilogx(tried, truth, "s--", color="0.6", label="the truth: not used")
+right.semilogx(tried, truth, "s--", color="0.6", label="truth (not used)")
 right.set(ylabel="PSNR (dB), downwards", box_aspect=1)
 right.invert_yaxis()
 panel.legend(handles=[panel.lines[0], right.lines[0]], loc="upper left")
