@@ -109,13 +109,13 @@ def haar(levels=3):
 W, eye = haar(), torch.eye(N)
 
 
-def unroll(Y, B, lam, beta, steps, inverse, filters=None):
+def unroll(Y, B, lam, beta, steps, inverses, filters=None):
     """One step for each ``alpha, gamma``, with two filters or none."""
     Z, X, M = Y, W @ Y @ W.mT, torch.zeros_like(Y)
     gram, back = B.mT @ B, Y
     for k, (alpha, gamma) in enumerate(steps):
         smooth_Z, smooth_X = filters[k] if filters else (nn.Identity(), nn.Identity())
-        T = inverse[k](alpha * gram + eye)
+        T = inverses[k](alpha * gram + eye)
         Z = T @ (Z + alpha * (B.mT @ Y - smooth_Z(M + beta * (Z - back))))
         V = X + gamma * (W @ smooth_X(M + beta * (Z - back)) @ W.mT)
         X = torch.relu(V - gamma * lam) - torch.relu(-V - gamma * lam)

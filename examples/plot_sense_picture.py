@@ -67,7 +67,7 @@ for weight, error in zip(tried, errors, strict=True):
 regressors = [
     LinearSensingRegressor(),
     search.best_estimator_,
-    SpectralSensingRegressor(random_state=0),
+    SpectralSensingRegressor(max_iter=1500, random_state=0),
     FactorizedSensingRegressor(),
 ]
 pictures = {"truth": picture}
