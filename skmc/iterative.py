@@ -201,13 +201,14 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             return diverged(self, solution, "let scaling standardise the data")
         if self.warn_at_max_iter:
             return unfinished(self, solution)
-        if misfit > POOR and hasattr(self, "lr"):
+        if misfit > POOR:
             weights = [name for name in self.get_params() if name.startswith("lambda_")]
             lower = f" lower {' and '.join(weights)}," if weights else ""
+            steps = " or lr" if hasattr(self, "lr") else ""
             return (
                 f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {self.n_iter_} iterations. Raise max_iter or lr,{lower} or let "
-                "scaling standardise the data."
+                f"after {self.n_iter_} iterations. Raise max_iter{steps},{lower} or "
+                "let scaling standardise the data."
             )
         return None
 

@@ -277,6 +277,8 @@ def test_weights_of_one_and_nothing_to_fit():
     ):
         for A_, y_ in ((A, 0 * y), (0 * A, y)):
             assert np.abs(model.fit(A_, y_).matrix_).max() < 1e-5
+            if hasattr(model, "history_"):
+                assert set(model.history_) == {"n_iter", "objective", "residual"}
 
 
 # The regressors
@@ -289,6 +291,34 @@ def test_weights_of_one_and_nothing_to_fit():
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_a_start_along_few_singular_vectors_finds_others():
+    """``sum_i y_i A_i`` is of rank one here, and the answer too, but another."""
+    A = np.stack([np.diag([1.0, 0.0]), np.diag([1.0, 2.0])])
+    model = SpectralSensingRegressor(init="spectral", random_state=0)
+    np.testing.assert_allclose(model.fit(A, [2.0, 0.0]).predict(A), [2, 0], atol=1e-3)
+
+
+@every_regressor
+def test_units_of_single_precision(cls):
+    A, y, _ = gaussian(30, (6, 4))
+    A, y = A.astype("f"), y.astype("f")
+    expected = quick(cls).fit(A, y).matrix_
+    for unit in (1e18, 1e-25):
+        found = quick(cls).fit(A * np.float32(unit), y).matrix_ * unit
+        np.testing.assert_allclose(found, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "cls", [c for c in REGRESSORS if "max_iter" in c().get_params()]
+)
+def test_numbers_whose_squares_overflow(cls):
+    A, y, _ = gaussian(8, (3, 4))
+    with pytest.raises(ValueError, match="Squares of A overflow"):
+        quick(cls).fit(1e200 * A, y)
+    with pytest.raises(ValueError, match="Squares of y overflow"):
+        quick(cls).fit(A, 1e200 * y)
 
 
 def test_least_squares():
@@ -316,9 +346,11 @@ def test_the_convex_answer_recovers():
 @pytest.mark.parametrize(
     "model",
     [
+        SpectralSensingRegressor(init="spectral", width=6, random_state=0),
         FactorizedSensingRegressor(),
-        FactorizedSensingRegressor(2, init_scale=1e-4),
-        FactorizedSensingRegressor(4, init_scale=0.03),
+        FactorizedSensingRegressor(2),
+        FactorizedSensingRegressor(4),
+        FactorizedSensingRegressor(6),
         SpectralSensingRegressor(random_state=0),
         SpectralSensingRegressor((3, 2), "sigmoid", random_state=0),
         SpectralSensingRegressor((1,), "truncated_relu", random_state=0),
@@ -338,8 +370,8 @@ def test_a_deep_product_is_of_lower_rank_than_a_free_matrix():
     """Depth 1 is descent on a free matrix from nearly zero: least squares."""
     A, y, X = gaussian(60)
     free = FactorizedSensingRegressor(1, init_scale=1e-6).fit(A, y)
-    # Adam does not stay in the span of the A_i, as gradient descent would.
-    np.testing.assert_allclose(free.predict(A), y, atol=1e-3 * np.abs(y).max())
+    linear = LinearSensingRegressor().fit(A, y)
+    assert error(free.matrix_, linear.matrix_) < 1e-4
     assert error(free.matrix_, X) > 0.4
     narrow = FactorizedSensingRegressor(2, width=2).fit(A, y)
     assert np.linalg.matrix_rank(narrow.matrix_, 1e-8) == 2

@@ -11,9 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags
 from skmc.iterative import IterativeCompleter
-from skmc.linalg import full_svd
 from skmc.linalg.spectral import ACTIVATIONS
-from skmc.models.spectral import SMALL, SpectralNetwork
+from skmc.models.spectral import SpectralNetwork
 from skmc.observed import Observed
 from skmc.randomness import Randomness
 from skmc.solvers.gradient_flow import GradientFlow
@@ -49,13 +48,14 @@ class SNNCompleter(IterativeCompleter):
         ``Gamma`` would jump where a singular value vanishes.
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
-        "spectral": ``X`` starts as 1e-8 times the observed cells, zero elsewhere, with
-        ``U_k`` and ``V_k`` along their singular vectors. The factor is ours, as small
+        "spectral": ``X`` starts near 1e-8 times the observed cells, zero elsewhere,
+        with ``U_k`` and ``V_k`` along their singular vectors. The factor is ours, as small
         as the start near zero is, for with larger ones the zeros stay; the orthogonal
         matrix that the paper multiplies both with is left out, for descent does not
         see it. In both, ``alpha`` is uniform between 0 and 1.
     width : int >= 1 or None, default=None
-        Columns of each ``U_k`` and ``V_k``; None is ``min(n_samples, n_features)``.
+        Columns of each ``U_k`` and ``V_k``; None is ``min(n_samples, n_features)``,
+        and "spectral" has no more than that.
     max_iter : int >= 1, default=2000
         Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
         length is found on the way.
@@ -165,15 +165,13 @@ class SNNCompleter(IterativeCompleter):
         size = torch.linalg.matrix_norm(data.values, 2)
         share = data.n_observed / (data.shape[0] * data.shape[1])
         scale = torch.where(size > 0, size / share, 1.0)
-        activation = ACTIVATIONS[self.activation]
-        if self.init == "spectral":
-            near = full_svd(SMALL * data.values)
-            near = near.first(self.width or near.rank)
-            model = SpectralNetwork.spectral(
-                near, layers, activation, draw, scale=scale
-            )
-        else:
-            model = SpectralNetwork.near_zero(
-                data.shape, layers, activation, draw, width=self.width, scale=scale
-            )
+        model = SpectralNetwork.start(
+            self.init,
+            data.values,
+            layers,
+            ACTIVATIONS[self.activation],
+            draw,
+            width=self.width,
+            scale=scale,
+        )
         return GradientFlow(model, [SquaredError(data)])

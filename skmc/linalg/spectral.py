@@ -10,10 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from skmc.linalg.svd import EXTRA, GRAM_LIMIT, SVD, partial_svd
+from skmc.linalg.svd import EXTRA, GRAM_LIMIT, SVD, full_svd, partial_svd
 
 # Singular values below this cube to nothing beside one: there gamma is its tangent.
 TANGENT = {torch.float32: 1e-3, torch.float64: 1e-5}
+# Singular values below GRAM_LIMIT of the largest one are not known from a Gram matrix:
+# where that is more than this, gamma may bend there, and all are found by LAPACK.
+WIDE = 1e-3
 # Of large matrices in training, whose spectra are followed from step to step.
 LARGE, SMALL = 100, 1e-2
 NEXT = 5  # smaller ones that are sought as well, for they may grow
@@ -76,7 +79,8 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     since ``gamma`` is odd, ``Gamma`` is well defined there.
 
     Computed is ``gamma'(0) Z`` plus what the singular values that are not small add
-    to it, from the eigenvectors of the smaller Gram matrix.
+    to it, from the eigenvectors of the smaller Gram matrix or, if the largest exceeds
+    100, by LAPACK.
 
     Parameters
     ----------
@@ -87,6 +91,8 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     -------
     Tensor of shape (\*batch, m, n)
     """
+    if Z.dtype not in TANGENT:
+        raise TypeError(f"Z must be of float32 or float64, got {Z.dtype}.")
     return _Spectral.apply(Z, activation, _top(Z.detach(), TANGENT[Z.dtype]))
 
 
@@ -105,14 +111,16 @@ class SpectralActivation(nn.Module):
     def __init__(self, activation: Activation):
         super().__init__()
         self.activation = activation
+        self.kind: tuple = ()  # what of matrices starts are for
         self.starts: list[Tensor | None] = []  # of each member, (n, k)
 
     def forward(self, Z: Tensor) -> Tensor:  # (*batch, m, n) -> the same
-        if min(Z.shape[-2:]) < LARGE:
+        if min(Z.shape[-2:]) < LARGE or not Z.numel():
             return apply_to_singular_values(Z, self.activation)
         members = Z.detach().reshape(-1, *Z.shape[-2:])
-        if len(self.starts) != len(members):
-            self.starts = [None] * len(members)
+        kind = (Z.shape, Z.dtype, Z.device)
+        if self.kind != kind:
+            self.kind, self.starts = kind, [None] * len(members)
         tops = []
         for i, member in enumerate(members):
             tops.append(_followed(member, self.starts[i]))
@@ -167,6 +175,12 @@ def _top(Z: Tensor, least: float) -> SVD:
     D = Z.double()
     energy, V = torch.linalg.eigh(D.mT @ D)
     s, V = energy.clamp_min(0).sqrt().flip(-1), V.flip(-1)
+    if (GRAM_LIMIT * s[..., :1] > WIDE).any():
+        svd = full_svd(D)
+        kept = (svd.s > least).to(D)
+        kept, parts = kept[..., None, :], (svd.U, svd.s, svd.V)
+        U, s, V = (part.to(Z.dtype) for part in parts)
+        return SVD(U * kept, s * kept[..., 0, :], V * kept)
     large = s > (GRAM_LIMIT * s[..., :1]).clamp_min(least)
     rank = int(large.sum(-1).max())
     s = torch.where(large, s, 0.0)[..., :rank]

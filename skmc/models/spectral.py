@@ -9,11 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from skmc.linalg.spectral import Activation, SpectralActivation
-from skmc.linalg.svd import SVD
+from skmc.linalg.svd import SVD, full_svd
 from skmc.randomness import Randomness
 
 DIAGONAL, NOISE = 1e-4, 1e-6  # of the start near zero
 SMALL = DIAGONAL**2  # as small a start along given singular vectors
+FLOOR = 1e-2  # of the largest one, below which no singular value starts
+TILT = 1.1  # of U over V there: where they are alike no singular value changes sign
 
 
 class SpectralNetwork(nn.Module):
@@ -55,6 +57,30 @@ class SpectralNetwork(nn.Module):
         self.activations = nn.ModuleList(SpectralActivation(activation) for _ in alphas)
         self.register_buffer("scale", torch.as_tensor(scale, dtype=U.dtype))
         self.scale: Tensor
+
+    @classmethod
+    def start(
+        cls,
+        init: str,
+        values: Tensor,
+        layers: Sequence[int],
+        activation: Activation,
+        draw: Randomness,
+        *,
+        width: int | None = None,
+        scale: float | Tensor = 1.0,
+    ) -> SpectralNetwork:
+        """Near zero, or ("spectral") near 1e-8 times ``values``, along its vectors."""
+        if init == "near_zero":
+            shape = (values.shape[-2], values.shape[-1])
+            return cls.near_zero(
+                shape, layers, activation, draw, width=width, scale=scale
+            )
+        near = full_svd(SMALL * values)
+        # A singular value that starts at zero would stay there.
+        s = near.s.clamp_min(FLOOR * near.s[..., :1])
+        near = SVD(near.U, s, near.V).first(width or near.rank)
+        return cls.spectral(near, layers, activation, draw, scale=scale)
 
     @classmethod
     def near_zero(
@@ -100,10 +126,10 @@ class SpectralNetwork(nn.Module):
         z = near.s / (scale[..., None] * total[..., 0].to(near.s))
         root = z.sqrt()[..., None, None, :]
         U, V = (
-            (side.unsqueeze(-3) * root).expand(
+            (side.unsqueeze(-3) * size).expand(
                 *side.shape[:-2], layers[0], *side.shape[-2:]
             )
-            for side in (near.U, near.V)
+            for side, size in ((near.U, TILT * root), (near.V, root / TILT))
         )
         return cls(U.clone(), V.clone(), alphas, activation, scale)
 

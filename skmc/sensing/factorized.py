@@ -13,6 +13,9 @@ from skmc.randomness import Randomness
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 
+START = 1e-4  # on the factors' diagonals
+REST = 1e-3  # the same, to the power of their number less two
+
 
 class FactorizedSensingRegressor(FlowSensingRegressor):
     r"""Low rank by descent on a product of factors from a small start.
@@ -39,10 +42,11 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
         they are those of a single row, (1, n_features). Three-dimensional arrays and
         `Measurements` have it.
-    init_scale : float > 0, default=0.01
+    init_scale : float > 0 or None, default=None
         On the factors' diagonals at the start. The smaller it is, the lower the rank
-        and the longer the way from zero, along which the slope must not fall to
-        ``tol``: four factors need .03. The paper has 1e-4, which is for two.
+        and the longer the way from zero. None is 1e-4, the paper's, for up to two
+        factors and ``1e-3 ** (1 / (depth - 2))`` (ours) for more: flow rests at low
+        ranks for a time that goes like ``init_scale ** (2 - depth)``.
     max_iter : int >= 1, default=3000
         Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
         length is found on the way.
@@ -87,7 +91,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         **FlowSensingRegressor._parameter_constraints,
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [Interval(Integral, 1, None, closed="left"), None],
-        "init_scale": [Interval(Real, 0, None, closed="neither")],
+        "init_scale": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -96,7 +100,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         width=None,
         *,
         shape=None,
-        init_scale=0.01,
+        init_scale=None,
         max_iter=3000,
         tol=1e-6,
         device="auto",
@@ -111,5 +115,8 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
 
     def _model(self, data: Measured, draw: Randomness) -> nn.Module:
         width = self.width or min(data.shape)
-        model = FactorProduct.identity(data.shape, self.depth, width, self.init_scale)
+        scale = self.init_scale
+        if scale is None:
+            scale = START if self.depth < 3 else REST ** (1 / (self.depth - 2))
+        model = FactorProduct.identity(data.shape, self.depth, width, scale)
         return model.to(data.values.dtype)

@@ -212,13 +212,14 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         self, operator: Measurements, y: Tensor
     ) -> tuple[Tensor, Solution | None]:
         n_cells = operator.matrix_shape[0] * operator.matrix_shape[1]
-        size = (float(operator.energy) / (len(y) * n_cells)) ** 0.5 or 1.0
+        # In double precision, in which squares of single precision do not overflow.
+        energy = float(operator.to(operator.device, torch.float64).energy)
+        size = (energy / (len(y) * n_cells)) ** 0.5 or 1.0
         unit = float(y.double().square().mean()) ** 0.5 or 1.0
+        for name, number in (("A", size), ("y", unit)):
+            if number == float("inf"):
+                raise ValueError(f"Squares of {name} overflow; divide {name} by 1e100.")
         data = Measured.of(ScaledMeasurements(operator, 1 / size), y / unit)
-        if not data.values.any():  # zero is the least matrix that fits best
-            none = torch.zeros_like(data.n_observed)
-            outputs = {"X": data.zero()}
-            return data.zero(), Solution(outputs, [Status.CONVERGED], none, none, {})
         seed = seed_of(getattr(self, "random_state", 0))
         draw = Randomness.of([seed], dtype=y.dtype)
 
@@ -227,16 +228,31 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
 
         hooks = CallbackHooks(self, operator, y.cpu().numpy(), fitted)
         hooks.begin()
-        solution = solve(
-            self._make_solver(data, draw),
-            data,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            stop=[hooks],
-            check_every=self.check_every,
-        )
+        if data.values.any():
+            solution = solve(
+                self._make_solver(data, draw),
+                data,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                stop=[hooks],
+                check_every=self.check_every,
+            )
+        else:  # zero is the least matrix that fits best
+            solution = _zero(data)
         hooks.end(solution.outputs)
         return solution.X * (unit / size), solution
+
+
+def _zero(data: Measured) -> Solution:
+    none = torch.zeros_like(data.n_observed)
+    history = {"n_iter": none, "objective": data.energy / 2, "residual": none}
+    return Solution(
+        outputs={"X": data.zero()},
+        status=[Status.CONVERGED],
+        n_iter=none,
+        residual=none,
+        history={name: value[None] for name, value in history.items()},
+    )
 
 
 class FlowSensingRegressor(IterativeSensingRegressor):

@@ -8,9 +8,8 @@ from typing import ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
-from skmc.linalg import full_svd
 from skmc.linalg.spectral import ACTIVATIONS
-from skmc.models.spectral import SMALL, SpectralNetwork
+from skmc.models.spectral import SpectralNetwork
 from skmc.randomness import Randomness
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
@@ -47,11 +46,12 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         ``Gamma`` would jump where a singular value vanishes.
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
-        "spectral": ``X`` starts as 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
+        "spectral": ``X`` starts near 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
         ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
         uniform between 0 and 1.
     width : int >= 1 or None, default=None
-        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``.
+        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``, and
+        "spectral" has no more than that.
     shape : tuple of int or None, default=None
         ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
         they are those of a single row, (1, n_features). Three-dimensional arrays and
@@ -132,11 +132,11 @@ class SpectralSensingRegressor(FlowSensingRegressor):
 
     def _model(self, data: Measured, draw: Randomness) -> nn.Module:
         layers = checked_widths(self.layers, "layers")
-        activation = ACTIVATIONS[self.activation]
-        if self.init == "spectral":
-            near = full_svd(SMALL * data.values)
-            near = near.first(self.width or near.rank)
-            return SpectralNetwork.spectral(near, layers, activation, draw)
-        return SpectralNetwork.near_zero(
-            data.shape, layers, activation, draw, width=self.width
+        return SpectralNetwork.start(
+            self.init,
+            data.values,
+            layers,
+            ACTIVATIONS[self.activation],
+            draw,
+            width=self.width,
         )
