@@ -49,10 +49,10 @@ class SNNCompleter(IterativeCompleter):
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
         "spectral": ``X`` starts near 1e-8 times the observed cells, zero elsewhere,
-        with ``U_k`` and ``V_k`` along their singular vectors. The factor is ours, as small
-        as the start near zero is, for with larger ones the zeros stay; the orthogonal
-        matrix that the paper multiplies both with is left out, for descent does not
-        see it. In both, ``alpha`` is uniform between 0 and 1.
+        with ``U_k`` and ``V_k`` along their singular vectors. The factor is ours, as
+        small as the start near zero is, for with larger ones the zeros stay; the
+        orthogonal matrix that the paper multiplies both with is left out, for descent
+        does not see it. In both, ``alpha`` is uniform between 0 and 1.
     width : int >= 1 or None, default=None
         Columns of each ``U_k`` and ``V_k``; None is ``min(n_samples, n_features)``,
         and "spectral" has no more than that.
