@@ -14,7 +14,7 @@ from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 
 START = 1e-4  # on the factors' diagonals
-REST = 1e-3  # the same, to the power of their number less two
+REST = 1e-2  # the same, to the power of their number less two
 
 
 class FactorizedSensingRegressor(FlowSensingRegressor):
@@ -45,7 +45,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     init_scale : float > 0 or None, default=None
         On the factors' diagonals at the start. The smaller it is, the lower the rank
         and the longer the way from zero. None is 1e-4, the paper's, for up to two
-        factors and ``1e-3 ** (1 / (depth - 2))`` (ours) for more: flow rests at low
+        factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: flow rests at low
         ranks for a time that goes like ``init_scale ** (2 - depth)``.
     max_iter : int >= 1, default=3000
         Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
