@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -161,6 +162,24 @@ def test_learning_helps_on_unseen_matrices(condition, order, depth):
     assert inverse.history_[-1] < inverse.history_[0]
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_few_matrices_are_enough(seed):
+    """Between and beyond their few singular values nothing runs away."""
+    seen, unseen = normal(3, 20, 30, seed=seed), normal(50, 20, 30, seed=100)
+    inverse = LDMinv(4, 3).fit(seen)
+    assert error(unseen, inverse(unseen)) < 0.01 * error(unseen, d_minv(unseen, 4, 3))
+
+
+@pytest.mark.parametrize(("order", "depth"), [(4, 8), (10, 3), (20, 2)])
+@pytest.mark.parametrize("condition", [1, 2])
+def test_coefficients_are_fit_for_single_precision(condition, order, depth):
+    """... also where the error is rounding and does not determine them."""
+    A = with_condition(condition)
+    inverse = LDMinv(order, depth).fit(A)
+    assert inverse.coefficients.detach().abs().max() < 1e4
+    assert error(A.float(), inverse(A.float())) < 1e-10
+
+
 def test_training_on_singular_values_is_training_on_matrices():
     A = with_condition(10, n=20, size=12)
     trained = LDMinv(4, 3).fit(A, solver="sgd", max_iter=3, lr=1e-2)
@@ -227,9 +246,66 @@ def test_bad_input(name):
             LDMinv().fit(A)
 
 
+BAD_TRAINING = (
+    {"max_iter": -1},
+    {"max_iter": 1.5},
+    {"lr": -1.0},
+    {"lr": math.nan},
+    {"lr": "1"},
+    {"batch_size": 0},
+    {"batch_size": 2.0},
+)
+
+
+@pytest.mark.parametrize("network", [LDMinv(), DSVD(2)])
+@pytest.mark.parametrize("params", BAD_TRAINING)
+def test_bad_parameters_of_training(network, params):
+    ((name, value),) = params.items()
+    with pytest.raises(ValueError, match=f"{name}={value!r}: it must be"):
+        network.fit(torch.eye(3), **params)
+
+
 def test_unknown_solver():
     with pytest.raises(ValueError, match="gauss-newton"):
         LDMinv().fit(torch.eye(2), solver="adam")
+
+
+def test_counts_may_be_of_numpy():
+    A, three = normal(4, 3), np.int64(3)
+    assert torch.equal(d_minv(A, three, three), d_minv(A, 3, 3))
+    network = DSVD(three, inverse_order=three, inverse_depth=np.int32(3))
+    network.fit(A, max_iter=three, batch_size=three)
+    assert len(network.history_) == 3
+
+
+@pytest.mark.parametrize("params", [{"solver": "sgd"}, {"solver": "gauss-newton"}])
+def test_training_where_derivatives_are_off(params):
+    A = with_condition(10)
+    expected = LDMinv(4, 2).fit(A, max_iter=3, **params)
+    with torch.no_grad():
+        found = LDMinv(4, 2).fit(A, max_iter=3, **params)
+    assert torch.equal(found.coefficients, expected.coefficients)
+
+
+@pytest.mark.parametrize(
+    "c0",
+    [0, -1.0, math.nan, math.inf, torch.tensor([2.0, 0.0]), torch.ones(2, 1)],
+    ids=str,
+)
+def test_bad_c0(c0):
+    A = normal(2, 3, 4)
+    match = "c0 has shape.*a number" if torch.is_tensor(c0) and c0.ndim > 1 else "posit"
+    with pytest.raises(ValueError, match=match):
+        d_minv(A, c0=c0)
+    with pytest.raises(ValueError, match=r"c0 has shape \(3,\).* of shape \(2,\)"):
+        d_minv(A, c0=torch.ones(3))
+
+
+def test_c0_of_each_matrix():
+    A, c0 = normal(2, 3, 4), torch.tensor([40.0, 50.0]).double()
+    for depth, B in ((2, A), (3, A.mT)):
+        looped = [d_minv(b, 4, depth, c0=float(c)) for b, c in zip(B, c0, strict=True)]
+        torch.testing.assert_close(d_minv(B, 4, depth, c0=c0), torch.stack(looped))
 
 
 def departure(U):
@@ -260,17 +336,23 @@ def test_cayley_step_derivatives(m, r):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("m", "r"), [(12, 9), (30, 4)])
-@pytest.mark.parametrize("learned", [False, True])
-def test_a_thousand_steps_keep_columns_orthonormal(dtype, m, r, learned):
-    inverse = LDMinv(4, 6) if learned else None
-    generator = torch.Generator().manual_seed(0)
+@pytest.mark.parametrize(("m", "r", "step"), [(12, 9, 0.2), (30, 4, 0.13)])
+def test_a_thousand_steps_keep_columns_orthonormal(dtype, m, r, step):
     U = orthonormal(m, r).to(dtype)
-    with torch.no_grad():
-        for _ in range(1000):
-            G = torch.randn(m, r, generator=generator).to(dtype)
-            U = cayley_step(U, G, 0.05, inverse)
-    assert departure(U) < 1e-5
+    generator = torch.Generator().manual_seed(0)
+
+    def departs(U, inverse, n=1000):
+        with torch.no_grad():
+            for _ in range(n):
+                G = torch.randn(U.shape, generator=generator).to(dtype)
+                U = cayley_step(U, G, step, inverse)
+        return departure(U)
+
+    assert departs(U, None) < 1e-5
+    inverse, systems = LDMinv(4, 2), []
+    assert departs(U, inverse) > 3e-4
+    departs(U.expand(50, m, r), lambda A: systems.append(A) or A.inverse(), n=1)
+    assert departs(U, inverse.fit(systems[0])) < 1e-4
 
 
 def test_cayley_step_of_wrong_shapes():
@@ -319,8 +401,12 @@ def test_minimum_where_little_is_to_do():
     stopped = minimize_on_stiefel(lambda U: U[2, 0] + U[3, 1], U, max_iter=2)
     assert not stopped.converged
     assert stopped.n_iter == 2
-    with pytest.raises(ValueError, match="orthonormal"):
+    with pytest.raises(ValueError, match=r"U0 are not orthonormal; torch.linalg.qr"):
         minimize_on_stiefel(lambda U: U.sum(), 2 * U)
+    with pytest.raises(ValueError, match=r"U0 has shape .* cannot be orthonormal"):
+        minimize_on_stiefel(lambda U: U.sum(), U.mT)
+    with pytest.raises(ValueError, match="tol=-1"):
+        minimize_on_stiefel(lambda U: U.sum(), U, tol=-1)
     with pytest.raises(ValueError, match="not finite"):
         minimize_on_stiefel(lambda U: U.sum() / 0, U)
 
@@ -457,18 +543,23 @@ def test_training_lowers_the_objective_on_unseen_matrices():
     with torch.no_grad():
         found = network(unseen)
     assert departure(found.U) < 1e-3
-    again.fit(unseen, max_iter=1, lr=0)
-    again.fit(seen, max_iter=40)
+    with torch.no_grad():  # which training does not mind
+        again.fit(unseen, max_iter=1, lr=0)
+        again.fit(seen, max_iter=40)
     assert torch.equal(network.steps, again.steps)
 
 
 def test_lengths_learned_too_fast_do_no_harm():
     M = normal(20, 5, 4)
+    network = DSVD(3)
+    for length in (1e3, -1e3):
+        with torch.no_grad():
+            network.steps.fill_(length)
+            found = network(M)
+        assert found.s.isfinite().all()
+        assert max(departure(found.U), departure(found.V)) < 1e-6
     network = DSVD(3).fit(M, lr=1e6, max_iter=20)
-    with torch.no_grad():
-        found = network(M)
-    assert found.s.isfinite().all()
-    assert departure(found.U) < 1e-6
+    assert network(M).s.isfinite().all()
 
 
 @pytest.mark.parametrize("name", [name for name in BAD if not BAD[name][1]])
@@ -485,5 +576,10 @@ def test_dsvd_of_bad_parameters():
         DSVD(0)
     with pytest.raises(ValueError, match="order=1"):
         DSVD(inverse_order=1)
-    with pytest.raises(ValueError, match=r"U0 has shape \(3, 3\); M needs \(3, 2\)"):
-        DSVD(2)(torch.ones(3, 2), torch.eye(3))
+    M = torch.ones(3, 2)
+    with pytest.raises(ValueError, match=r"U0 has shape \(3, 3\).*M needs \(3, 2\)"):
+        DSVD(2)(M, torch.eye(3))
+    with pytest.raises(ValueError, match=r"dtype torch.float64; M needs.*float32"):
+        DSVD(2)(M, V0=torch.eye(2).double())
+    with pytest.raises(ValueError, match="columns of V0 are not orthonormal"):
+        DSVD(2)(M, V0=2 * torch.eye(2))

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from conftest import make
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.callback import ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
@@ -22,12 +23,12 @@ from skmc.sensing import (
     DiagonalMeasurements,
     FactorizedSensingRegressor,
     LinearSensingRegressor,
-    Measured,
     NuclearSensingRegressor,
     RankOneMeasurements,
-    ScaledMeasurements,
     SpectralSensingRegressor,
 )
+from skmc.sensing.measured import Measured
+from skmc.sensing.operators import ScaledMeasurements
 from skmc.solvers.proximal import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
@@ -141,11 +142,87 @@ def test_measured_cells_are_observed_cells():
         torch.testing.assert_close(ours, theirs)
 
 
+def test_operators_own_what_they_measure():
+    array, tensor = draw(4, *SHAPE).numpy(), draw(4, *SHAPE).requires_grad_()
+    for given in (array, tensor):
+        A = DenseMeasurements(given)
+        norm, energy = float(A.norm), float(A.energy)
+        with torch.no_grad():
+            given *= 2
+        assert (A[:].norm, A.energy) == pytest.approx((norm, energy))
+        assert not A.forward(torch.ones(SHAPE).double()).requires_grad
+    places = np.array([0, 1])
+    cells = CellMeasurements(places, torch.from_numpy(places), SHAPE)
+    places[:] = 3
+    assert cells.rows.tolist() == cells.cols.tolist() == [0, 1]
+
+
+def test_forms_of_an_operator():
+    a, b = draw(4, 5).numpy(), draw(4, 4, seed=1).numpy()
+    X = draw(*SHAPE)
+    expected = RankOneMeasurements(a, b).forward(X)
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    turned = a[::-1].copy()[::-1]  # of negative strides
+    unmasked = np.ma.masked_array(a, mask=False)
+    for same in (
+        a.tolist(),
+        frozen,
+        turned,
+        pd.DataFrame(a),
+        unmasked,
+        a.astype(">f8"),
+    ):
+        A = RankOneMeasurements(same, b)
+        assert A.a.dtype == torch.float64
+        torch.testing.assert_close(A.forward(X), expected)
+    for kind, kept in (
+        (np.float32, torch.float32),
+        (np.float16, torch.float64),
+        (np.int8, torch.float64),
+        (bool, torch.float64),
+    ):
+        assert RankOneMeasurements(a.astype(kind), b).a.dtype == kept
+    assert (
+        RankOneMeasurements(torch.from_numpy(a).bfloat16(), b).a.dtype == torch.double
+    )
+
+
+@pytest.mark.parametrize("kind", ["u1", "i1", "u2", "u4", "u8", ">i4"])
+def test_integers_of_any_kind_are_places(kind):
+    rows, cols = np.array([100, 3], kind), np.array([0, 2], kind)[::-1]
+    A = CellMeasurements(rows, cols, np.array([300, 400]))
+    X = torch.arange(300 * 400).view(300, 400)
+    assert A.forward(X).tolist() == [100 * 400 + 2, 3 * 400]
+
+
 def test_bad_operators():
     ok = torch.ones(3, 2)
+    masked = np.ma.masked_array(ok, mask=np.eye(3, 2)[::-1])
+    empty = torch.ones(1, 0, 2)
+    ints = torch.ones(2).int()
     for error, match, build in (
-        (ValueError, "A must have 3 axes", lambda: DenseMeasurements(ok)),
-        (ValueError, "none of them empty", lambda: DenseMeasurements(ok[None, :0])),
+        (ValueError, "A must be 3-dimensional", lambda: DenseMeasurements(ok)),
+        (ValueError, "and not empty", lambda: DenseMeasurements(empty)),
+        (ValueError, "rows must be 1-dim.* not empty", lambda: CellMeasurements(
+            [], [], SHAPE)),
+        (ValueError, r"a is masked at \(1, 1\)", lambda: RankOneMeasurements(
+            masked, ok)),
+        (ValueError, r"rows is masked at \(1,\)", lambda: CellMeasurements(
+            np.ma.masked_array([0, 1], mask=[0, 1]), [0, 1], SHAPE)),
+        (TypeError, "a is sparse.*toarray", lambda: RankOneMeasurements(
+            sparse.csr_array(ok), ok)),
+        (TypeError, "A is sparse.*toarray", lambda: DenseMeasurements(
+            [sparse.csr_array(ok)])),
+        *(
+            (ValueError, r"matrix_shape must be \(n_rows, n_cols\)", lambda shape=shape:
+                CellMeasurements([0], [0], shape))
+            for shape in ((2.7, 2), (2,), 2, (2, 0), (True, 2), None, (2, 2, 2))
+        ),
+        (TypeError, "cols has dtype torch.bool.*integers", lambda: CellMeasurements(
+            ints, ints > 0, SHAPE)),
+        (ValueError, r"rows contains 200 .*0\.\.4", lambda: CellMeasurements(
+            np.array([200], "u1"), [0], SHAPE)),
         (TypeError, "A is complex", lambda: DenseMeasurements(ok[None] * 1j)),
         (ValueError, r"b contains NaN.* at \(0, 0\)", lambda: RankOneMeasurements(
             ok, ok * np.nan)),
@@ -156,7 +233,7 @@ def test_bad_operators():
             torch.eye(3), ok, torch.eye(2))),
         (ValueError, r"cols contains 4 at position 1.*0\.\.3", lambda: CellMeasurements(
             [0, 0], [1, 4], SHAPE)),
-        (TypeError, "rows must be one-dimensional integers", lambda: CellMeasurements(
+        (TypeError, "rows has dtype torch.float64.*integers", lambda: CellMeasurements(
             [0.5], [1], SHAPE)),
         (ValueError, "rows has length 2 and cols 1", lambda: CellMeasurements(
             [0, 1], [1], SHAPE)),
@@ -404,6 +481,24 @@ def test_forms_of_the_same_measurements(cls):
     assert flat.matrix_.shape == (1, 24)
 
 
+def test_unusual_forms():
+    A, y, _ = gaussian(30, (6, 4))
+    model = LinearSensingRegressor(shape=(6, 4), device="cpu")
+    expected = model.fit(A, y).matrix_
+    as_A = np.ma.masked_array(A, mask=False), torch.from_numpy(A).requires_grad_()
+    as_y = y, np.ma.masked_array(y, mask=False), torch.from_numpy(y).requires_grad_()
+    for same in (A, *as_A, DenseMeasurements(as_A[1])):
+        for results in as_y:
+            model.fit(same, results)
+            np.testing.assert_allclose(model.matrix_, expected)
+        np.testing.assert_allclose(model.predict(same), y)
+    half = torch.from_numpy(A).bfloat16(), torch.from_numpy(y).bfloat16()
+    as_half = model.fit(half[0].double().numpy(), half[1].double().numpy()).matrix_
+    np.testing.assert_array_equal(model.fit(*half).matrix_, as_half)
+    frame = pd.DataFrame(A.reshape(30, 24)).rename(columns=str)
+    np.testing.assert_allclose(model.fit(frame, y).predict(A), y)
+
+
 @every_regressor
 @pytest.mark.parametrize("name", ["diagonal", "rank one", "cells"])
 def test_operators_answer_as_their_dense_form(cls, name):
@@ -465,12 +560,18 @@ def test_bad_input(cls):
     A, y, _ = gaussian(8, (3, 4))
     hole = A.copy()
     hole[5, 1, 2] = np.nan
+    masked_A, masked_y = (np.ma.masked_array(part, mask=False) for part in (A, y))
+    masked_A[5, 1, 2] = masked_y[6] = np.ma.masked
     model = quick(cls)
     cells = CellMeasurements([0, 1], [1, 0], (3, 4))
     for match, A_, y_ in (
         ("inconsistent numbers of samples", A, y[:-1]),
         ("2 measurements and y 3 results", cells, [1.0, 2.0, 3.0]),
-        ("A contains NaN or inf, first in measurement 5", hole, y),
+        (r"A contains NaN or infinity at \(5, 1, 2\)", hole, y),
+        (r"A is masked at \(5, 1, 2\); leave that measurement out", masked_A, y),
+        (r"A is masked at \(5, 6\)", masked_A.reshape(8, 12), y),
+        (r"y is masked at \(6,\)", A, masked_y),
+        (r"y is masked at \(6,\)", cells, masked_y),
         ("y contains NaN", A, y * np.nan),
         ("y contains NaN", cells, [1.0, np.nan]),
         ("Complex data not supported", A * 1j, y),
@@ -484,6 +585,9 @@ def test_bad_input(cls):
     ):
         with pytest.raises(ValueError, match=match):
             model.fit(A_, y_)
+    for flat in (sparse.csr_array(A[0]), [sparse.csr_array(a) for a in A]):
+        with pytest.raises(TypeError, match=r"A is sparse.*toarray"):
+            model.fit(flat, y)
     with pytest.raises(ValueError, match=r"shape must be \(n_rows, n_cols\)"):
         quick(cls, shape=(3, 2.5)).fit(A, y)
     with pytest.raises(ValueError, match=r"matrices of shape \(3, 4\), not \(4, 3\)"):
@@ -493,6 +597,10 @@ def test_bad_input(cls):
     model.fit(A, y)
     with pytest.raises(ValueError, match=r"of shape \(4, 3\), not \(3, 4\)"):
         model.predict(A.transpose(0, 2, 1))
+    with pytest.raises(ValueError, match=r"A has shape \(3, 4\).*A\[None\]"):
+        model.predict(A[0])
+    with pytest.raises(ValueError, match=r"A is masked"):
+        model.predict(masked_A)
     with pytest.raises(ValueError, match="6 features"):
         model.predict(A.reshape(8, 12)[:, :6])
     with pytest.raises(ValueError, match="device='nowhere' is not available"):

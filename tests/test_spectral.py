@@ -18,7 +18,8 @@ from skmc.linalg.spectral import (
 from skmc.models.factors import FactorProduct
 from skmc.models.spectral import SpectralNetwork
 from skmc.randomness import Randomness
-from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
+from skmc.sensing import DiagonalMeasurements, NuclearSensingRegressor
+from skmc.sensing.measured import Measured
 from skmc.solve import solve
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.terms import MeasurementError, SquaredError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,8 +10,15 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg.inverse import LDMinv, check_count, check_matrix, unrolled
-from skmc.linalg.stiefel import Skew
+from skmc.linalg.inverse import (
+    Best,
+    LDMinv,
+    check_count,
+    check_matrix,
+    check_number,
+    unrolled,
+)
+from skmc.linalg.stiefel import Skew, check_orthonormal
 from skmc.linalg.svd import SVD
 
 SEED = 20201  # not 0, with which the matrices themselves may have been drawn
@@ -109,8 +115,8 @@ class DSVD(nn.Module):
             Real and finite.
         U0 : Tensor of shape (\\*batch, m, r), optional
         V0 : Tensor of shape (\\*batch, n, r), optional
-            Where to start: orthonormal columns, ``r = min(m, n)``. The default is
-            random, uniform on the Stiefel manifold.
+            Where to start: orthonormal columns, ``r = min(m, n)``, in the dtype of
+            ``M``. The default is random, uniform on the Stiefel manifold.
         generator : torch.Generator, optional
             On the CPU. The default is seeded: the same start at every call.
 
@@ -175,25 +181,28 @@ class DSVD(nn.Module):
             lengths.
         """
         check_matrix(matrices, "matrices")
+        check_count(max_iter, "max_iter", 0)
+        check_number(lr, "lr")
+        check_count(batch_size, "batch_size", 1)
         matrices = matrices.detach().reshape(-1, *matrices.shape[-2:])
         count, m, n = matrices.shape
         r, size = min(m, n), min(batch_size, count)
         generator = generator or torch.Generator().manual_seed(SEED)
-        best, lowest = self.steps.detach().clone(), math.inf
-        self.history_ = []
+        track = Best(self.steps.detach().clone())
+        self.history_ = track.history
         for iteration in range(max_iter):
             chosen = torch.randperm(count, generator=generator)[:size]
             M = _scaled(matrices[chosen.to(matrices.device)])
             U = random_orthonormal((size, m, r), M, generator)
             V = random_orthonormal((size, n, r), M, generator)
-            losses = [
-                objective(M, U, V).mean()
-                for U, V in self._layers(M, U, V, _trained_inverse)
-            ]
-            loss = torch.stack(losses).mean()
+            with torch.enable_grad():
+                losses = [
+                    objective(M, U, V).mean()
+                    for U, V in self._layers(M, U, V, _trained_inverse)
+                ]
+                loss = torch.stack(losses).mean()
             value = float(loss.detach())
-            self.history_.append(value)
-            if not math.isfinite(value):
+            if not track(value, self.steps):
                 warnings.warn(
                     f"Training diverged at iteration {iteration}; the best steps so "
                     f"far are kept. Lower lr={lr:g}.",
@@ -201,10 +210,8 @@ class DSVD(nn.Module):
                     stacklevel=2,
                 )
                 with torch.no_grad():
-                    self.steps.copy_(best)
+                    self.steps.copy_(track.best)
                 break
-            if value < lowest:
-                best, lowest = self.steps.detach().clone(), value
             (gradient,) = torch.autograd.grad(loss, self.steps)
             with torch.no_grad():
                 self.steps.sub_(lr * gradient)
@@ -270,9 +277,12 @@ def _start(
 ) -> Tensor:
     if given is None:
         return random_orthonormal(shape, M, generator)
-    check_matrix(given, name)
-    if given.shape != shape:
-        raise ValueError(f"{name} has shape {tuple(given.shape)}; M needs {shape}.")
+    check_orthonormal(given, name)
+    if given.shape != shape or given.dtype != M.dtype:
+        raise ValueError(
+            f"{name} has shape {tuple(given.shape)} and dtype {given.dtype}; M needs "
+            f"{shape} and {M.dtype}."
+        )
     return given
 
 

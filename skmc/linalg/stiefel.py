@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg.inverse import check_count, check_matrix
+from skmc.linalg.inverse import check_count, check_matrix, check_number
 
 # Wen and Yin's values.
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
@@ -72,18 +72,34 @@ def cayley_step(
     >>> torch.allclose(U.mT @ U, torch.eye(2), atol=1e-6)
     True
     """
-    m, r = U.shape[-2:]
     if G.shape != U.shape:
         raise ValueError(
             f"G has shape {tuple(G.shape)}, U {tuple(U.shape)}; a gradient by U has "
             f"that of U."
         )
+    check_tall(U, "U")
+    return Skew.of(U, G).step(U, step, inverse)
+
+
+def check_tall(U: Tensor, name: str) -> None:
+    m, r = U.shape[-2:]
     if m < r:
         raise ValueError(
-            f"U has shape {tuple(U.shape)}; {r} columns of length {m} cannot be "
+            f"{name} has shape {tuple(U.shape)}; {r} columns of length {m} cannot be "
             f"orthonormal."
         )
-    return Skew.of(U, G).step(U, step, inverse)
+
+
+def check_orthonormal(U: Tensor, name: str) -> None:
+    """A matrix, or a batch of them, with orthonormal columns."""
+    check_matrix(U, name)
+    check_tall(U, name)
+    eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
+    if (U.mT @ U - eye).abs().max() > ORTHONORMAL:
+        raise ValueError(
+            f"The columns of {name} are not orthonormal; torch.linalg.qr({name}).Q has "
+            "such columns of the same span."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +202,8 @@ def minimize_on_stiefel(
     Raises
     ------
     ValueError
-        If columns of ``U0`` are not orthonormal, or ``f(U0)`` or its gradient is not
-        finite.
+        If columns of ``U0`` are not orthonormal, ``f(U0)`` or its gradient is not
+        finite, or ``max_iter`` or ``tol`` is negative.
 
     References
     ----------
@@ -206,14 +222,9 @@ def minimize_on_stiefel(
     >>> round(result.value, 4)
     -9.0
     """
-    check_matrix(U0, "U0")
+    check_orthonormal(U0, "U0")
     check_count(max_iter, "max_iter", 0)
-    eye = torch.eye(U0.shape[-1], dtype=U0.dtype, device=U0.device)
-    if (U0.mT @ U0 - eye).abs().max() > ORTHONORMAL:
-        raise ValueError(
-            "The columns of U0 are not orthonormal; torch.linalg.qr(U0).Q has such "
-            "columns of the same span."
-        )
+    check_number(tol, "tol")
     U = U0.detach()
     value, G, D = _evaluate(f, U)
     if not (math.isfinite(value) and bool(G.isfinite().all())):

@@ -2,7 +2,6 @@
 
 from skmc.sensing.factorized import FactorizedSensingRegressor
 from skmc.sensing.linear import LinearSensingRegressor
-from skmc.sensing.measured import Measured
 from skmc.sensing.nuclear import NuclearSensingRegressor
 from skmc.sensing.operators import (
     CellMeasurements,
@@ -10,7 +9,6 @@ from skmc.sensing.operators import (
     DiagonalMeasurements,
     Measurements,
     RankOneMeasurements,
-    ScaledMeasurements,
 )
 from skmc.sensing.spectral import SpectralSensingRegressor
 
@@ -20,10 +18,8 @@ __all__ = [
     "DiagonalMeasurements",
     "FactorizedSensingRegressor",
     "LinearSensingRegressor",
-    "Measured",
     "Measurements",
     "NuclearSensingRegressor",
     "RankOneMeasurements",
-    "ScaledMeasurements",
     "SpectralSensingRegressor",
 ]

@@ -31,7 +31,8 @@ class Measured(Observed):
     Examples
     --------
     >>> import torch
-    >>> from skmc.sensing import CellMeasurements, Measured
+    >>> from skmc.sensing import CellMeasurements
+    >>> from skmc.sensing.measured import Measured
     >>> data = Measured.of(CellMeasurements([0], [1], (1, 2)), torch.tensor([3.0]))
     >>> data.values, data.misfit(torch.tensor([[5.0, 5.0]]))
     (tensor([[0., 3.]]), tensor(4.))

@@ -1,7 +1,8 @@
 r"""Linear measurements of a matrix: ``y_i = <A_i, X> = tr(A_i' X)``.
 
-Each kind stores what its ``A_i`` need and no more. Operators know tensors only, do not
-change, and may be sliced: ``A[:10]`` are the first ten measurements, so that
+Each kind stores what its ``A_i`` need and no more: a copy, without its derivatives, in
+single precision where it is given so and else in double. Operators know tensors only,
+do not change, and may be sliced: ``A[:10]`` are the first ten measurements, so that
 `sklearn.model_selection` splits measurements.
 """
 
@@ -10,9 +11,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
+from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 
@@ -317,16 +321,25 @@ class CellMeasurements(Measurements):
     cols: Tensor
 
     def __init__(self, rows: Any, cols: Any, matrix_shape: tuple[int, int]):
+        if not is_shape(matrix_shape):
+            raise ValueError(
+                f"matrix_shape must be (n_rows, n_cols), got {matrix_shape!r}."
+            )
         self.matrix_shape = (int(matrix_shape[0]), int(matrix_shape[1]))
         for name, index, size in zip(
             ("rows", "cols"), (rows, cols), self.matrix_shape, strict=True
         ):
-            index = torch.as_tensor(index)
-            if index.is_floating_point() or index.is_complex() or index.ndim != 1:
+            index = _copy(name, index, 1)
+            if (
+                index.is_floating_point()
+                or index.is_complex()
+                or index.dtype is torch.bool
+            ):
                 raise TypeError(
-                    f"{name} must be one-dimensional integers, got {index.dtype} and "
-                    f"{index.ndim} axes."
+                    f"{name} has dtype {index.dtype}; it must be integers, the "
+                    "positions of cells."
                 )
+            index = index.long()  # other integers may be too short for size
             outside = (index < 0) | (index >= size)
             if outside.any():
                 place = int(outside.nonzero()[0])
@@ -334,7 +347,7 @@ class CellMeasurements(Measurements):
                     f"{name} contains {int(index[place])} at position {place}, outside "
                     f"0..{size - 1}; correct it or give a larger matrix_shape."
                 )
-            setattr(self, name, index.long())
+            setattr(self, name, index)
         if len(self.rows) != len(self.cols):
             raise ValueError(
                 f"rows has length {len(self.rows)} and cols {len(self.cols)}; each "
@@ -425,18 +438,52 @@ class ScaledMeasurements(Measurements):
         return self.operator.least_norm(y) / self.factor
 
 
-def _real(name: str, values: Any, ndim: int) -> Tensor:
-    """A finite real tensor with ``ndim`` axes, floating-point; or an error."""
-    tensor = torch.as_tensor(values)
-    if tensor.is_complex():
-        raise TypeError(f"{name} is complex; measurements are real.")
-    if not tensor.is_floating_point():
-        tensor = tensor.double()
+def is_shape(values: Any) -> bool:
+    """Whether these are two positive integers."""
+    return np.shape(values) == (2,) and all(
+        isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0
+        for n in values
+    )
+
+
+def check_plain(name: str, values: Any) -> Any:
+    """The same, if nothing of it would be lost in an array; or an error."""
+    parts = values if isinstance(values, list | tuple) else [values]
+    if any(sparse.issparse(part) for part in parts):
+        raise TypeError(
+            f"{name} is sparse; give the dense array, .toarray(), or, of single cells, "
+            "CellMeasurements."
+        )
+    if np.ma.is_masked(values):
+        place = tuple(np.argwhere(np.ma.getmaskarray(values))[0].tolist())
+        raise ValueError(f"{name} is masked at {place}; leave that measurement out.")
+    return values
+
+
+def _copy(name: str, values: Any, ndim: int) -> Tensor:
+    """A tensor with ``ndim`` axes, none of them empty; or an error."""
+    if isinstance(values, Tensor):
+        tensor = values.detach().clone()
+    else:
+        array = np.asarray(check_plain(name, values))
+        kept = array.dtype.kind in "biuc" or array.dtype == np.float32
+        dtype = array.dtype.newbyteorder("=") if kept else np.float64
+        tensor = torch.from_numpy(np.array(array, dtype, order="C"))
     if tensor.ndim != ndim or 0 in tensor.shape:
         raise ValueError(
-            f"{name} must have {ndim} axes, none of them empty, got shape "
+            f"{name} must be {ndim}-dimensional and not empty, got shape "
             f"{tuple(tensor.shape)}."
         )
+    return tensor
+
+
+def _real(name: str, values: Any, ndim: int) -> Tensor:
+    """The same, finite, real and in single or double precision; or an error."""
+    tensor = _copy(name, values, ndim)
+    if tensor.is_complex():
+        raise TypeError(f"{name} is complex; measurements are real.")
+    if tensor.dtype != torch.float32:
+        tensor = tensor.double()
     wrong = ~torch.isfinite(tensor)
     if wrong.any():
         place = tuple(wrong.nonzero()[0].tolist())

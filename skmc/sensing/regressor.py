@@ -22,7 +22,13 @@ from skmc.iterative import resolve_device
 from skmc.randomness import Randomness, seed_of
 from skmc.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.sensing.measured import Measured
-from skmc.sensing.operators import DenseMeasurements, Measurements, ScaledMeasurements
+from skmc.sensing.operators import (
+    DenseMeasurements,
+    Measurements,
+    ScaledMeasurements,
+    check_plain,
+    is_shape,
+)
 from skmc.solve import Solution, Status, solve
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.solver import Solver
@@ -126,27 +132,32 @@ n_cols), or `Measurements`
                 self.n_features_in_ = shape[0] * shape[1]
                 self.__dict__.pop("feature_names_in_", None)
             return A, torch.from_numpy(self._read_results(y, A) if fits else NO_RESULTS)
-        if isinstance(A, Tensor):
-            A = A.detach().cpu().numpy()
-        elif isinstance(A, list | tuple):
+        A, y = _array("A", A), _array("y", y)
+        if isinstance(A, list | tuple):
             A = np.asarray(A)
         own = None
         if getattr(A, "ndim", 2) == 3:
             own = self._matrix_shape(A.shape[1:], fits)
             A = np.asarray(A).reshape(len(A), own[0] * own[1])
-        targets = {"y": y, "y_numeric": True} if fits else {"reset": False}
-        # check_array would not say where what is not finite stands.
-        read = validate_data(self, A, dtype=FLOATS, ensure_all_finite=False, **targets)
-        flat, y = read if fits else (read, NO_RESULTS)
-        wrong = ~np.isfinite(flat)
-        if wrong.any():
-            raise ValueError(
-                f"A contains NaN or inf, first in measurement {wrong.any(1).argmax()}; "
-                "leave such measurements out."
-            )
+        # NaN and infinity are left to DenseMeasurements, which says where they stand.
+        how = {"dtype": FLOATS, "ensure_all_finite": False}
+        if fits:
+            flat, y = validate_data(self, A, y, y_numeric=True, **how)
+        elif own:  # of the right shape, and without names as in `fit`
+            flat, y = check_array(A, **how), NO_RESULTS
+        else:
+            if (
+                getattr(A, "shape", None)
+                == self.matrix_.shape
+                != (1, self.n_features_in_)
+            ):
+                raise ValueError(
+                    f"A has shape {A.shape}, that of one matrix and not of several "
+                    "measurements; A[None] is one measurement."
+                )
+            flat, y = validate_data(self, A, reset=False, **how), NO_RESULTS
         shape = own or self._matrix_shape((1, flat.shape[1]), fits, flat=True)
-        cells = torch.from_numpy(np.require(flat, requirements=["C", "W"]))
-        operator = DenseMeasurements(cells.view(-1, *shape))
+        operator = DenseMeasurements(flat.reshape(-1, *shape))
         return operator, torch.from_numpy(np.array(y, flat.dtype))
 
     def _matrix_shape(
@@ -159,9 +170,7 @@ n_cols), or `Measurements`
             wanted = tuple(given)
         else:
             wanted = tuple(self.shape)
-            if len(wanted) != 2 or not all(
-                isinstance(n, Integral) and int(n) > 0 for n in wanted
-            ):
+            if not is_shape(wanted):
                 raise ValueError(
                     f"shape must be (n_rows, n_cols) or None, got {self.shape!r}."
                 )
@@ -179,13 +188,21 @@ n_cols), or `Measurements`
         """Results of `Measurements`, which scikit-learn does not check with them."""
         if y is None:
             raise ValueError("fit requires y to be passed, one result a measurement.")
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(_array("y", y), warn=True)
         y = check_array(y, ensure_2d=False, dtype=FLOATS, input_name="y")
         if len(y) != len(A):
             raise ValueError(
                 f"A has {len(A)} measurements and y {len(y)} results; each needs one."
             )
         return np.array(y)
+
+
+def _array(name: str, values: Any) -> Any:
+    """Tensors as arrays, and the rest as it is."""
+    if not isinstance(values, Tensor):
+        return check_plain(name, values)
+    values = values.detach().cpu()
+    return (values.double() if values.dtype == torch.bfloat16 else values).numpy()
 
 
 class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
