@@ -435,9 +435,8 @@ def test_the_convex_answer_recovers():
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("seed", range(2))
-def test_flows_recover_what_least_squares_do_not(model, seed):
-    A, y, X = gaussian(70, seed=seed)
+def test_flows_recover_what_least_squares_do_not(model):
+    A, y, X = gaussian(70)
     linear = LinearSensingRegressor().fit(A, y)
     assert error(model.fit(A, y).matrix_, X) < 0.03
     assert error(linear.matrix_, X) > 0.4

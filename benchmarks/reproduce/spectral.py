@@ -23,10 +23,10 @@ from skmc.sensing import (
     DiagonalMeasurements,
     FactorizedSensingRegressor,
     LinearSensingRegressor,
-    Measured,
     NuclearSensingRegressor,
     SpectralSensingRegressor,
 )
+from skmc.sensing.measured import Measured
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.terms import MeasurementError
 
