@@ -52,6 +52,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     centre: ClassVar[bool] = True
     # A fit that follows a schedule of max_iter steps ends there as planned.
     warn_at_max_iter: ClassVar[bool] = True
+    # Whether it descends from near zero without an "lr", and may have to go on.
+    flows: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict] = {
         **BaseCompleter._parameter_constraints,
@@ -201,7 +203,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             return diverged(self, solution, "let scaling standardise the data")
         if self.warn_at_max_iter:
             return unfinished(self, solution)
-        if misfit > POOR:
+        if misfit > POOR and (hasattr(self, "lr") or self.flows):
             weights = [name for name in self.get_params() if name.startswith("lambda_")]
             lower = f" lower {' and '.join(weights)}," if weights else ""
             steps = " or lr" if hasattr(self, "lr") else ""

@@ -114,6 +114,7 @@ class SNNCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
     warn_at_max_iter = False  # the flow goes on for ever where cells are noisy
+    flows = True
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
         **IterativeCompleter._early_stopping_constraints,
