@@ -1,0 +1,142 @@
+"""Splitters of cells, and the comparison that uses them."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+from conftest import low_rank
+from scipy import stats
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.model_selection import GridSearchCV, KFold
+
+from skmc import Entries, KNNCompleter, MeanCompleter, SVDCompleter, metrics, patterns
+from skmc.comparison import METRICS, ComparisonDisplay, compare
+from skmc.splitters import PATTERNS, CellSplit
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture
+def matrix():
+    truth = low_rank(40, 12) + 0.1 * np.random.RandomState(1).randn(40, 12)
+    hidden = patterns.random(truth, 0.1, spare=True, random_state=0)
+    return np.ma.masked_array(truth, hidden)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_splits(pattern, matrix):
+    cells = Entries(matrix)
+    split = CellSplit(pattern, n_splits=4, fraction=0.25, random_state=0)
+    assert split.get_n_splits() == 4
+    seen = list(split.split(matrix))
+    for train, test in seen:
+        assert len(train) + len(test) == len(cells)
+        assert not np.intersect1d(train, test).size
+        assert len(test) == pytest.approx(0.25 * len(cells), rel=0.3)
+        rows, cols = cells.rows[test], cells.cols[test]
+        if pattern == "rows":
+            assert not np.isin(cells.rows[train], rows).any()
+        if pattern == "patch":
+            box = (np.ptp(rows) + 1) * (np.ptp(cols) + 1)
+            assert box == pytest.approx(0.25 * matrix.size, rel=0.3)
+        if pattern == "mnar":
+            assert cells.values[test].mean() > cells.values[train].mean()
+    assert len({tuple(test) for _, test in seen}) == 4
+    again = next(split.split(cells))
+    np.testing.assert_array_equal(again[1], seen[0][1])
+
+
+def test_bad_splits(matrix):
+    with pytest.raises(ValueError, match="pattern must be one of"):
+        next(CellSplit("holes").split(matrix))
+    with pytest.raises(ValueError, match=r"fraction must lie in \(0, 1\)"):
+        next(CellSplit(fraction=1.0).split(matrix))
+    with pytest.raises(ValueError, match=r"holds out 0 of .* change fraction"):
+        next(CellSplit(fraction=1e-9).split(matrix))
+
+
+def test_splits_serve_searches(matrix):
+    search = GridSearchCV(
+        SVDCompleter(), {"rank": [1, 2, 5]}, cv=CellSplit("patch", random_state=0)
+    )
+    assert search.fit(Entries(matrix)).best_params_ == {"rank": 2}
+
+
+def test_comparison_is_what_fitting_by_hand_gives(matrix):
+    completers = {"mean": MeanCompleter(), "svd": SVDCompleter(rank=2)}
+    table = compare(completers, matrix, cv=4, metrics=list(METRICS))
+    cells = Entries(matrix)
+    found = {name: {m: [] for m in METRICS} for name in completers}
+    for train, test in CellSplit("mcar", 4, random_state=0).split(cells):
+        hidden = np.zeros(matrix.shape, bool)
+        hidden[cells.rows[test], cells.cols[test]] = True
+        for name, completer in completers.items():
+            X = completer.fit(cells[train]).reconstruction_
+            for m in METRICS:
+                score = getattr(metrics, m)(X, matrix, hidden)
+                found[name][m].append(score)
+    assert table["completer"].tolist() == ["svd", "mean"] * 4
+    for _, row in table.iterrows():
+        scores = np.array(found[row["completer"]][row["metric"]])
+        assert row["mean"] == pytest.approx(scores.mean())
+        assert row["std_error"] == pytest.approx(scores.std(ddof=1) / 2)
+        assert row["seconds"] > 0
+        assert row["memory_mib"] >= 0
+        if row["completer"] == "svd":
+            assert np.isnan(row["p_value"])
+        else:
+            gap = scores - np.array(found["svd"][row["metric"]])
+            t = gap.mean() / np.sqrt((1 / 4 + 0.25) * gap.var(ddof=1))
+            p = 2 * stats.t(3).sf(t)
+            assert row["p_value"] == pytest.approx(p, rel=0.05)
+
+
+def test_imputers_of_scikit_learn_take_part(matrix):
+    table = compare(
+        [KNNCompleter(), KNNImputer(), MeanCompleter(), SimpleImputer()],
+        matrix,
+        cv=2,
+        patterns=["mar", KFold(3, shuffle=True, random_state=0)],
+    ).set_index(["pattern", "completer"])["mean"]
+    assert sorted(table.index.unique(0)) == ["KFold", "mar"]
+    for pattern in ("mar", "KFold"):
+        means = table[pattern]
+        assert means["KNNCompleter"] == pytest.approx(means["KNNImputer"])
+        assert means["MeanCompleter"] == pytest.approx(means["SimpleImputer"])
+
+
+class Broken(MeanCompleter):
+    def fit(self, X, y=None):
+        raise RuntimeError("out of order")
+
+
+def test_what_fails_is_in_the_table(matrix):
+    table = compare([Broken(), MeanCompleter(), MeanCompleter()], matrix, cv=2)
+    assert table["completer"].tolist() == [
+        "MeanCompleter",
+        "MeanCompleter 2",
+        "Broken",
+    ]
+    assert table["error"].tolist()[2] == "RuntimeError('out of order')"
+    assert table["error"].isna().tolist() == [True, True, False]
+    assert np.isnan(table["mean"].iloc[2])
+    assert np.isnan(table["p_value"].iloc[1])  # the same numbers: nothing to test
+    with pytest.raises(ValueError, match="completers is empty"):
+        compare([], matrix)
+    with pytest.raises(ValueError, match=r"metrics must be of .* got \['r2'\]"):
+        compare([MeanCompleter()], matrix, metrics=["r2"])
+
+
+def test_display(matrix):
+    display = ComparisonDisplay.from_completers(
+        [MeanCompleter(), SVDCompleter(rank=2)],
+        matrix,
+        cv=3,
+        patterns=["mcar", "rows"],
+        metrics=["nmae", "rmse"],
+    )
+    assert display.axes_.shape == (2, 2)
+    labels = [tick.get_text() for tick in display.axes_[0, 0].get_yticklabels()]
+    assert labels == ["SVDCompleter", "MeanCompleter"]
+    matplotlib.pyplot.close(display.figure_)
