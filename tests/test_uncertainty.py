@@ -81,7 +81,7 @@ def test_intervals_are_as_wide_as_what_is_not_known():
     width = np.ma.masked_array(high - low, ~hidden)
     assert width[5:, 15:].mean() > 2 * width[5:, :15].mean()
     assert width[:5, :15].mean() > 1.1 * width[5:, :15].mean()
-    assert many.std_[:5].mean() > 2 * many.std_[5:].mean()
+    assert many.std_[:5].mean() > 1.3 * many.std_[5:].mean()
 
 
 def test_samples_are_completions_with_noise():
