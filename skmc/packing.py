@@ -60,9 +60,17 @@ class Packer:
     others : classes outside of this package that may be stored
     given : mapping
         Objects that are not stored, by names under which `Unpacker` is given them.
+    without : tuple of str
+        Beginnings of the names of attributes that are left out.
     """
 
-    def __init__(self, others: Iterable[type] = (), given: Mapping[str, Any] = {}):
+    def __init__(
+        self,
+        others: Iterable[type] = (),
+        given: Mapping[str, Any] = {},
+        without: tuple[str, ...] = (),
+    ):
+        self.without = without
         self.classes = classes(others)
         self.given = {id(value): name for name, value in given.items()}
         self.arrays: list[np.ndarray] = []
@@ -149,11 +157,12 @@ class Packer:
             state = [[self.pack(k), self.pack(v)] for k, v in value.state.items()]
             return "adam", {"groups": groups, "state": state}
         name = self._name(value)
-        kept = attributes(value)
-        return "object", {
-            "class": name,
-            "attributes": {k: self.pack(v) for k, v in kept.items()},
+        packed = {
+            k: self.pack(v)
+            for k, v in attributes(value).items()
+            if not k.startswith(self.without)
         }
+        return "object", {"class": name, "attributes": packed}
 
     def _name(self, value: Any) -> str:
         cls = type(value)

@@ -8,12 +8,14 @@ from sklearn.impute import MissingIndicator
 
 from skmc import storing
 from skmc.base import HOOKS, BaseCompleter
+from skmc.mixed import MixedCompleter
 from skmc.packing import StorageError
 
+COMPLETERS = (BaseCompleter, MixedCompleter)
 OTHERS = (MissingIndicator,)
 
 
-def save(completer: BaseCompleter, path: str | os.PathLike) -> None:
+def save(completer: BaseCompleter | MixedCompleter, path: str | os.PathLike) -> None:
     """Write a completer, with all it has learned, to a file.
 
     The file is in the safetensors format: arrays and tensors as they are, all else as
@@ -50,19 +52,15 @@ def save(completer: BaseCompleter, path: str | os.PathLike) -> None:
     >>> bool((again.transform(X) == completer.transform(X)).all())
     True
     """
-    if not isinstance(completer, BaseCompleter):
+    if not isinstance(completer, COMPLETERS):
         raise TypeError(
             f"save stores completers, got {type(completer).__name__}; a pipeline's are "
             "its steps."
         )
-    plain = object.__new__(type(completer))
-    for name, value in vars(completer).items():
-        if not name.startswith(HOOKS):
-            setattr(plain, name, value)
-    storing.write(path, "completer", plain, others=OTHERS)
+    storing.write(path, "completer", completer, others=OTHERS, without=HOOKS)
 
 
-def load(path: str | os.PathLike) -> BaseCompleter:
+def load(path: str | os.PathLike) -> BaseCompleter | MixedCompleter:
     """Read what `save` wrote.
 
     Nothing in the file is executed, and it names no class but those of skmc. The
@@ -85,7 +83,7 @@ def load(path: str | os.PathLike) -> BaseCompleter:
         format, or holds something else.
     """
     completer = storing.read(path, "completer", others=OTHERS, device="cpu")
-    if not isinstance(completer, BaseCompleter):
+    if not isinstance(completer, COMPLETERS):
         raise StorageError(f"{path} holds a {type(completer).__name__}.")
     missing = set(completer._get_param_names()) - set(vars(completer))
     if missing:

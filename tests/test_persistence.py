@@ -14,6 +14,7 @@ from sklearn.callback import ProgressBar
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import DMFCompleter, Entries, NSRCompleter, SVDCompleter, patterns, storing
+from skmc.mixed import MixedCompleter
 from skmc.packing import Packer, StorageError, Unpacker
 from skmc.persistence import load, save
 
@@ -88,6 +89,24 @@ def test_unfitted_and_with_callbacks(tmp_path):
     assert again.rank == 2
     with pytest.raises(Exception, match="not fitted"):
         check_is_fitted(again)
+
+
+def test_mixed_tables(tmp_path):
+    """With the callbacks of the completer in it left behind."""
+    table = pd.DataFrame(
+        {
+            "number": [1.0, 2.0, np.nan, 4.0],
+            "flag": pd.array([True, None, False, True], "boolean"),
+            "kind": pd.Categorical(["a", None, "b", "a"]),
+            "size": pd.Categorical(["S", "L", None, "S"], ["S", "L"], ordered=True),
+        }
+    )
+    inner = SVDCompleter(rank=1).set_callbacks(ProgressBar())
+    completer = MixedCompleter(inner).fit(table)
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    pd.testing.assert_frame_equal(again.transform(table), completer.transform(table))
+    assert again.get_params()["completer__rank"] == 1
 
 
 def test_ratings_stay_sparse(tmp_path):
