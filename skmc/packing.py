@@ -37,7 +37,9 @@ def classes(others: Iterable[type] = ()) -> dict[str, type]:
         for cls in vars(module).values()
         if isinstance(cls, type) and cls.__module__ == name
     }
-    return ours | {name_of(cls): cls for cls in (nn.ParameterList, *others)}
+    return ours | {
+        name_of(cls): cls for cls in (nn.ParameterList, nn.ModuleList, *others)
+    }
 
 
 def name_of(cls: type) -> str:

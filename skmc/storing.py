@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,29 @@ def read(path: str | os.PathLike, kind: str, **known: Any) -> Any:
         raise StorageError(f"{trouble} ({error!r}).") from error
 
 
+def fingerprint(value: Any, **known: Any) -> str:
+    """SHA-256 of what `write` would store, the same in every process."""
+    packer = Packer(**known)
+    return _digest(json.dumps([version(), packer.pack(value)]), packer.arrays)
+
+
 def write_packed(
     path: str | os.PathLike, kind: str, content: Any, arrays: list[np.ndarray]
 ) -> None:
-    path = Path(path)
     header = {"format": FORMAT, "kind": kind, "skmc": version(), "content": content}
     text = json.dumps(header, allow_nan=False)
     digest = _digest(text, arrays)
     metadata = {"skmc": text, "format": str(FORMAT), "sha256": digest}
     named = {str(k): array for k, array in enumerate(arrays)}
+    replace(path, lambda part: safetensors.numpy.save_file(named, part, metadata))
+
+
+def replace(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
+    """A file that ``fill`` writes, in the place of ``path`` once it is whole."""
+    path = Path(path)
     part = path.with_name(f".{path.name}.part")
     try:
-        safetensors.numpy.save_file(named, part, metadata)
+        fill(part)
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(part, path)
