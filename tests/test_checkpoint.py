@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def X():
 VARIANTS = [(c, {}) for c in COMPLETERS if issubclass(c, IterativeCompleter)] + [
     (NSRCompleter, {"variant": "paper"}),
     (AutoencoderCompleter, {"hidden": (8, 4), "batch_size": 7}),
-    (DMFCompleter, {"regularizer": "dirichlet", "random_state": None}),
+    (DMFCompleter, {"regularizer": "dirichlet"}),
     (SoftImputeCompleter, {"random_state": np.random.RandomState(0)}),
     (TNNRCompleter, {"solver": "apgl"}),
     (TNNRCompleter, {"weighted": True}),
@@ -96,8 +97,7 @@ def test_resumed_as_if_nothing_had_happened(cls, params, X, kill, tmp_path):
     def fit():
         return make(cls, **{"max_iter": 30, **copy.deepcopy(params)}).fit(X)
 
-    if params.get("random_state", 0) is not None:
-        expected = answers(fit(), X)
+    expected = answers(fit(), X)
     for n in (1, 2, 7, 40):  # a chain: each goes on where the last one died
         try:
             with checkpoint(tmp_path / "fit", every=0):
@@ -110,9 +110,8 @@ def test_resumed_as_if_nothing_had_happened(cls, params, X, kill, tmp_path):
     with checkpoint(tmp_path / "fit"):
         found = answers(fit(), X)
     assert not (tmp_path / "fit").exists()
-    if params.get("random_state", 0) is not None:
-        for a, b in zip(expected, found, strict=True):
-            assert np.array_equal(a, b, equal_nan=True)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
 
 
 def test_large_spectra_that_are_followed(kill, tmp_path):
@@ -152,6 +151,21 @@ def test_containers_and_a_search(X, kill, tmp_path):
     with checkpoint(tmp_path / "fit"):
         for a, b in zip(expected, search(), strict=True):
             assert np.array_equal(a, b)
+
+
+def test_a_fresh_seed_is_kept(X, kill, tmp_path):
+    """``random_state=None`` is drawn once, and the crash changes nothing."""
+    with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
+        kill(9)
+        make(DMFCompleter, random_state=None).fit(X)
+    (seed,) = json.loads((tmp_path / "fit" / "seeds.json").read_text())
+    with checkpoint(tmp_path / "fit"):
+        found = answers(make(DMFCompleter, random_state=None).fit(X), X)
+    expected = answers(make(DMFCompleter, random_state=seed).fit(X), X)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b)
+    again = make(DMFCompleter, random_state=None).fit(X)
+    assert not np.array_equal(again.reconstruction_, found[0])
 
 
 def test_nothing_is_done_twice(X, kill, tmp_path, monkeypatch):
