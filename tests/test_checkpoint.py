@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import os
 import subprocess
@@ -26,7 +27,6 @@ from skmc import (
     patterns,
     storing,
 )
-from skmc import checkpoint as module
 from skmc.checkpoint import checkpoint
 from skmc.iterative import IterativeCompleter
 from skmc.mixed import MixedCompleter
@@ -256,6 +256,7 @@ def test_a_damaged_checkpoint_is_refused(X, kill, tmp_path):
 
 
 def test_writes_are_as_far_apart_as_asked(X, monkeypatch, tmp_path):
+    module = importlib.import_module("skmc.checkpoint")  # not the function
     now, writes = [0.0], []
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     write = storing.write
