@@ -176,7 +176,7 @@ def test_weights_go_to_those_who_ask(regression):
     alone = Ridge().fit(SVDCompleter(rank=2).fit_transform(X)[1::2], y[1::2])
     with config_context(enable_metadata_routing=True):
         ridge = Ridge().set_fit_request(sample_weight=True)
-        ridge.set_score_request(sample_weight=False)
+        ridge.set_score_request(sample_weight=True)
         model = make_pipeline(SVDCompleter(rank=2), ridge)
         model.fit(X, y, sample_weight=(weights > 0).astype(float))
         assert model[-1].coef_ == pytest.approx(alone.coef_)
