@@ -20,6 +20,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.checkpoint import fit_of
 from skmc.containers import to_cells
 from skmc.entries import Entries, check_positions
 from skmc.metrics import nmae
@@ -91,7 +92,9 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """
         before = dict(vars(self))
         try:
-            self._fit_cells(self._begin(X), y)
+            cells = self._begin(X)
+            with fit_of(self, cells):
+                self._fit_cells(cells, y)
         except Exception:
             # A fit that failed leaves the completer as it was, but for the callbacks,
             # which are torn down after this.

@@ -94,6 +94,9 @@ class FactoredCompleter(IterativeCompleter):
         whole[:, self._empty] = self._row_means[:, None]
         return whole
 
+    def _solved_shape(self) -> tuple[int, int]:
+        return self._factors().shape
+
     def _factors(self) -> LowRank:
         return LowRank(
             torch.from_numpy(self.row_factors_), torch.from_numpy(self.col_factors_)

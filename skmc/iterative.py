@@ -69,6 +69,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     }
 
+    _warm_start_constraints: ClassVar[dict] = {"warm_start": ["boolean"]}
+
     @abstractmethod
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         """The solver for scaled ``data``; parameters may be tensors ``(*batch,)``."""
@@ -130,6 +132,20 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)
         rule = HeldOut(Observed(data.values, mask), self.n_iter_no_change)
         return data.hide(mask), [rule]
+
+    def _goes_on(self, data: Data) -> bool:
+        """Whether this fit is to start from the solution of the last one."""
+        if not (self.warm_start and hasattr(self, "_scaling")):  # type: ignore[attr-defined]
+            return False
+        if (had := self._solved_shape()) != data.shape:
+            raise ValueError(
+                f"X has shape {data.shape}, but the fit that warm_start=True goes on "
+                f"from had {had}; set warm_start=False."
+            )
+        return True
+
+    def _solved_shape(self) -> tuple[int, int]:
+        return self.reconstruction_.shape  # type: ignore[attr-defined]
 
     def _choose(
         self,

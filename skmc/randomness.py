@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +12,18 @@ import torch
 from torch import Tensor
 
 
+def fresh_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1)[0])
+
+
+# Where seeds come from that nobody gave: a checkpoint has to remember them.
+ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fresh_seed)
+
+
 def seed_of(random_state) -> int:
     """A seed from scikit-learn's ``random_state``; fresh entropy for None."""
     if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
+        return ENTROPY.get()()
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     return int(random_state.randint(2**31 - 1))

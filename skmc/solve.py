@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -73,6 +75,31 @@ class Solution:
         return cls({"X": data.zero()}, status, count, count + torch.inf, {})
 
 
+@dataclass
+class Work:
+    """A solve between two steps, and all that it takes to go on."""
+
+    n_iter: int
+    state: Any
+    run: _Run
+    memory: list[dict[str, Any]]  # of the stop rules that have any
+
+
+class Keeper(Protocol):
+    """Keeps solves, so that they can be taken up again after a crash."""
+
+    def begin(self, solver: Solver, data: Any) -> Work | Solution | None:
+        """What is known of the solve that begins now."""
+
+    def offer(self, work: Callable[[], Work]) -> None:
+        """Called before every step."""
+
+    def finish(self, solution: Solution) -> None: ...
+
+
+KEEPER: ContextVar[Keeper | None] = ContextVar("skmc_keeper", default=None)
+
+
 def solve(
     solver: Solver,
     data: Observed | SparseObserved,
@@ -111,12 +138,26 @@ def solve(
         its finite iterate of lowest objective. A ``KeyboardInterrupt`` ends the loop
         with the iterates so far (``INTERRUPTED``); it is not raised again.
     """
+    keeper = KEEPER.get()
+    memory = [rule.memory for rule in stop if hasattr(rule, "memory")]
     with torch.no_grad():
         state = solver.init(data)
         run = _Run(solver, data, state)
-        n_iter = 0
+        done = n_iter = 0
+        if keeper is not None:
+            # After init, which may draw from a generator that others draw from, too.
+            kept = keeper.begin(solver, data)
+            if isinstance(kept, Solution):
+                return kept
+            if kept is not None:
+                done, run = kept.n_iter, kept.run
+                state = solver.resume(data, kept.state)
+                for own, old in zip(memory, kept.memory, strict=True):
+                    own.update(old)
         try:
-            for n_iter in range(1, max_iter + 1):
+            for n_iter in range(done + 1, max_iter + 1):
+                if keeper is not None:
+                    keeper.offer(partial(Work, n_iter - 1, state, run, memory))
                 previous = state  # lets go of the one before
                 state = solver.step(data, previous)
                 if n_iter % check_every and n_iter != max_iter:
@@ -131,7 +172,10 @@ def solve(
             run.lose(n_iter)
         except KeyboardInterrupt:
             run.interrupt(state)
-    return run.solution()
+    solution = run.solution()
+    if keeper is not None and Status.INTERRUPTED not in solution.status:
+        keeper.finish(solution)
+    return solution
 
 
 def solve_part(

@@ -13,7 +13,8 @@ class HeldOut:
     """Early stopping on cells that the solver does not see.
 
     The error is the root mean square over the held-out cells. The best iterate is
-    kept, and a member stops after ``patience`` iterations without a better one.
+    kept, and a member stops after ``patience`` iterations without a better one. What
+    it has seen so far is in ``memory``, which a checkpoint keeps.
 
     Parameters
     ----------
@@ -26,15 +27,16 @@ class HeldOut:
     def __init__(self, truth: Observed, patience: int):
         self.truth = truth
         self.patience = patience
-        self.best = torch.full_like(truth.n_observed, torch.inf)
-        self.since = torch.zeros_like(self.best)
+        best = torch.full_like(truth.n_observed, torch.inf)
+        self.memory = {"best": best, "since": torch.zeros_like(best)}
 
     def __call__(self, progress: Progress) -> Tensor:
         misfit = self.truth.misfit(progress.outputs["X"])
         error = (misfit / self.truth.n_observed).sqrt()
-        better = error < self.best
-        self.best = torch.where(better, error, self.best)
-        self.since = torch.where(better, progress.n_iter, self.since)
+        better = error < self.memory["best"]
+        since = torch.where(better, progress.n_iter, self.memory["since"])
+        best = torch.where(better, error, self.memory["best"])
+        self.memory.update(best=best, since=since)
         progress.record["validation"] = error
         progress.keep(better)
-        return progress.n_iter - self.since >= self.patience
+        return progress.n_iter - since >= self.patience

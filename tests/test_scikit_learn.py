@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from conftest import low_rank, make
+from sklearn import config_context
 from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
@@ -24,6 +25,7 @@ from skmc import (
     SVDCompleter,
     patterns,
 )
+from skmc.mixed import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -139,6 +141,54 @@ def test_scoring_monitor_draws_a_learning_curve(problem):
     assert len(scores) == 5  # the fit and four checks in it
     assert scores[-1] > scores[1]
     assert scores[-1] == pytest.approx(completer.score(X, truth))
+
+
+def test_learning_curves_of_a_search(problem):
+    """Each fit of a search tells the same monitor, by its own clone."""
+    truth, X = problem
+    monitor = ScoringMonitor(scoring={"nmae": lambda est, X, y: est.score(X, y)})
+    completer = make(SVDCompleter, max_iter=50, tol=0.0).set_callbacks(monitor)
+    search = GridSearchCV(completer, {"rank": [1, 2]}, cv=2, error_score="raise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, truth)
+    logs = monitor.get_logs().data_as_pandas
+    levels = logs["task_id_path"].map(len)
+    # Two candidates in two folds: each fit ends, after two checks.
+    assert (levels == 3).sum() == 4 + 2  # ... and the two checks of the refit
+    assert (levels == 4).sum() == 4 * 2
+    assert np.isfinite(logs["nmae"]).all()
+    assert not hasattr(MeanCompleter(), "_skl_callbacks")
+
+
+def test_callbacks_of_the_completer_in_a_mixed_table(problem, capsys):
+    completer = make(SVDCompleter, rank=2).set_callbacks(ProgressBar())
+    search = GridSearchCV(MixedCompleter(completer), {"completer__rank": [2]}, cv=2)
+    search.fit(problem[1])
+    assert "SVDCompleter" in capsys.readouterr().out
+
+
+def test_weights_go_to_those_who_ask(regression):
+    """Routed past a completer, which has none; to one they are an error."""
+    X, y = regression
+    weights = np.random.RandomState(0).uniform(size=len(y))
+    weights[::2] = 0
+    alone = Ridge().fit(SVDCompleter(rank=2).fit_transform(X)[1::2], y[1::2])
+    with config_context(enable_metadata_routing=True):
+        ridge = Ridge().set_fit_request(sample_weight=True)
+        ridge.set_score_request(sample_weight=True)
+        model = make_pipeline(SVDCompleter(rank=2), ridge)
+        model.fit(X, y, sample_weight=(weights > 0).astype(float))
+        assert model[-1].coef_ == pytest.approx(alone.coef_)
+        grid = {"svdcompleter__rank": [1, 2]}
+        search = GridSearchCV(model, grid, cv=2, error_score="raise")
+        search.fit(X, y, sample_weight=weights)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        with pytest.raises(TypeError, match=r"sample_weight.*not routed to any object"):
+            GridSearchCV(SVDCompleter(), {"rank": [1]}).fit(X, sample_weight=weights)
+    model = make_pipeline(SVDCompleter(rank=2), Ridge())
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+        model.fit(X, y, svdcompleter__sample_weight=weights)
 
 
 def test_a_callback_can_stop_a_fit(problem):

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
 
 from skmc.base import CompleterTags
 from skmc.factored import FactoredCompleter
@@ -53,6 +54,10 @@ class FactorizationCompleter(FactoredCompleter):
     tol : float >= 0, default=1e-3
         Stop when the slope along the columns' factors ``V`` is at most ``tol`` in
         units of ``|P(M)|^2 / |V|``; along the rows' it is zero.
+    warm_start : bool, default=False
+        Go on from the solution of the last `fit`, whose matrix had the same shape,
+        instead of from the start. A choice of "auto" is made
+        anew; factors of another rank start anew as well.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -114,6 +119,7 @@ class FactorizationCompleter(FactoredCompleter):
     completer_tags = CompleterTags(recovers=0.01)
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._warm_start_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "lambda_ridge": [
             Interval(Real, 0, None, closed="neither"),
@@ -132,6 +138,7 @@ class FactorizationCompleter(FactoredCompleter):
         per_cell=True,
         max_iter=200,
         tol=1e-3,
+        warm_start=False,
         scaling="auto",
         device="auto",
         random_state=None,
@@ -146,6 +153,7 @@ class FactorizationCompleter(FactoredCompleter):
         self.per_cell = per_cell
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.scaling = scaling
         self.device = device
         self.random_state = random_state
@@ -162,13 +170,18 @@ class FactorizationCompleter(FactoredCompleter):
                 "lower it or use 'auto'."
             )
 
-        def solver(rank: int, weight: float) -> ALS:
+        def solver(rank: int, weight: float, last: Tensor | None = None) -> ALS:
+            start = draw.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
+            row_biases, biases = self.biases in ("both", "rows"), None
+            if last is not None and last.shape[1] == rank + 1 + row_biases:
+                start, biases = last[:, :rank], last[:, rank] if row_biases else None
             return ALS(
-                draw.stream(rank).normal(data.shape[0], rank, std=rank**-0.5),
+                start,
                 weight,
-                row_biases=self.biases in ("both", "rows"),
+                row_biases=row_biases,
                 col_biases=self.biases in ("both", "columns"),
                 per_cell=self.per_cell,
+                start_biases=biases,
             )
 
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
@@ -187,4 +200,5 @@ class FactorizationCompleter(FactoredCompleter):
                 max_iter=sweeps,
                 patience=len(RANKS),  # the small ranks of ratings are all alike
             )
-        return solver(self.rank_, self.lambda_ridge_)
+        last = self._factors().left.to(data.values) if self._goes_on(data) else None
+        return solver(self.rank_, self.lambda_ridge_, last)

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skmc.base import CompleterTags
 from skmc.factored import FactoredCompleter
 from skmc.iterative import IterativeCompleter
-from skmc.linalg import SVD
+from skmc.linalg import SVD, svd_of
 from skmc.randomness import Randomness, seed_of
 from skmc.solve import Status, solve
 from skmc.solvers.soft_impute import SoftImpute, largest_weight
@@ -46,6 +46,10 @@ class SoftImputeCompleter(FactoredCompleter):
     tol : float >= 0, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective: the objective
         is then within that share of its least value. The path has .01.
+    warm_start : bool, default=False
+        Go on from the solution of the last `fit`, whose matrix had the same shape,
+        instead of from the start. With "auto" the path is
+        followed anew, and its answer is the start.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -105,6 +109,7 @@ class SoftImputeCompleter(FactoredCompleter):
     check_every = 5
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._warm_start_constraints,
         "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -116,6 +121,7 @@ class SoftImputeCompleter(FactoredCompleter):
         max_rank=None,
         max_iter=500,
         tol=1e-3,
+        warm_start=False,
         scaling="auto",
         device="auto",
         random_state=None,
@@ -128,6 +134,7 @@ class SoftImputeCompleter(FactoredCompleter):
         self.max_rank = max_rank
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.scaling = scaling
         self.device = device
         self.random_state = random_state
@@ -150,6 +157,8 @@ class SoftImputeCompleter(FactoredCompleter):
             self.lambda_nuclear_, start = self._follow_path(data)
         else:
             self.lambda_nuclear_ = self.lambda_nuclear
+            if self._goes_on(data):
+                start = svd_of(self._factors()).to(data.values)
         largest = largest_weight(data)
         return SoftImpute((self.lambda_nuclear_ * largest) or 1.0, self.max_rank, start)
 

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags
@@ -33,6 +34,9 @@ class SVDCompleter(IterativeCompleter):
         cells. This choice is ours.
     max_iter : int >= 1, default=500
     tol : float >= 0, default=1e-3
+    warm_start : bool, default=False
+        Go on from the solution of the last `fit`, whose matrix had the same shape,
+        instead of from the start. ``rank="auto"`` is chosen anew.
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -80,6 +84,7 @@ class SVDCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._warm_start_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
@@ -89,6 +94,7 @@ class SVDCompleter(IterativeCompleter):
         *,
         max_iter=500,
         tol=1e-3,
+        warm_start=False,
         scaling="columns",
         device="auto",
         random_state=None,
@@ -100,6 +106,7 @@ class SVDCompleter(IterativeCompleter):
         self.rank = rank
         self.max_iter = max_iter
         self.tol = tol
+        self.warm_start = warm_start
         self.scaling = scaling
         self.device = device
         self.random_state = random_state
@@ -111,7 +118,10 @@ class SVDCompleter(IterativeCompleter):
     def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
         self.rank_ = 1  # until there is a choice
         self.rank_ = hard_rank(self, data)
-        return HardRank(self.rank_)
+        if not self._goes_on(data):
+            return HardRank(self.rank_)
+        start = self._scaling.standardise(torch.from_numpy(self.reconstruction_))
+        return HardRank(self.rank_, start.to(data.values))
 
 
 def hard_rank(completer: IterativeCompleter, data: Observed) -> int:

@@ -6,7 +6,7 @@ from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.ridge import RowModel
 from skmc.linalg.stiefel import StiefelResult, cayley_step, minimize_on_stiefel
-from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink, shrink_dense
+from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink, shrink_dense, svd_of
 
 __all__ = [
     "DSVD",
@@ -24,4 +24,5 @@ __all__ = [
     "shrink",
     "shrink_by_products",
     "shrink_dense",
+    "svd_of",
 ]

@@ -46,11 +46,23 @@ class SVD:
     def dense(self) -> Tensor:
         return self.low_rank().dense()
 
+    def to(self, *args, **kwargs) -> SVD:
+        return SVD(*(part.to(*args, **kwargs) for part in (self.U, self.s, self.V)))
+
 
 def full_svd(A: Tensor) -> SVD:
     """All singular values, by LAPACK (cuSOLVER on CUDA)."""
     U, s, Vh = torch.linalg.svd(A, full_matrices=False)
     return SVD(U, s, Vh.mT)
+
+
+def svd_of(X: LowRank) -> SVD:
+    """All singular values of a product; those that are rounding are left out."""
+    (Q, R), (P, S) = torch.linalg.qr(X.left), torch.linalg.qr(X.right)
+    core = full_svd(R @ S.mT)
+    eps = torch.finfo(core.s.dtype).eps * max(X.shape)
+    rank = int((core.s > eps * core.s[:1]).sum())
+    return SVD(Q @ core.U, core.s, P @ core.V).first(rank)
 
 
 def partial_svd(

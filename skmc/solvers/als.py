@@ -32,6 +32,8 @@ class ALS(Solver):
     ----------
     start : Tensor of shape (m, rank)
         The factors of the rows before the first step.
+    start_biases : Tensor of shape (m,), optional
+        Their biases, zero without.
     weight : float > 0
     row_biases, col_biases : bool
     per_cell : bool
@@ -50,8 +52,10 @@ class ALS(Solver):
         row_biases: bool,
         col_biases: bool,
         per_cell: bool,
+        start_biases: Tensor | None = None,
     ):
         self.start = start
+        self.start_biases = start_biases
         self.weight = weight
         self.row_biases = row_biases
         self.col_biases = col_biases
@@ -59,6 +63,8 @@ class ALS(Solver):
 
     def init(self, data: SparseObserved) -> ALSState:
         rows = with_bias(self.start.to(data.values.device), 0.0)
+        if self.start_biases is not None:
+            rows[:, -1] = self.start_biases
         cols = data.values.new_zeros(data.shape[1], rows.shape[1])
         return self._state(data, rows, cols)
 

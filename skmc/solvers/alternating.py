@@ -23,7 +23,8 @@ class HardRank(Solver):
 
     Each step fills the missing cells from ``X``, turns the row space by one step of
     orthogonal iteration ``V = orth(F' F V)`` and projects, ``X = F V V'``. The
-    objective never rises. The start is the truncated SVD of the zero-filled matrix.
+    objective never rises. The start is the truncated SVD of the matrix filled with
+    zeros, or with those of ``start``.
 
     References
     ----------
@@ -31,12 +32,14 @@ class HardRank(Solver):
     Bioinformatics 17 (2001): SVDimpute, there with a full SVD per step.
     """
 
-    def __init__(self, rank: int):
+    def __init__(self, rank: int, start: Tensor | None = None):
         self.rank = rank
+        self.start = start
 
     def init(self, data: Observed) -> HardRankState:
-        _, _, Vh = torch.linalg.svd(data.values, full_matrices=False)
-        return self._project(data, data.values, Vh[..., : self.rank, :].mT)
+        filled = data.values if self.start is None else data.fill(self.start)
+        _, _, Vh = torch.linalg.svd(filled, full_matrices=False)
+        return self._project(data, filled, Vh[..., : self.rank, :].mT)
 
     def step(self, data: Observed, state: HardRankState) -> HardRankState:
         filled = data.fill(state.X)

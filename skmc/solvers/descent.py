@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -112,6 +112,10 @@ class Descent(Solver):
         return self._evaluate(
             data, state.model, state.terms, state.optimizer, state.iteration + 1
         )
+
+    def resume(self, data: Observed, state: DescentState) -> DescentState:
+        with torch.enable_grad():
+            return replace(state, live=state.model())
 
     def residual(self, data: Observed, previous, current: DescentState) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``.

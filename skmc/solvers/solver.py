@@ -41,6 +41,10 @@ class Solver(ABC):
         ``previous`` is the state one step before; only its tensors may be read.
         """
 
+    def resume(self, data, state):
+        """A state that was stored, made whole: tensors with a graph became None."""
+        return state
+
     def outputs(self, state) -> dict[str, Any]:
         """What a solution keeps of a state; tensors have the batch axes in front."""
         return {"X": state.X}

@@ -1,0 +1,330 @@
+"""Completers in files without pickle: the same answers, and nothing but skmc's."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from conftest import COMPLETERS, low_rank, make
+from sklearn.callback import ProgressBar
+from sklearn.utils.validation import check_is_fitted
+
+from skmc import DMFCompleter, Entries, NSRCompleter, SVDCompleter, patterns, storing
+from skmc.mixed import MixedCompleter
+from skmc.packing import Packer, StorageError, Unpacker
+from skmc.persistence import load, save
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # fits are cut short
+
+
+def same(a, b) -> bool:
+    """Equal parameters, of whatever kind."""
+    if isinstance(a, np.random.RandomState):
+        return same(a.get_state(), b.get_state())
+    if sp.issparse(a):
+        return type(a) is type(b) and same(a.toarray(), b.toarray())
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, (tuple, list)):
+        pairs = zip(a, b, strict=True)
+        return type(a) is type(b) and all(same(*pair) for pair in pairs)
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    return type(a) is type(b) and (a == b or (a != a and b != b))
+
+
+@pytest.fixture
+def frame():
+    """Rows to fit and rows that are new, with an empty column, in single precision."""
+    truth = low_rank(18, 6) + 3
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    X = pd.DataFrame(np.where(hidden, np.nan, truth), columns=list("abcdef"))
+    X["d"] = np.nan
+    return X[:12].astype(np.float32), X[12:].astype(np.float32)
+
+
+VARIANTS = [(cls, {}) for cls in COMPLETERS] + [
+    (NSRCompleter, {"variant": "paper"}),
+    (DMFCompleter, {"row_graph": sp.csr_array(np.ones((12, 12)))}),
+    (DMFCompleter, {"random_state": np.random.RandomState(3)}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:1 columns of X have no observed cell")
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    VARIANTS,
+    ids=lambda v: ",".join(v) if isinstance(v, dict) else v.__name__,
+)
+def test_the_same_completer_comes_back(cls, params, frame, tmp_path):
+    old, new = frame
+    completer = make(cls, add_indicator=True, **params).set_output(transform="pandas")
+    completer.fit(old)
+    save(completer, tmp_path / "c.safetensors")
+    again = load(tmp_path / "c.safetensors")
+    assert type(again) is cls
+    assert same(again.get_params(), completer.get_params())
+    assert vars(again).keys() == vars(completer).keys()
+    assert list(again.feature_names_in_) == list("abcdef")
+    for X in (old, new, old[::-1]):
+        pd.testing.assert_frame_equal(again.transform(X), completer.transform(X))
+    assert again.score(old) == completer.score(old)
+    assert np.array_equal(again.reconstruction_, completer.reconstruction_)
+    assert again.reconstruction_.dtype == np.float32
+    assert again.fit(old).transform(old).shape == completer.transform(old).shape
+    assert [f.name for f in tmp_path.iterdir()] == ["c.safetensors"]
+
+
+def test_unfitted_and_with_callbacks(tmp_path):
+    """Callbacks stay behind."""
+    path = tmp_path / "c"
+    save(SVDCompleter(rank=2).set_callbacks(ProgressBar()), path)
+    again = load(path)
+    assert again.rank == 2
+    with pytest.raises(Exception, match="not fitted"):
+        check_is_fitted(again)
+
+
+def test_mixed_tables(tmp_path):
+    """With the callbacks of the completer in it left behind."""
+    table = pd.DataFrame(
+        {
+            "number": [1.0, 2.0, np.nan, 4.0],
+            "flag": pd.array([True, None, False, True], "boolean"),
+            "kind": pd.Categorical(["a", None, "b", "a"]),
+            "size": pd.Categorical(["S", "L", None, "S"], ["S", "L"], ordered=True),
+        }
+    )
+    inner = SVDCompleter(rank=1).set_callbacks(ProgressBar())
+    completer = MixedCompleter(inner).fit(table)
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    pd.testing.assert_frame_equal(again.transform(table), completer.transform(table))
+    assert again.get_params()["completer__rank"] == 1
+
+
+def test_ratings_stay_sparse(tmp_path):
+    from skmc import SoftImputeCompleter
+
+    truth = low_rank(40, 30)
+    X = np.where(patterns.random(truth, 0.5, random_state=0), np.nan, truth)
+    completer = SoftImputeCompleter(0.05).fit(Entries(X))
+    save(completer, tmp_path / "c")
+    assert load(tmp_path / "c").predict_entries(3, range(30)) == pytest.approx(
+        completer.predict_entries(3, range(30)), abs=0
+    )
+
+
+@pytest.fixture
+def saved(tmp_path):
+    X = low_rank(12, 6)
+    X[3, 4] = np.nan
+    path = tmp_path / "c.safetensors"
+    save(SVDCompleter(rank=2).fit(X), path)
+    return path
+
+
+def test_every_changed_byte_is_noticed(saved):
+    """Of what is read: each byte in turn is another one, and never passes."""
+    whole = saved.read_bytes()
+    for place in np.random.RandomState(0).permutation(len(whole))[:300]:
+        wrong = bytearray(whole)
+        wrong[place] ^= 1 << (place % 8)
+        saved.write_bytes(wrong)
+        with pytest.raises((StorageError, MemoryError)):
+            load(saved)
+    for old, new in ((b'"format":"1"', b'"format":"0"'), (b"SVDCom", b"SVTCom")):
+        assert old in whole
+        saved.write_bytes(whole.replace(old, new))
+        with pytest.raises(StorageError, match="tampered with"):
+            load(saved)
+    for end in (0, 4, 100, len(whole) // 2, len(whole) - 1):
+        saved.write_bytes(whole[:end])
+        with pytest.raises(StorageError, match="damaged"):
+            load(saved)
+    saved.write_bytes(whole + b"more")
+    with pytest.raises(StorageError, match="damaged"):
+        load(saved)
+    saved.write_bytes(whole)
+    load(saved)
+
+
+def forge(path, change):
+    """A file with a correct checksum, whose content was changed on purpose."""
+    header, arrays = storing.read_packed(path, "completer")
+    storing.write_packed(path, "completer", change(header["content"]), arrays)
+
+
+def test_a_file_names_only_classes_of_skmc(saved):
+    def evil(content):
+        return {**content, "class": "os.system"}
+
+    forge(saved, evil)
+    with pytest.raises(StorageError, match=r"names 'os\.system', which is no class"):
+        load(saved)
+
+
+def test_a_file_without_a_parameter(saved):
+    def poorer(content):
+        content["attributes"].pop("tol")
+        return content
+
+    forge(saved, poorer)
+    with pytest.raises(StorageError, match=r"lacks the parameters \['tol'\]"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"$": "system", "name": "ls"},
+        {"$": "dtype", "name": "os"},
+        {"$": "enum", "id": 0, "class": "skmc.completers.svd.SVDCompleter", "value": 1},
+        {"$": "again", "id": 7},
+        {"$": "tuple", "items": [{"$": "array", "array": 999, "fortran": False}]},
+        {"$": "object", "id": 0, "class": "skmc.folding.FoldIn", "attributes": {}},
+        {
+            "$": "object",
+            "id": 0,
+            "class": "skmc.scaling.Scaling",
+            "attributes": {"shift": 1},
+        },
+        "a string",
+    ],
+    ids=str,
+)
+def test_forged_content(saved, content):
+    forge(saved, lambda _: content)
+    with pytest.raises(StorageError):
+        load(saved)
+
+
+def test_a_tensor_cannot_reach_beyond_its_memory(saved):
+    def greedy(content):
+        text = json.dumps(content)
+        assert '"shape": [1, 6], "stride": [6, 1]' in text
+        return json.loads(text.replace('"shape": [1, 6]', '"shape": [1, 6000]'))
+
+    forge(saved, greedy)
+    with pytest.raises(StorageError, match="out of bounds"):
+        load(saved)
+
+
+def test_a_newer_format_is_refused(saved, monkeypatch):
+    monkeypatch.setattr(storing, "FORMAT", 2)
+    save(load(saved), saved)
+    monkeypatch.undo()
+    with pytest.raises(StorageError, match=r"format 2, newer than 1.*newer skmc"):
+        load(saved)
+
+
+def test_other_files(saved, tmp_path):
+    from safetensors.numpy import save_file
+
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none")
+    save_file({"a": np.zeros(3)}, saved)
+    with pytest.raises(StorageError, match="not written by skmc"):
+        load(saved)
+    storing.write(saved, "checkpoint", 1)
+    with pytest.raises(StorageError, match="holds a checkpoint, not a completer"):
+        load(saved)
+
+
+def test_what_cannot_be_stored_is_named(tmp_path):
+    class Own:
+        pass
+
+    with pytest.raises(TypeError, match=r"Own cannot be stored: only classes of skmc"):
+        save(SVDCompleter(rank=Own()), tmp_path / "c")
+    with pytest.raises(TypeError, match="save stores completers, got dict"):
+        save({}, tmp_path / "c")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(storing.os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save(SVDCompleter(), saved)
+    assert saved.read_bytes() == before
+    assert [f.name for f in saved.parent.iterdir()] == [saved.name]
+
+
+def roundtrip(value, **given):
+    packer = Packer(given=given)
+    content = json.loads(json.dumps(packer.pack(value), allow_nan=False))
+    return Unpacker(packer.arrays, given=given).unpack(content)
+
+
+def test_numbers_come_back_as_they_were():
+    values = [0.1, -0.0, np.inf, -np.inf, 2**70, True, None, "ä", (1, [2.5]), {1: 2}]
+    values += [np.float32(0.1), np.int8(3), np.bool_(True), slice(1, None)]
+    again = roundtrip(values)
+    assert repr(again) == repr(values)
+    assert np.isnan(roundtrip(np.nan))
+    for array in (
+        np.arange(6.0).reshape(2, 3),
+        np.asfortranarray(np.arange(6).reshape(2, 3)),
+        np.arange(12)[::2],
+        np.array(["a", None, 1.5], object),
+        np.array([["a", "bc"]]),
+        np.zeros((0, 3), np.uint64),
+        np.arange(3, dtype=">f8"),
+    ):
+        found = roundtrip(array)
+        assert found.dtype == array.dtype.newbyteorder("=")
+        assert found.tolist() == array.tolist()
+        assert found.flags.fnc == array.flags.fnc
+
+
+def test_views_share_memory_again():
+    whole = torch.arange(12.0).view(3, 4)
+    a, b, c = roundtrip([whole, whole[1], whole.mT])
+    b[0] = -1.0
+    assert a[1, 0] == c[0, 1] == -1
+    assert c.stride() == (1, 4)
+
+
+def test_adam_goes_on_where_it_was():
+    def step(weight, adam):
+        weight.grad = weight.detach() ** 2 - 1
+        adam.step()
+
+    weight = torch.nn.Parameter(torch.tensor([0.5, 2.0]))
+    adam = torch.optim.Adam([weight], lr=0.1, betas=(0.8, 0.9), fused=True)
+    step(weight, adam)
+    twin, other = roundtrip([weight, adam])
+    assert other.param_groups[0]["params"][0] is twin
+    for _ in range(3):
+        step(weight, adam)
+        step(twin, other)
+        assert torch.equal(weight, twin)
+
+
+def test_generators_go_on_where_they_were():
+    generator = torch.Generator().manual_seed(3)
+    torch.rand(5, generator=generator)
+    other = roundtrip(generator)
+    assert other.initial_seed() == 3
+    assert torch.equal(
+        torch.rand(5, generator=generator), torch.rand(5, generator=other)
+    )
+
+
+def test_given_objects_are_not_stored():
+    data = torch.ones(3)
+    packer = Packer(given={"data": data})
+    node = packer.pack([data])
+    assert not packer.arrays
+    assert Unpacker([], given={"data": data}).unpack(node)[0] is data

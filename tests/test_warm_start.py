@@ -1,0 +1,103 @@
+"""``warm_start``: the next fit goes on from the solution, not from the start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from conftest import COMPLETERS, low_rank, make
+from sklearn.base import clone
+
+from skmc import FactorizationCompleter, SoftImputeCompleter, SVDCompleter, patterns
+from skmc.linalg import LowRank, svd_of
+
+WARM = [
+    (SVDCompleter, {"rank": 3}),
+    (SoftImputeCompleter, {"lambda_nuclear": 0.02}),
+    (FactorizationCompleter, {"rank": 3, "lambda_ridge": 0.01}),
+    (FactorizationCompleter, {"rank": 3, "lambda_ridge": 0.01, "biases": "columns"}),
+]
+warm = pytest.mark.parametrize(("cls", "params"), WARM)
+cut_short = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture
+def X():
+    truth = low_rank(40, 25, rank=3) + 0.3 * np.random.RandomState(1).randn(40, 25)
+    return np.where(
+        patterns.random(truth, 0.5, spare=True, random_state=0), np.nan, truth
+    )
+
+
+def test_all_that_have_it_are_here():
+    having = {cls for cls in COMPLETERS if "warm_start" in cls().get_params()}
+    assert having == {cls for cls, _ in WARM}
+
+
+@warm
+def test_a_solution_is_the_end_of_the_next_fit(cls, params, X):
+    completer = make(cls, **params, max_iter=5000, warm_start=True).fit(X)
+    cold, first = completer.n_iter_, completer.reconstruction_
+    completer.fit(X)
+    assert completer.n_iter_ <= max(cls.check_every, cold // 5)
+    assert completer.n_iter_ < cold
+    assert completer.reconstruction_ == pytest.approx(first, abs=0.02)
+    # And with warm_start=False it begins anew.
+    completer.set_params(warm_start=False).fit(X)
+    assert completer.n_iter_ == cold
+    assert np.array_equal(completer.reconstruction_, first)
+
+
+@cut_short
+@warm
+def test_the_objective_goes_on_falling(cls, params, X):
+    """Fits of a few steps come where one of all steps does, or further."""
+    completer = make(cls, **params, max_iter=5, tol=0.0, warm_start=True)
+    ends = [completer.fit(X).history_["objective"][-1] for _ in range(6)]
+    assert (np.diff(ends) < 1e-9 * ends[0]).all()
+    whole = clone(completer).set_params(max_iter=30, warm_start=False).fit(X)
+    start = clone(completer).set_params(warm_start=False).fit(X)
+    assert start.history_["objective"][-1] == ends[0]
+    way = whole.history_["objective"][-1] - ends[0]
+    assert ends[-1] - ends[0] < 0.6 * way < 0
+
+
+@cut_short
+def test_alternating_least_squares_lose_nothing(X):
+    """Two fits of ten sweeps are one of twenty."""
+    params = {"rank": 3, "lambda_ridge": 0.01, "tol": 0.0}
+    twice = make(FactorizationCompleter, **params, max_iter=10, warm_start=True)
+    once = make(FactorizationCompleter, **params, max_iter=20).fit(X)
+    assert twice.fit(X).fit(X).reconstruction_ == pytest.approx(once.reconstruction_)
+
+
+@warm
+def test_another_shape_is_an_error(cls, params, X):
+    completer = make(cls, **params, max_iter=5000, warm_start=True).fit(X)
+    for other in (X[:30], X[:, :20]):
+        with pytest.raises(ValueError, match=r"goes on from had \(40, 25\); set warm_"):
+            completer.fit(other)
+    assert completer.transform(X).shape == X.shape  # as it was
+
+
+@cut_short
+def test_other_ranks_and_chosen_ones(X):
+    for cls in (SVDCompleter, FactorizationCompleter):
+        completer = make(cls, rank=3, warm_start=True).fit(X)
+        completer.set_params(rank=5).fit(X)
+        assert completer.rank_ == 5
+        completer.set_params(rank="auto").fit(X)
+    completer = make(SoftImputeCompleter, warm_start=True).fit(X)
+    assert completer.fit(X).path_["rank"][0] == 0
+
+
+def test_singular_values_of_a_product():
+    generator = torch.Generator().manual_seed(0)
+    left = torch.randn(9, 4, generator=generator, dtype=torch.float64)
+    right = torch.randn(7, 4, generator=generator, dtype=torch.float64)
+    left[:, 3] = left[:, 0]
+    svd = svd_of(LowRank(left, right))
+    assert svd.rank == 3
+    assert torch.allclose(svd.dense(), left @ right.mT)
+    assert torch.allclose(svd.U.mT @ svd.U, torch.eye(3, dtype=torch.float64))
+    assert svd_of(LowRank(left[:, :0], right[:, :0])).rank == 0
