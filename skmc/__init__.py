@@ -21,6 +21,7 @@ from skmc.completers import (
     TNNRCompleter,
 )
 from skmc.entries import Entries
+from skmc.mixed import MixedCompleter
 from skmc.observed import Observed
 from skmc.pipeline import MaskedToNaN
 from skmc.solve import Status, solve
@@ -41,6 +42,7 @@ __all__ = [
     "LinkedFactorizationCompleter",
     "MaskedToNaN",
     "MeanCompleter",
+    "MixedCompleter",
     "NCARLCompleter",
     "NSRCompleter",
     "Observed",
