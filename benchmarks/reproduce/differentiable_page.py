@@ -38,7 +38,7 @@ def introduction() -> str:
 is `ldminv-table1`, `ldminv-table2` or `dsvd-table3` (with depths, to run these alone);
 `differentiable` writes the page alone. The paper is Xie, Kong, Wu, Liu, Lin: Fast and
 differentiable matrix inverse and its extension to SVD. Its figures are in brackets.
-{hardware()} for Tables 2 and 3; Table 1 names its hardware.
+Tables 2 and 3 were made with one thread of an AMD EPYC; Table 1 names its hardware.
 
 Where the paper leaves something open we say how we read it: `c0` is the smaller of
 `|A A'|_inf` and `|A A'|_F`, and a Gaussian "N(0, 1/sqrt(d))" has the standard
