@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.reproduce import differentiable as ours
-from benchmarks.reproduce.air import PAGES, hardware
+from benchmarks.reproduce.air import PAGES
 from benchmarks.reproduce.low_rank_page import table
 from benchmarks.reproduce.results import Results
 
@@ -32,7 +32,7 @@ def write(results: Results) -> None:
 
 
 def introduction() -> str:
-    return f"""\
+    return """\
 `python -m benchmarks.reproduce NAME` makes this page and
 [its raw numbers](differentiable.json), from which it continues when called again. NAME
 is `ldminv-table1`, `ldminv-table2` or `dsvd-table3` (with depths, to run these alone);
