@@ -301,7 +301,7 @@ INTRODUCTION = """\
 
 `python -m benchmarks.reproduce snn-figures` makes this page (Chu, Ghosh, Lam,
 Mukherjee 2024, section 5). Nothing on it was chosen by the truth: all estimators have
-their defaults but for the layers named here. The paper's figures are curves without
+their defaults but for what is named here. The paper's figures are curves without
 numbers; what its text says of them stands beside ours.
 
 `X` is `T T'` of size 10 x 10 with `T` (10, 6) uniform in [0, 1], divided by its nuclear
