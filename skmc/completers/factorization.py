@@ -56,8 +56,8 @@ class FactorizationCompleter(FactoredCompleter):
         units of ``|P(M)|^2 / |V|``; along the rows' it is zero.
     warm_start : bool, default=False
         Go on from the solution of the last `fit`, whose matrix had the same shape,
-        instead of from the start. A choice of "auto" is made
-        anew; factors of another rank start anew as well.
+        instead of from the start. A choice of "auto" is made anew; factors of another
+        rank start anew as well.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike

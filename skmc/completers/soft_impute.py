@@ -48,8 +48,8 @@ class SoftImputeCompleter(FactoredCompleter):
         is then within that share of its least value. The path has .01.
     warm_start : bool, default=False
         Go on from the solution of the last `fit`, whose matrix had the same shape,
-        instead of from the start. With "auto" the path is
-        followed anew, and its answer is the start.
+        instead of from the start. With "auto" the path is followed anew, and its answer
+        is the start.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike

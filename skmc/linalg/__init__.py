@@ -5,6 +5,7 @@ from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.ridge import RowModel
+from skmc.linalg.spectral import apply_to_singular_values
 from skmc.linalg.stiefel import StiefelResult, cayley_step, minimize_on_stiefel
 from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink, shrink_dense, svd_of
 
@@ -16,6 +17,7 @@ __all__ = [
     "RowModel",
     "SparsePlusLowRank",
     "StiefelResult",
+    "apply_to_singular_values",
     "cayley_step",
     "d_minv",
     "full_svd",

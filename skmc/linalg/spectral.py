@@ -85,11 +85,24 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     Parameters
     ----------
     Z : Tensor of shape (\*batch, m, n)
+        float32 or float64.
     activation : Activation
+        One of ``skmc.linalg.spectral.ACTIVATIONS``: "tanh", "sigmoid",
+        "truncated_relu".
 
     Returns
     -------
     Tensor of shape (\*batch, m, n)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import apply_to_singular_values
+    >>> from skmc.linalg.spectral import ACTIVATIONS
+    >>> Z = torch.eye(2, requires_grad=True)  # equal singular values
+    >>> apply_to_singular_values(Z, ACTIVATIONS["tanh"]).trace().backward()
+    >>> Z.grad.diagonal()  # 1 - tanh(1)^2
+    tensor([0.4200, 0.4200])
     """
     if Z.dtype not in TANGENT:
         raise TypeError(f"Z must be of float32 or float64, got {Z.dtype}.")
