@@ -237,7 +237,7 @@ def draw_gaussian(A: np.ndarray, y: np.ndarray, X: np.ndarray) -> None:
 
 def draw_matrices(matrices: dict, X: np.ndarray) -> None:
     figure, axes = plt.subplots(
-        1, len(matrices), figsize=(2.6 * len(matrices), 3), layout="constrained"
+        1, len(matrices), figsize=(2.6 * len(matrices), 3.5), layout="constrained"
     )
     for ax, (name, found) in zip(axes, matrices.items(), strict=True):
         ax.imshow(found, vmin=X.min(), vmax=X.max(), cmap="gray")
