@@ -38,3 +38,8 @@ class HeldOut:
         progress.record["validation"] = error
         progress.keep(better)
         return progress.n_iter - self.since >= self.patience
+
+    def select(self, members: Tensor) -> None:
+        """Keep some members of the (one) batch axis."""
+        self.truth = self.truth.select(members)
+        self.best, self.since = self.best[members], self.since[members]
