@@ -137,12 +137,14 @@ class BatchedFit:
         for k in self.wanted:
             yield self.members[k], _member(solution, k)
 
-    def keep(self, labels: Collection) -> None:
-        """The other members end here and are no longer wanted."""
+    def keep(self, labels: Collection) -> list:
+        """End the members that have other labels; which are left?"""
         self.wanted = [k for k in self.wanted if self.members[k].label in labels]
-        wanted = torch.tensor(self.wanted, device=self.run.members.device)
-        self.run.end(~torch.isin(self.run.members, wanted), Status.STOPPED)
+        here = self.run.members
+        wanted = torch.tensor(self.wanted, dtype=here.dtype, device=here.device)
+        self.run.end(~torch.isin(here, wanted), Status.STOPPED)
         self.run.leave()
+        return [self.members[k].label for k in self.wanted]
 
 
 def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
