@@ -385,8 +385,8 @@ class BatchedRandomizedSearchCV(_BatchedSearch, RandomizedSearchCV):
     >>> from skmc.model_selection import BatchedRandomizedSearchCV
     >>> X = np.outer(np.arange(1.0, 13), np.arange(1.0, 9))
     >>> search = BatchedRandomizedSearchCV(
-    ...     DMFCompleter("tv", max_iter=50, random_state=0),
-    ...     {"lambda_row": loguniform(1e-3, 1), "lambda_col": loguniform(1e-3, 1)},
+    ...     DMFCompleter("tv", lr=0.02, max_iter=200, random_state=0),
+    ...     {"lambda_row": loguniform(1e-3, 1)},
     ...     n_iter=4,
     ...     cv=KFold(2, shuffle=True, random_state=0),
     ...     random_state=0,

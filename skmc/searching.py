@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from traceback import format_exc
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 
 from skmc.batch import BatchedFit, Member, begin
 from skmc.entries import Entries
+from skmc.folding import Deferred
 from skmc.iterative import IterativeCompleter, memory_of, resolve_device
 from skmc.randomness import Randomness
 from skmc.solve import Solution, Status
@@ -126,6 +128,8 @@ class Folds:
     def _take(self, member: Member, solution: Solution) -> str | None:
         """Set the fitted attributes, and tell what failed."""
         completer = member.completer
+        # Where cells are scored, no new row will come.
+        completer.__dict__["_row_map"] = partial(Deferred, completer._row_map)
         try:
             advice = completer._take(*member.prepared, solution)
             if solution.status[0] is Status.DIVERGED:
