@@ -1,9 +1,9 @@
-"""What batched searches save: ``python -m benchmarks.speed.search [rounds]``.
+"""What batched searches save: ``python -m benchmarks.speed.search [rounds [steps]]``.
 
 5 x 5 weights of AIR x 5 folds of cells, 2 000 iterations, double precision, at 30 x 40
-and 100 x 100: `GridSearchCV` with two worker processes against `BatchedGridSearchCV`
-and `BatchedHalvingSearchCV` with two, and all of it in one process. The searches take
-turns after one that starts the workers; figures are medians, and ratios of medians.
+and 100 x 100: `GridSearchCV`, `BatchedGridSearchCV` and `BatchedHalvingSearchCV`, each
+with two worker processes, which are started before. The searches take turns; figures
+are medians, and ratios of medians.
 """
 
 from __future__ import annotations
@@ -31,27 +31,26 @@ KINDS = {
 }
 
 
-def searches(n_jobs: int, max_iter: int = 2000) -> dict:
+def searches(max_iter: int) -> dict:
     grid = {"lambda_row": WEIGHTS, "lambda_col": WEIGHTS}
     completer = AIRCompleter(max_iter=max_iter, random_state=0)
     cv = KFold(5, shuffle=True, random_state=0)
     return {
-        name: kind(completer, grid, cv=cv, n_jobs=n_jobs)
-        for name, kind in KINDS.items()
+        name: kind(completer, grid, cv=cv, n_jobs=2) for name, kind in KINDS.items()
     }
 
 
-def compare(shape: tuple[int, int], n_jobs: int, rounds: int) -> dict:
+def compare(shape: tuple[int, int], rounds: int, max_iter: int) -> dict:
     photo = load_photo("flower").astype(float)
     m, n = shape
     truth = photo[60 : 60 + m, 80 : 80 + n]
     hidden = patterns.random(truth, 0.3, random_state=0)
     X = Entries(np.ma.masked_array(truth, hidden))
-    for search in searches(n_jobs, 25).values():  # starts the workers
+    for search in searches(25).values():  # starts the workers
         search.fit(X)
     seconds: dict[str, list[float]] = {name: [] for name in KINDS}
     for _ in range(rounds):
-        found = searches(n_jobs)
+        found = searches(max_iter)
         for name, search in found.items():
             start = time.perf_counter()
             search.fit(X)
@@ -84,13 +83,11 @@ if __name__ == "__main__":
 
     warnings.simplefilter("ignore")
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    results: dict = {"hardware": hardware(), "rounds": rounds}
+    max_iter = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+    results: dict = {"hardware": hardware(), "rounds": rounds, "iterations": max_iter}
     print(results["hardware"])
     for name, shape in SHAPES.items():
-        for n_jobs in (2, 1):
-            results[f"{name}, n_jobs={n_jobs}"] = compare(shape, n_jobs, rounds)
-            print(
-                name, n_jobs, json.dumps(results[f"{name}, n_jobs={n_jobs}"], indent=2)
-            )
+        results[name] = compare(shape, rounds, max_iter)
+        print(name, json.dumps(results[name], indent=2), flush=True)
     path = Path(PAGES) / "speed-search.json"
     path.write_text(json.dumps(results, indent=2) + "\n")

@@ -25,11 +25,20 @@ class DescentState(State):
     terms: list[Term]
     optimizer: torch.optim.Optimizer
 
-    def __getstate__(self) -> dict:  # a graph cannot be pickled
-        return {**vars(self), "live": None}
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for part in (self.model, *self.terms) for p in part.parameters()]
+
+    def __getstate__(self) -> dict:
+        # Graphs cannot be pickled, and gradients are not.
+        grads = [p.grad for p in self.parameters]
+        return {**vars(self), "live": None, "grads": grads}
 
     def __setstate__(self, state: dict) -> None:
+        grads = state.pop("grads")
         vars(self).update(state)
+        for p, grad in zip(self.parameters, grads, strict=True):
+            p.grad = grad
         with torch.enable_grad():
             vars(self)["live"] = self.model()
 
@@ -141,13 +150,11 @@ class Descent(Solver):
         return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
 
     def select(self, state: DescentState, members: Tensor) -> DescentState:
-        parts = [state.model, *state.terms]
-        before = [p for part in parts for p in part.parameters()]
+        before = state.parameters
         narrow_module(state.model, members)
         for term in [*state.terms, *self.penalties.values()]:
             term.select(members)
-        after = [p for part in parts for p in part.parameters()]
-        new = dict(zip(before, after, strict=True))
+        new = dict(zip(before, state.parameters, strict=True))
         optimizer = state.optimizer
         for group in optimizer.param_groups:
             group["params"] = [new[p] for p in group["params"]]
