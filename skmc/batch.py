@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -71,12 +71,12 @@ class Member:
     """One fit of a batch: a completer, its matrix, and what the fit is called."""
 
     completer: IterativeCompleter
-    X: Any
+    X: InitVar[Any]
     label: Any = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, X: Any) -> None:
         self.completer._validate_params()
-        cells = self.completer._begin(self.X)
+        cells = self.completer._begin(X)
         self.prepared = (cells, *self.completer._prepare(cells))
 
     @cached_property
@@ -95,8 +95,7 @@ class BatchedFit:
     """
 
     def __init__(self, members: Sequence[Member]):
-        self.members = list(members)
-        self.wanted = list(range(len(members)))
+        self.members = dict(enumerate(members))  # those that are wanted
         leader = _leader([m.completer for m in members])
         cells, data, _ = zip(*(m.prepared for m in members), strict=True)
         kinds = {(c.shape, str(c.dtype)) for c in cells}
@@ -127,24 +126,23 @@ class BatchedFit:
         try:
             self.run.advance(n_iter)
         except FAILURES:
-            yield from begin([self.members[k] for k in self.wanted], n_iter)
+            yield from begin(list(self.members.values()), n_iter)
         else:
             yield self
 
     def solutions(self) -> Iterator[tuple[Member, Solution]]:
-        """Of all members that are wanted, as they are now."""
+        """Of all members, as they are now."""
         solution = self.run.solution()
-        for k in self.wanted:
-            yield self.members[k], _member(solution, k)
+        for k, member in self.members.items():
+            yield member, _member(solution, k)
 
-    def keep(self, labels: Collection) -> list:
-        """End the members that have other labels; which are left?"""
-        self.wanted = [k for k in self.wanted if self.members[k].label in labels]
+    def keep(self, labels: Collection) -> None:
+        """End the members that have other labels."""
+        self.members = {k: m for k, m in self.members.items() if m.label in labels}
         here = self.run.members
-        wanted = torch.tensor(self.wanted, dtype=here.dtype, device=here.device)
+        wanted = torch.tensor(list(self.members), dtype=here.dtype, device=here.device)
         self.run.end(~torch.isin(here, wanted), Status.STOPPED)
         self.run.leave()
-        return [self.members[k].label for k in self.wanted]
 
 
 def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:

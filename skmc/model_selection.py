@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import product
 from numbers import Integral, Real
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import joblib
@@ -30,10 +31,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from skmc.batch import BatchedFit
 from skmc.iterative import resolve_device
 from skmc.searching import (
     Folds,
+    Shelved,
     Task,
     batches_of,
     grouped,
@@ -95,8 +96,10 @@ class _BatchedSearch(BaseSearchCV):
             "verbose": self.verbose,
         }
         splits = list(self._checked_cv_orig.split(X, y, **split))
-        evaluation = _Evaluation(self, Folds(X, y, splits, estimator, options))
-        self._run_search(evaluation, callback_ctx=root)
+        folds = Folds(X, y, splits, estimator, options)
+        with TemporaryDirectory() as folder:
+            evaluation = _Evaluation(self, folds, folder)
+            self._run_search(evaluation, callback_ctx=root)
         results = evaluation.cv_results
 
         first = evaluation.results[0]["test_scores"]
@@ -134,13 +137,13 @@ class _BatchedSearch(BaseSearchCV):
 class _Evaluation:
     """Evaluates candidates as often as a search asks for it."""
 
-    def __init__(self, search: _BatchedSearch, folds: Folds):
-        self.search, self.folds = search, folds
+    def __init__(self, search: _BatchedSearch, folds: Folds, folder: str):
+        self.search, self.folds, self.folder = search, folds, folder
         self.params: list[dict] = []
         self.results: list[dict] = []
         self.more: dict[str, list] = defaultdict(list)
         self.cv_results: dict[str, Any] = {}
-        self.under_way: list[BatchedFit] | None = None
+        self.under_way: list[Shelved] | None = None
 
     def __call__(
         self,
@@ -229,31 +232,30 @@ class _Evaluation:
     def _jobs(self, tasks: list[Task], resources: dict) -> tuple[list, dict]:
         """Batches with whether they are on the CPU, and what is fitted alone."""
         folds, search = self.folds, self.search
+        n_workers = joblib.effective_n_jobs(search.n_jobs)
+        folder = self.folder if n_workers > 1 else None
         jobs = []
         if self.under_way is None:
-            n_workers = joblib.effective_n_jobs(search.n_jobs)
             groups, rest = grouped(tasks, folds)
             for group in groups:
                 first = group[0].completer
                 on_cpu = resolve_device(first.device).type == "cpu"
                 n_iter = min(resources.values(), default=first.max_iter)
-                for batch in batches_of(
+                for tasks in batches_of(
                     group, folds, n_workers if on_cpu else 1, search.batch_size
                 ):
-                    if len(batch) == 1 and not resources:
-                        rest += batch
+                    if len(tasks) == 1 and not resources:
+                        rest += tasks
                         continue
-                    job = delayed(run_batch)(folds, batch, n_iter, resources)
+                    job = delayed(run_batch)(folds, tasks, n_iter, resources, folder)
                     jobs.append((on_cpu, job))
             return jobs, {task.label: task for task in rest}
         alone = {task.label: task for task in tasks}
-        for fits in self.under_way:
-            going = fits.keep(alone)
+        for batch in self.under_way:
+            going = [alone.pop(label) for label in sorted(batch.labels & set(alone))]
             if going:
-                kept = [alone.pop(label) for label in going]
-                on_cpu = fits.run.data.values.device.type == "cpu"
-                job = delayed(resume_batch)(folds, fits, kept, resources)
-                jobs.append((on_cpu, job))
+                job = delayed(resume_batch)(folds, going, batch, resources, folder)
+                jobs.append((batch.on_cpu, job))
         return jobs, alone
 
 
@@ -440,7 +442,8 @@ class BatchedHalvingSearchCV(_BatchedSearch):
     All candidates do a few iterations on all folds. The better half, by mean score,
     goes on from there, *warm*, for twice as many, and so on until one is left at the
     estimator's own ``max_iter``: rung ``k`` of ``K`` ends at iteration ``max_iter /
-    factor**(K - k)``. Every fit follows the schedule of all ``max_iter`` steps, so the
+    factor**(K - k)``, and rungs that would end where the one before does are left out.
+    Every fit follows the schedule of all ``max_iter`` steps, so the
     winner's scores are those that `BatchedGridSearchCV` finds for it.
 
     Parameters
@@ -595,11 +598,12 @@ class BatchedHalvingSearchCV(_BatchedSearch):
         while counts[-1] > 1:
             counts.append(math.ceil(counts[-1] / self.factor))
         least = check if self.min_resources == "auto" else self.min_resources
-        ends = []
-        for k in reversed(range(len(counts))):
+        rungs: dict[int, int] = {}
+        for k, count in zip(reversed(range(len(counts))), counts, strict=True):
             looks = int(max_iter / self.factor**k / check)
-            ends.append(min(max(looks * check, least), max_iter))
-        return counts, [*ends[:-1], max_iter]
+            end = min(max(looks * check, least), max_iter) if k else max_iter
+            rungs.setdefault(end, count)  # no two rungs at one iteration
+        return list(rungs.values()), list(rungs)
 
     @staticmethod
     def _select_best_index(refit, refit_metric, results):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
+import pickle
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from tempfile import NamedTemporaryFile
 from traceback import format_exc
 from typing import Any
 
@@ -50,7 +54,33 @@ class Outcome:
     """Results by label, and the batches that may go on."""
 
     results: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    batches: list[BatchedFit] = field(default_factory=list)
+    batches: list[Shelved] = field(default_factory=list)
+
+
+class Shelved:
+    """A batch that may go on, in a file where a worker process has to find it.
+
+    The pipes between processes are far slower than files.
+    """
+
+    def __init__(self, batch: BatchedFit, folder: str | None):
+        self.labels = {member.label for member in batch.members.values()}
+        self.on_cpu = batch.run.data.values.device.type == "cpu"
+        self.batch: BatchedFit | None = batch
+        self.path: str | None = None
+        if folder is not None and self.on_cpu:
+            with NamedTemporaryFile(dir=folder, delete=False) as file:
+                pickle.dump(batch, file)
+            self.batch, self.path = None, file.name
+
+    def take(self) -> BatchedFit:
+        if self.path is None:
+            assert self.batch is not None
+            return self.batch
+        with open(self.path, "rb") as file:
+            batch = pickle.load(file)
+        os.unlink(self.path)
+        return batch
 
 
 @dataclass(frozen=True)
@@ -129,7 +159,8 @@ class Folds:
         """Set the fitted attributes, and tell what failed."""
         completer = member.completer
         # Where cells are scored, no new row will come.
-        completer.__dict__["_row_map"] = partial(Deferred, completer._row_map)
+        row_map = partial(type(completer)._row_map, completer)
+        completer.__dict__["_row_map"] = partial(Deferred, row_map)
         try:
             advice = completer._take(*member.prepared, solution)
             if solution.status[0] is Status.DIVERGED:
@@ -174,57 +205,54 @@ def run_alone(folds: Folds, task: Task, resources: dict, caller, context) -> Out
 
 
 def run_batch(
-    folds: Folds, tasks: Sequence[Task], n_iter: int, resources: dict
+    folds: Folds, tasks: Sequence[Task], n_iter: int, resources: dict, folder=None
 ) -> Outcome:
-    """Fit tasks in one batch; what cannot be is fitted alone, with all its errors."""
-    start, outcome, members = time.time(), Outcome(), []
+    """Fit tasks in one batch; what cannot be is fitted alone, with all its errors.
+
+    With ``resources`` batches are kept to go on, in ``folder`` if there is one.
+    """
+    start, members = time.time(), []
     trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
     for task in tasks:
         try:
             members.append(Member(task.completer, trains[task.label[1]], task.label))
         except Exception:
             continue
-    if members:
-        _collect(folds, begin(members, n_iter), outcome, start, bool(resources))
-    return _complete(folds, tasks, resources, outcome)
+    batches = begin(members, n_iter) if members else iter(())
+    return _collected(folds, tasks, batches, start, resources, folder)
 
 
 def resume_batch(
-    folds: Folds, batch: BatchedFit, tasks: Sequence[Task], resources: dict
+    folds: Folds, tasks: Sequence[Task], shelved: Shelved, resources: dict, folder=None
 ) -> Outcome:
     """Go on with those tasks of a batch."""
+    start, batch = time.time(), shelved.take()
+    batch.keep({task.label for task in tasks})
+    batches = batch.advance(*resources.values())
+    return _collected(folds, tasks, batches, start, resources, folder)
+
+
+def _collected(folds, tasks, batches, start, resources, folder) -> Outcome:
     outcome = Outcome()
-    _collect(folds, batch.advance(*resources.values()), outcome, time.time(), True)
-    return _complete(folds, tasks, resources, outcome)
-
-
-def _complete(folds, tasks, resources, outcome: Outcome) -> Outcome:
-    for task in tasks:
-        if task.label not in outcome.results:
-            outcome.results[task.label] = folds.alone(task, resources)
-    return outcome
-
-
-def _collect(
-    folds: Folds,
-    batches: Iterator[BatchedFit],
-    outcome: Outcome,
-    start: float,
-    keep: bool,
-) -> None:
     while True:
         try:
             batch = next(batches)
         except Exception:  # no more of them, or none that can be solved together
-            return
-        seconds = (time.time() - start) / len(batch.wanted)
+            break
+        seconds = (time.time() - start) / len(batch.members)
         for member, solution in batch.solutions():
             if solution.status[0] is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             outcome.results[member.label] = folds.scored(member, solution, seconds)
-        if keep:
-            outcome.batches.append(batch)
+        if resources:
+            # A class that cannot be pickled begins anew next time.
+            with suppress(pickle.PicklingError, AttributeError, TypeError):
+                outcome.batches.append(Shelved(batch, folder))
         start = time.time()
+    for task in tasks:
+        if task.label not in outcome.results:
+            outcome.results[task.label] = folds.alone(task, resources)
+    return outcome
 
 
 def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list[Task]]:
