@@ -43,6 +43,7 @@ from skmc.searching import (
     run_batch,
 )
 
+LOOKS = 2  # at a fit before it may be given up
 SIZE = {
     "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
 }
@@ -440,11 +441,12 @@ class BatchedHalvingSearchCV(_BatchedSearch):
     r"""Successive halving over iterations: the better half of the fits goes on.
 
     All candidates do a few iterations on all folds. The better half, by mean score,
-    goes on from there, *warm*, for twice as many, and so on until one is left at the
-    estimator's own ``max_iter``: rung ``k`` of ``K`` ends at iteration ``max_iter /
-    factor**(K - k)``, and rungs that would end where the one before does are left out.
-    Every fit follows the schedule of all ``max_iter`` steps, so the
-    winner's scores are those that `BatchedGridSearchCV` finds for it.
+    goes on from there, *warm*, and so on until one is left at the estimator's own
+    ``max_iter``. The rungs end at a geometric sequence of iterations from
+    ``min_resources`` to ``max_iter``, rounded down to those that the completer looks
+    at, usually each 25th; there are no two rungs at one iteration. Every fit follows
+    the schedule of all ``max_iter`` steps, so the winner's scores are those that
+    `BatchedGridSearchCV` finds for it.
 
     Parameters
     ----------
@@ -454,11 +456,12 @@ class BatchedHalvingSearchCV(_BatchedSearch):
     factor : float > 1, default=2
         One in so many goes on, rounded up.
     resource : str, default="max_iter"
-        The estimator's parameter that is its number of iterations. It is rounded to
-        what the completer looks at, usually 25. What cannot be batched is fitted anew
-        at each rung, with this parameter set to the rung's iterations.
+        The estimator's parameter that is its number of iterations. What cannot be
+        batched is fitted anew at each rung, with this parameter set to its end.
     min_resources : int >= 1 or "auto", default="auto"
-        The least iterations of a rung. "auto" is one look.
+        Iterations of the first rung. "auto" is ``max_iter / factor**K`` with ``K`` more
+        rungs to come, so that each does ``factor`` times as many, but two looks at
+        least: what is given up at the first look is often the best in the end.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As for `BatchedGridSearchCV`, but there is a single metric, and ``cv=5``.
     batch_size : int >= 1 or "auto", default="auto"
@@ -480,6 +483,12 @@ class BatchedHalvingSearchCV(_BatchedSearch):
         The best row of the last rung.
     best_estimator_, best_score_, best_params_, scorer_, n_splits_, refit_time_
         As for `BatchedGridSearchCV`.
+
+    Notes
+    -----
+    Strongly regularised fits learn more slowly. A first rung at which none has settled
+    favours light weights: where ``max_iter`` is a few hundred, raise ``min_resources``
+    or ask `BatchedGridSearchCV`.
 
     References
     ----------
@@ -597,12 +606,15 @@ class BatchedHalvingSearchCV(_BatchedSearch):
         counts, check = [n_candidates], getattr(self.estimator, "check_every", 1)
         while counts[-1] > 1:
             counts.append(math.ceil(counts[-1] / self.factor))
-        least = check if self.min_resources == "auto" else self.min_resources
+        last = len(counts) - 1
+        least = self.min_resources
+        if least == "auto":
+            least = max(LOOKS * check, int(max_iter / self.factor**last))
+        growth = max(1.0, max_iter / least) ** (1 / max(1, last))
         rungs: dict[int, int] = {}
-        for k, count in zip(reversed(range(len(counts))), counts, strict=True):
-            looks = int(max_iter / self.factor**k / check)
-            end = min(max(looks * check, least), max_iter) if k else max_iter
-            rungs.setdefault(end, count)  # no two rungs at one iteration
+        for k, count in enumerate(counts):
+            end = max(int(least * growth**k / check), 1) * check
+            rungs.setdefault(min(end, max_iter) if k < last else max_iter, count)
         return list(rungs.values()), list(rungs)
 
     @staticmethod
