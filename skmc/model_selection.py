@@ -8,11 +8,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import product
 from numbers import Integral, Real
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import joblib
 import numpy as np
+from joblib.parallel import (
+    LokyBackend,
+    MultiprocessingBackend,
+    SequentialBackend,
+    ThreadingBackend,
+    get_active_backend,
+)
 from sklearn.base import _fit_context, clone, is_classifier
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import (
@@ -31,18 +37,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from skmc.iterative import resolve_device
+from skmc.batch import BatchedFit
 from skmc.searching import (
     Folds,
-    Shelved,
     Task,
     batches_of,
     grouped,
+    on_cpu,
     resume_batch,
     run_alone,
     run_batch,
+    threads_for,
 )
 
+LOCAL = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)
 LOOKS = 2  # at a fit before it may be given up
 SIZE = {
     "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
@@ -98,9 +106,8 @@ class _BatchedSearch(BaseSearchCV):
         }
         splits = list(self._checked_cv_orig.split(X, y, **split))
         folds = Folds(X, y, splits, estimator, options)
-        with TemporaryDirectory() as folder:
-            evaluation = _Evaluation(self, folds, folder)
-            self._run_search(evaluation, callback_ctx=root)
+        evaluation = _Evaluation(self, folds)
+        self._run_search(evaluation, callback_ctx=root)
         results = evaluation.cv_results
 
         first = evaluation.results[0]["test_scores"]
@@ -138,13 +145,13 @@ class _BatchedSearch(BaseSearchCV):
 class _Evaluation:
     """Evaluates candidates as often as a search asks for it."""
 
-    def __init__(self, search: _BatchedSearch, folds: Folds, folder: str):
-        self.search, self.folds, self.folder = search, folds, folder
+    def __init__(self, search: _BatchedSearch, folds: Folds):
+        self.search, self.folds = search, folds
         self.params: list[dict] = []
         self.results: list[dict] = []
         self.more: dict[str, list] = defaultdict(list)
         self.cv_results: dict[str, Any] = {}
-        self.under_way: list[Shelved] | None = None
+        self.under_way: list[BatchedFit] = []
 
     def __call__(
         self,
@@ -205,59 +212,58 @@ class _Evaluation:
 
     def _run(self, tasks: list[Task], contexts: dict, resources: dict) -> dict:
         """Results by label."""
-        search, n_jobs = self.search, self.search.n_jobs
-        batched, alone = self._jobs(tasks, resources)
-        parallel = Parallel(n_jobs=n_jobs, pre_dispatch=search.pre_dispatch)
+        search, told = self.search, {"X": self.folds.X, "y": self.folds.y}
+        # Batches that are to go on stay where they are, in memory.
+        prefer = "threads" if resources else None
+        backend, _ = get_active_backend(prefer=prefer)
+        keep = bool(resources) and backend.supports_sharedmem
+        workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
+        batched, alone = self._jobs(tasks, resources, keep, isinstance(backend, LOCAL))
         together = [contexts[label] for label in contexts if label not in alone]
-        told = {"estimator": search, "X": self.folds.X, "y": self.folds.y}
         for context in together:
-            context.call_on_fit_task_begin(**told)
-        # What is on a device stays in this process.
-        outcomes = Parallel(n_jobs=1)(job for on_cpu, job in batched if not on_cpu)
-        outcomes += parallel(
-            [
-                *(job for on_cpu, job in batched if on_cpu),
-                *(
-                    delayed(run_alone)(
-                        self.folds, task, resources, search, contexts.get(label)
-                    )
-                    for label, task in alone.items()
-                ),
-            ]
+            context.call_on_fit_task_begin(estimator=search, **told)
+        # What is on this machine's device stays in this process.
+        outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
+        with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
+            outcomes += Parallel(**workers, prefer=prefer)(
+                job for here, job in batched if not here
+            )
+        outcomes += Parallel(**workers)(
+            delayed(run_alone)(self.folds, task, resources, search, contexts.get(label))
+            for label, task in alone.items()
         )
         for context in together:
-            context.call_on_fit_task_end(**told)
+            context.call_on_fit_task_end(estimator=search, **told)
         self.under_way = [batch for outcome in outcomes for batch in outcome.batches]
         return {k: v for outcome in outcomes for k, v in outcome.results.items()}
 
-    def _jobs(self, tasks: list[Task], resources: dict) -> tuple[list, dict]:
-        """Batches with whether they are on the CPU, and what is fitted alone."""
+    def _jobs(
+        self, tasks: list[Task], resources: dict, keep: bool, local: bool
+    ) -> tuple[list, dict]:
+        """Batches with whether they stay in this process, and what is fitted alone."""
         folds, search = self.folds, self.search
-        n_workers = joblib.effective_n_jobs(search.n_jobs)
-        folder = self.folder if n_workers > 1 else None
+        left = {task.label: task for task in tasks}
         jobs = []
-        if self.under_way is None:
-            groups, rest = grouped(tasks, folds)
-            for group in groups:
-                first = group[0].completer
-                on_cpu = resolve_device(first.device).type == "cpu"
-                n_iter = min(resources.values(), default=first.max_iter)
-                for tasks in batches_of(
-                    group, folds, n_workers if on_cpu else 1, search.batch_size
-                ):
-                    if len(tasks) == 1 and not resources:
-                        rest += tasks
-                        continue
-                    job = delayed(run_batch)(folds, tasks, n_iter, resources, folder)
-                    jobs.append((on_cpu, job))
-            return jobs, {task.label: task for task in rest}
-        alone = {task.label: task for task in tasks}
         for batch in self.under_way:
-            going = [alone.pop(label) for label in sorted(batch.labels & set(alone))]
+            labels = [member.label for member in batch.members.values()]
+            going = [left.pop(label) for label in labels if label in left]
             if going:
-                job = delayed(resume_batch)(folds, going, batch, resources, folder)
-                jobs.append((batch.on_cpu, job))
-        return jobs, alone
+                job = delayed(resume_batch)(folds, going, batch, resources)
+                jobs.append((local and not on_cpu(going[0]), job))
+        groups, rest = grouped(left.values(), folds)
+        n_workers = joblib.effective_n_jobs(search.n_jobs)
+        for group in groups:
+            here = local and not on_cpu(group[0])
+            n_iter = min(resources.values(), default=group[0].completer.max_iter)
+            for part in batches_of(
+                group, folds, 1 if here else n_workers, search.batch_size
+            ):
+                if len(part) == 1 and not keep:
+                    rest += part
+                    continue
+                job = delayed(run_batch)(folds, part, n_iter, resources, keep)
+                jobs.append((here, job))
+        return jobs, {task.label: task for task in rest}
 
 
 class BatchedGridSearchCV(_BatchedSearch, GridSearchCV):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
-import pickle
 import time
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from tempfile import NamedTemporaryFile
 from traceback import format_exc
 from typing import Any
 
 import joblib
 import numpy as np
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection._validation import _fit_and_score, _score
@@ -54,33 +52,7 @@ class Outcome:
     """Results by label, and the batches that may go on."""
 
     results: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    batches: list[Shelved] = field(default_factory=list)
-
-
-class Shelved:
-    """A batch that may go on, in a file where a worker process has to find it.
-
-    The pipes between processes are far slower than files.
-    """
-
-    def __init__(self, batch: BatchedFit, folder: str | None):
-        self.labels = {member.label for member in batch.members.values()}
-        self.on_cpu = batch.run.data.values.device.type == "cpu"
-        self.batch: BatchedFit | None = batch
-        self.path: str | None = None
-        if folder is not None and self.on_cpu:
-            with NamedTemporaryFile(dir=folder, delete=False) as file:
-                pickle.dump(batch, file)
-            self.batch, self.path = None, file.name
-
-    def take(self) -> BatchedFit:
-        if self.path is None:
-            assert self.batch is not None
-            return self.batch
-        with open(self.path, "rb") as file:
-            batch = pickle.load(file)
-        os.unlink(self.path)
-        return batch
+    batches: list[BatchedFit] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -205,11 +177,11 @@ def run_alone(folds: Folds, task: Task, resources: dict, caller, context) -> Out
 
 
 def run_batch(
-    folds: Folds, tasks: Sequence[Task], n_iter: int, resources: dict, folder=None
+    folds: Folds, tasks: Sequence[Task], n_iter: int, resources: dict, keep: bool
 ) -> Outcome:
     """Fit tasks in one batch; what cannot be is fitted alone, with all its errors.
 
-    With ``resources`` batches are kept to go on, in ``folder`` if there is one.
+    ``keep`` batches, which may go on then.
     """
     start, members = time.time(), []
     trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
@@ -219,20 +191,20 @@ def run_batch(
         except Exception:
             continue
     batches = begin(members, n_iter) if members else iter(())
-    return _collected(folds, tasks, batches, start, resources, folder)
+    return _collected(folds, tasks, batches, start, resources, keep)
 
 
 def resume_batch(
-    folds: Folds, tasks: Sequence[Task], shelved: Shelved, resources: dict, folder=None
+    folds: Folds, tasks: Sequence[Task], batch: BatchedFit, resources: dict
 ) -> Outcome:
     """Go on with those tasks of a batch."""
-    start, batch = time.time(), shelved.take()
+    start = time.time()
     batch.keep({task.label for task in tasks})
     batches = batch.advance(*resources.values())
-    return _collected(folds, tasks, batches, start, resources, folder)
+    return _collected(folds, tasks, batches, start, resources, keep=True)
 
 
-def _collected(folds, tasks, batches, start, resources, folder) -> Outcome:
+def _collected(folds, tasks, batches, start, resources, keep) -> Outcome:
     outcome = Outcome()
     while True:
         try:
@@ -244,15 +216,29 @@ def _collected(folds, tasks, batches, start, resources, folder) -> Outcome:
             if solution.status[0] is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             outcome.results[member.label] = folds.scored(member, solution, seconds)
-        if resources:
-            # A class that cannot be pickled begins anew next time.
-            with suppress(pickle.PicklingError, AttributeError, TypeError):
-                outcome.batches.append(Shelved(batch, folder))
+        if keep:
+            outcome.batches.append(batch)
         start = time.time()
     for task in tasks:
         if task.label not in outcome.results:
             outcome.results[task.label] = folds.alone(task, resources)
     return outcome
+
+
+def on_cpu(task: Task) -> bool:
+    return resolve_device(task.completer.device).type == "cpu"
+
+
+@contextmanager
+def threads_for(n_workers: int) -> Iterator[None]:
+    """Torch's threads are shared out among so many threads begun in this block."""
+    n_threads = torch.get_num_threads()
+    if n_workers > 1:
+        torch.set_num_threads(max(1, n_threads // n_workers))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list[Task]]:
