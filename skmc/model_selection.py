@@ -255,9 +255,8 @@ class _Evaluation:
         for group in groups:
             here = local and not on_cpu(group[0])
             n_iter = min(resources.values(), default=group[0].completer.max_iter)
-            for part in batches_of(
-                group, folds, 1 if here else n_workers, search.batch_size
-            ):
+            workers = 1 if here else n_workers
+            for part in batches_of(group, folds, workers, search.batch_size, keep):
                 if len(part) == 1 and not keep:
                     rest += part
                     continue

@@ -32,6 +32,9 @@ from skmc.solve import Solution, Status
 # at 30 x 40, .36 and .23 ms at 100 x 100, 1.06 and .96 ms at 160 x 160, 2.2 and 2.1 ms
 # at 240 x 240: on a CPU, matrices with more cells than this gain nothing.
 LARGE = 200 * 200
+# Threads wait for each other's Python: in 2 threads, 10 members of 30 x 40 take 1.3
+# times as long as in one, of 60 x 60 as long, of 80 x 80 .8 of it.
+SMALL = 60 * 60
 # Numbers held per parameter and per cell of a member, the slack of the allocator
 # included: AIR, DMF and SNN at 300 x 200 and 400 x 50 took no more.
 PER_PARAMETER, PER_CELL = 12, 20
@@ -278,16 +281,19 @@ def _family(completer) -> str | None:
 
 
 def batches_of(
-    group: list[Task], folds: Folds, n_workers: int, size: str | int
+    group: list[Task], folds: Folds, n_workers: int, size: str | int, threads: bool
 ) -> list[list[Task]]:
     """A group cut so that each worker has some, and that its memory suffices."""
     X = folds.train(group[0].label[1])[0]
     device = resolve_device(group[0].completer.device)
+    n_cells = math.prod(_kind(X)[0])
+    if threads and n_cells < SMALL:
+        n_workers = 1
     if size == "auto":
         size = math.ceil(len(group) / n_workers)
         room = SHARE * memory_of(device) / n_workers
         size = min(size, int(room / bytes_of(group[0].completer, X)))
-        if device.type == "cpu" and math.prod(_kind(X)[0]) > LARGE:
+        if device.type == "cpu" and n_cells > LARGE:
             size = 1
     count = math.ceil(len(group) / max(1, int(size)))
     # Dealt out, so that the folds of a candidate, which end alike, are spread evenly.

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 import skmc.batch
+import skmc.searching
 from skmc import (
     AIRCompleter,
     DMFCompleter,
@@ -179,7 +180,8 @@ def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
-def test_workers_find_the_same(kind, damaged, sizes):
+def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
+    monkeypatch.setattr(skmc.searching, "SMALL", 0)
     X = Entries(damaged)
     search = kind(air(), WEIGHTS, cv=CELLS)
     with joblib.parallel_config(backend="threading"):
