@@ -492,8 +492,8 @@ class BatchedHalvingSearchCV(_BatchedSearch):
 
     Notes
     -----
-    Fits go on from rung to rung in threads of this process, whatever their number. Under
-    a backend whose workers are other processes or machines, each rung begins anew.
+    Fits go on from rung to rung, in ``n_jobs`` threads of this process. Under a backend
+    whose workers are other processes or machines, each rung begins anew.
 
     Strongly regularised fits learn more slowly. A first rung at which none has settled
     favours light weights: where ``max_iter`` is a few hundred, raise ``min_resources``
