@@ -18,8 +18,8 @@ from skmc.comparison import compare
 IMPUTER = "iterative-imputer"
 NARROW = 50  # columns; its time grows with their third power
 # What takes seconds where others take minutes.
-QUICK = ("air", "dmf", "ialm", "knn", "mean", "ncarl", "snn", "svd", "tnnr")
-QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization")
+QUICK = ("air", "ialm", "knn", "mean", "ncarl", "svd", "tnnr")
+QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
 
 
 def method_list(text: str) -> list[str]:
@@ -39,7 +39,8 @@ def run(options: argparse.Namespace, teller: Teller) -> None:
         files.check_target(options.html, options.force)
     file = files.read(options.source, options)
     for note in file.notes():
-        teller.note(note)
+        if note.startswith("warning"):  # the others are of an answer
+            teller.note(note)
     matrix = file.matrix()
     names = options.methods or _usual(isinstance(file, PictureFile), matrix.shape[1])
     with teller.progress() as progress:

@@ -36,7 +36,8 @@ def run(options: Namespace, teller: Teller) -> None:
     files.write_out(file, options.target, options.force)
     if not n_filled:
         teller.note(
-            f"nothing is missing in {options.source}; {options.target} is a copy"
+            f"{options.target} is a copy of {options.source}: there was nothing to "
+            "complete"
         )
         return
     unit = "pixels" if isinstance(file, PictureFile) else "cells"

@@ -32,7 +32,8 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"there is not enough memory {text and f'({text})'}".strip()
     # Other errors' texts make sense only beside their type.
-    known = (CommandError, ValueError, TypeError, OSError, ImportError, RuntimeError)
+    ours = (CommandError, UsageError)
+    known = (*ours, ValueError, TypeError, OSError, ImportError, RuntimeError)
     if not isinstance(error, known) or not text:
         return f"{type(error).__name__}: {text}".removesuffix(": ")
     return text

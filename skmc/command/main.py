@@ -118,8 +118,8 @@ def _add_compare(commands) -> None:
         type=compare.method_list,
         default=None,
         metavar="NAME,NAME...",
-        help="or 'all'; also iterative-imputer, which is scikit-learn's (default: those "
-        "that are quick)",
+        help="or 'all'; also iterative-imputer, scikit-learn's (default: those that "
+        "are quick)",
     )
     parser.add_argument(
         "--pattern",

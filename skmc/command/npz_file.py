@@ -31,7 +31,7 @@ class NPZFile:
                 kinds = {info.compress_type for info in archive.infolist()}
         except (ValueError, AttributeError, zipfile.BadZipFile, EOFError) as error:
             raise CommandError(
-                f"{path} is no NPZ file of plain arrays ({error}); pickles are not read"
+                f"{path} is no NPZ file of plain arrays; pickles are not read"
             ) from error
         self.save = np.savez if kinds == {zipfile.ZIP_STORED} else np.savez_compressed
         self.name = self._choose(options.array)

@@ -47,7 +47,7 @@ class ParquetFile:
 
     def complete(self, completer: BaseCompleter) -> int:
         """Fill the holes; how many they were."""
-        self.changes = tables.complete(self.columns, completer)
+        self.changes = tables.complete(self.columns, completer, self.path)
         return sum(self.columns[k].n_missing for k in self.changes)
 
     def matrix(self) -> np.ndarray:

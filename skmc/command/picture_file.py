@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import binary_dilation
 from sklearn.base import clone
 
 from skmc.base import BaseCompleter
@@ -16,6 +17,8 @@ MODES = ("L", "LA", "RGB", "RGBA", "I;16")
 JPEG = (".jpg", ".jpeg")
 # JPEG blurs: how far a pixel of a colour may be from it, of 255.
 TOLERANCE = 48
+# Pixels: JPEG stores colours of blocks of two by two.
+GROW = 2
 
 
 class PictureFile:
@@ -40,6 +43,7 @@ class PictureFile:
         self.mode = picture.mode
         self.alpha = self.mode in ("LA", "RGBA")
         self.n_channels = self.pixels.shape[2] - self.alpha
+        self.doubts: list[str] = []
         self.missing = self._missing(options)
 
     @property
@@ -51,7 +55,7 @@ class PictureFile:
         return self.missing.size
 
     def notes(self) -> list[str]:
-        return []
+        return self.doubts
 
     def complete(self, completer: BaseCompleter) -> int:
         """Fill the missing pixels; how many they were."""
@@ -123,8 +127,15 @@ class PictureFile:
             rgb = optional("PIL.ImageColor", "a picture", "Pillow").getrgb(colour)[:3]
         except ValueError as error:
             raise UsageError(f"--missing-colour {colour}: unknown colour") from error
+        jpeg = self.path.lower().endswith(JPEG)
+        if jpeg:
+            self.doubts.append(
+                f"warning: {self.path}: JPEG blurs colours, so pixels up to {GROW} "
+                "from marked ones count as missing, and some may be overlooked; a mask is "
+                "safer"
+            )
         if tolerance is None:
-            tolerance = TOLERANCE if self.path.lower().endswith(JPEG) else 0
+            tolerance = TOLERANCE if jpeg else 0
         pixels = self.pixels[:, :, : self.n_channels].astype(float)
         away = np.abs(pixels * (255 / self.largest) - rgb)  # grey as three equal ones
         missing = (away <= tolerance).all(2)
@@ -133,6 +144,8 @@ class PictureFile:
                 f"{self.path} has no pixel of colour {colour}, give or take {tolerance}"
                 " of 255; see --tolerance"
             )
+        if jpeg:
+            missing = binary_dilation(missing, np.ones((3, 3)), iterations=GROW)
         return missing
 
 

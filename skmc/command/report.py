@@ -64,8 +64,8 @@ class Report:
         self.title = f"Which method completes {options.source} best?"
         self.text = (
             f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them known. A "
-            f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times (seed "
-            f"{options.seed}), and completed from the others.{unit} The error is "
+            f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
+            f"(seed {options.seed}), and completed from the others.{unit} The error is "
             f"{METRICS[options.metric]}; lower is better. A method with p below "
             f"{BY_CHANCE} is worse than the best by more than chance."
         )
@@ -166,7 +166,7 @@ def _scatter(table: Any, metric: str) -> Any:
             fontsize=8,
         )
     ax.set(xscale="log", xlabel="seconds of a fit", ylabel=metric)
-    ax.margins(x=0.15)
+    ax.margins(x=0.25)  # for the names
     ax.grid(alpha=0.3)
     return figure
 

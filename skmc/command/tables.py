@@ -83,13 +83,17 @@ def positions(names: Sequence[str], chosen: list[str], option: str) -> set[int]:
     return {k for k, name in enumerate(names) if name in chosen}
 
 
-def complete(columns: list[Column], completer: BaseCompleter) -> dict[int, list]:
+def complete(
+    columns: list[Column], completer: BaseCompleter, path: str
+) -> dict[int, list]:
     """Position of a column -> its values with the missing ones filled.
 
     Tables of numbers go to the completer as they are. Others go through
     `MixedCompleter`, which standardises, so that ``scaling="auto"`` becomes None.
     """
     used = [k for k, c in enumerate(columns) if c.kind != "kept"]
+    if all(c.n_missing == len(c.values) for c in columns):
+        raise CommandError(f"{path} has no observed cell; at least one is needed")
     if not any(columns[k].n_missing for k in used):
         return {}
     table = np.empty((len(columns[0].values), len(used)), object)

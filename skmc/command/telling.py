@@ -8,6 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+# Warnings that Python, too, keeps from those who run programs.
+DEVELOPERS = (
+    DeprecationWarning,
+    PendingDeprecationWarning,
+    ImportWarning,
+    ResourceWarning,
+)
+
 
 def say(text: str) -> None:
     print(f"skmc: {text}", file=sys.stderr, flush=True)
@@ -31,6 +39,8 @@ class Teller:
         """Python's warnings, a line each."""
         with warnings.catch_warnings():
             warnings.simplefilter("default")
+            for category in DEVELOPERS:
+                warnings.simplefilter("ignore", category)
             warnings.showwarning = lambda message, *_, **__: self.note(
                 f"warning: {' '.join(str(message).split())}"
             )
