@@ -131,8 +131,8 @@ class PictureFile:
         if jpeg:
             self.doubts.append(
                 f"warning: {self.path}: JPEG blurs colours, so pixels up to {GROW} "
-                "from marked ones count as missing, and some may be overlooked; a mask is "
-                "safer"
+                "from marked ones count as missing, and some may be overlooked; a "
+                "mask is safer"
             )
         if tolerance is None:
             tolerance = TOLERANCE if jpeg else 0
