@@ -430,7 +430,7 @@ def test_a_file_that_comes_meanwhile_is_kept(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("failure", "code", "message"),
     [
-        (KeyboardInterrupt(), 130, "skmc: interrupted; nothing was written\n"),
+        (KeyboardInterrupt(), 130, "skmc: interrupted\n"),
         (MemoryError(), 1, "skmc: error: there is not enough memory\n"),
         (RuntimeError("it\nbroke"), 1, "skmc: error: it broke\n"),
         (KeyError("k"), 1, "skmc: error: KeyError: 'k'\n"),

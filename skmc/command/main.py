@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.run(options, teller)
             sys.stdout.flush()
     except KeyboardInterrupt:
-        say("interrupted; nothing was written")
+        say("interrupted")
         return INTERRUPTED
     except UsageError as error:
         say(f"error: {one_line(error)}")
