@@ -132,9 +132,10 @@ def compare(
         splitter = check_cv(pattern)
         name = getattr(pattern, "pattern", type(pattern).__name__)
         for train, test in splitter.split(cells):
+            split = cells[train], cells[test]
             for title, completer in named.items():
                 labels.append((name, title, len(test) / len(train)))
-                jobs.append((completer, cells[train], cells[test]))
+                jobs.append((completer, *split))
     fits = Parallel(n_jobs=n_jobs)(
         delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
     )

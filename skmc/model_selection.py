@@ -216,9 +216,9 @@ class _Evaluation:
         # Batches that are to go on stay where they are, in memory.
         prefer = "threads" if resources else None
         backend, _ = get_active_backend(prefer=prefer)
-        keep = bool(resources) and backend.supports_sharedmem
+        keep = bool(resources) and getattr(backend, "supports_sharedmem", False)
         workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
-        batched, alone = self._jobs(tasks, resources, keep, isinstance(backend, LOCAL))
+        batched, alone = self._jobs(tasks, resources, keep, type(backend) in LOCAL)
         together = [contexts[label] for label in contexts if label not in alone]
         for context in together:
             context.call_on_fit_task_begin(estimator=search, **told)
