@@ -53,7 +53,7 @@ class Client(distributed.Client):
     >>> from skmc.cluster import Client
     >>> X = Entries(np.outer(np.arange(1.0, 31), np.arange(1.0, 21)))
     >>> folds = KFold(3, shuffle=True, random_state=0)
-    >>> search = GridSearchCV(SVDCompleter(), {"rank": [1, 2]}, cv=folds)
+    >>> search = GridSearchCV(SVDCompleter(scaling=None), {"rank": [1, 2]}, cv=folds)
     >>> local = LocalCluster(1, processes=False, dashboard_address=None)
     >>> with local, Client(local), parallel_config(backend="dask"):
     ...     search.fit(X).best_params_
