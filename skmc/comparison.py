@@ -135,11 +135,14 @@ def compare(
         splitter = check_cv(pattern)
         name = getattr(pattern, "pattern", type(pattern).__name__)
         for train, test in splitter.split(cells):
+            split = cells[train], cells[test]
             for title, completer in named.items():
                 labels.append((name, title, len(test) / len(train)))
-                jobs.append((completer, cells[train], cells[test]))
+                jobs.append((completer, *split))
     fits: list[dict] = []
-    for fit in Parallel(n_jobs=n_jobs, return_as="generator")(
+    # Not all backends can give results as they come.
+    wish = "list" if on_fit is None else "generator"
+    for fit in Parallel(n_jobs=n_jobs, return_as=wish)(
         delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
     ):
         fits.append(fit)

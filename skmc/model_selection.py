@@ -216,22 +216,24 @@ class _Evaluation:
         # Batches that are to go on stay where they are, in memory.
         prefer = "threads" if resources else None
         backend, _ = get_active_backend(prefer=prefer)
-        keep = bool(resources) and backend.supports_sharedmem
+        keep = bool(resources) and getattr(backend, "supports_sharedmem", False)
         workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
-        batched, alone = self._jobs(tasks, resources, keep, isinstance(backend, LOCAL))
+        batched, alone = self._jobs(tasks, resources, keep, type(backend) in LOCAL)
         together = [contexts[label] for label in contexts if label not in alone]
         for context in together:
             context.call_on_fit_task_begin(estimator=search, **told)
         # What is on this machine's device stays in this process.
         outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
-        with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
-            outcomes += Parallel(**workers, prefer=prefer)(
-                job for here, job in batched if not here
+        if sent := [job for here, job in batched if not here]:
+            with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
+                outcomes += Parallel(**workers, prefer=prefer)(sent)
+        if alone:  # ray takes seconds to do nothing
+            outcomes += Parallel(**workers)(
+                delayed(run_alone)(
+                    self.folds, task, resources, search, contexts.get(label)
+                )
+                for label, task in alone.items()
             )
-        outcomes += Parallel(**workers)(
-            delayed(run_alone)(self.folds, task, resources, search, contexts.get(label))
-            for label, task in alone.items()
-        )
         for context in together:
             context.call_on_fit_task_end(estimator=search, **told)
         self.under_way = [batch for outcome in outcomes for batch in outcome.batches]
