@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from skmc.containers import to_cells
 from skmc.entries import Entries, check_positions
 from skmc.metrics import nmae
 from skmc.reading import ReadsCells
+from skmc.summary import ShowsFit
 
 HIDDEN_TO_SCORE = 0.2
 HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
@@ -40,7 +42,9 @@ class CompleterTags:
     batched: tuple[str, ...] = ()  # parameters that may differ within one batch
 
 
-class BaseCompleter(ReadsCells, TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
+class BaseCompleter(
+    ReadsCells, ShowsFit, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
+):
     """Reads every container, keeps masks, completes rows, scores.
 
     Subclasses define `_fit_cells` (and, if they have a map of their own for new rows,
@@ -90,7 +94,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         -------
         self
         """
-        before = dict(vars(self))
+        before, start = dict(vars(self)), time.perf_counter()
         try:
             cells = self._begin(X)
             with fit_of(self, cells):
@@ -102,6 +106,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
             vars(self).clear()
             vars(self).update(before | hooks)
             raise
+        self._seconds = time.perf_counter() - start
         return self
 
     def _begin(self, X) -> np.ndarray:
@@ -115,7 +120,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """Set what is known of the observed cells before anything is learned."""
         if not len(values):
             raise ValueError("X has no observed cell; at least one is needed.")
-        self._shape = tuple(shape)
+        self._shape, self._n_observed = tuple(shape), len(values)
+        self._seconds = None  # until the fit has ended
         self.data_range_ = float(values.min()), float(values.max())
         self._mean = values.mean(dtype=float)
         count = np.bincount(cols, minlength=shape[1])

@@ -241,6 +241,15 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             "_rows": RowIndex(cells),
         }
 
+    def _laplacians(self, outputs) -> dict[str, np.ndarray]:
+        """Those among a solver's outputs whose term has a weight."""
+        weights = {"rows": self.lambda_row, "columns": self.lambda_col}  # type: ignore[attr-defined]
+        return {
+            name: value.cpu().numpy()
+            for name, value in outputs.items()
+            if name != "X" and weights.get(name, 1) != 0
+        }
+
     def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
         """How scaled rows that are new are completed, ``(values, mask) -> values``."""
         return FoldIn.of(outputs["X"], data)

@@ -276,20 +276,7 @@ class AIRCompleter(IterativeCompleter):
         return list((self.blocks or {}).items())
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
-        off = {"X"} | {
-            name
-            for name, weight in (
-                ("rows", self.lambda_row),
-                ("columns", self.lambda_col),
-            )
-            if weight == 0
-        }
-        laplacians = {
-            name: value.cpu().numpy()
-            for name, value in outputs.items()
-            if name not in off
-        }
         return {
             **super()._fitted(cells, data, scaling, outputs),
-            "laplacians_": laplacians,
+            "laplacians_": self._laplacians(outputs),
         }

@@ -95,6 +95,9 @@ class DMFCompleter(IterativeCompleter):
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
+    laplacians_ : dict of ndarray
+        Of the graphs of "dirichlet", as used: "rows" (n_samples, n_samples), "columns"
+        (n_features, n_features). Empty without.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
@@ -206,6 +209,12 @@ class DMFCompleter(IterativeCompleter):
             data.shape, self.depth, width, self.init_scale, draw
         )
         return Descent(model, terms, lr=self.lr, horizon=self.max_iter)
+
+    def _fitted(self, cells, data, scaling, outputs) -> dict:
+        return {
+            **super()._fitted(cells, data, scaling, outputs),
+            "laplacians_": self._laplacians(outputs),
+        }
 
     def _graph_laplacian(self, name: str, values, mask) -> torch.Tensor:
         graph, k = getattr(self, name), values.shape[-2]
