@@ -201,17 +201,27 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         scaling: Scaling,
         solution: Solution,
     ) -> None:
-        """Set the fitted attributes from one member's solution."""
+        """Set the fitted attributes from one member's solution, warn if need be."""
+        advice = self._take(cells, data, scaling, solution)
+        if advice:
+            warnings.warn(
+                f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=6
+            )
+
+    def _take(
+        self,
+        cells: np.ndarray,
+        data: Observed,
+        scaling: Scaling,
+        solution: Solution,
+    ) -> str | None:
+        """Set the fitted attributes; what there is to be said of the fit."""
         fitted = self._fitted(cells, data, scaling, solution.outputs)
         for name, value in fitted.items():
             setattr(self, name, value)
         record(self, solution)
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
-        advice = self._advice(solution, float(misfit))
-        if advice:
-            warnings.warn(
-                f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=6
-            )
+        return self._advice(solution, float(misfit))
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """What to say of a fit that did not end well, and what to change."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from skmc.observed import Observed
 from skmc.solvers.solver import Solver, State
-from skmc.terms.term import Term
+from skmc.terms.term import Term, narrow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,23 @@ class DescentState(State):
     model: nn.Module
     terms: list[Term]
     optimizer: torch.optim.Optimizer
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for part in (self.model, *self.terms) for p in part.parameters()]
+
+    def __getstate__(self) -> dict:
+        # Graphs cannot be pickled, and gradients are not.
+        grads = [p.grad for p in self.parameters]
+        return {**vars(self), "live": None, "grads": grads}
+
+    def __setstate__(self, state: dict) -> None:
+        grads = state.pop("grads")
+        vars(self).update(state)
+        for p, grad in zip(self.parameters, grads, strict=True):
+            p.grad = grad
+        with torch.enable_grad():
+            vars(self)["live"] = self.model()
 
 
 class Descent(Solver):
@@ -136,6 +153,30 @@ class Descent(Solver):
         scale = norm([current.X], data) * norm([data.values], data)
         return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
 
+    def select(self, state: DescentState, members: Tensor) -> DescentState:
+        before = state.parameters
+        narrow_module(state.model, members)
+        for term in [*state.terms, *self.penalties.values()]:
+            term.select(members)
+        new = dict(zip(before, state.parameters, strict=True))
+        optimizer = state.optimizer
+        for group in optimizer.param_groups:
+            group["params"] = [new[p] for p in group["params"]]
+        for p in before:
+            moments = optimizer.state.pop(p, {})
+            optimizer.state[new[p]] = {  # the number of steps is shared
+                name: m[members] if m.ndim else m for name, m in moments.items()
+            }
+        with torch.enable_grad():
+            live = state.model()
+        return replace(
+            state,
+            X=state.X[members],
+            objective=state.objective[members],
+            grad=state.grad[members],
+            live=live,
+        )
+
     def outputs(self, state: DescentState) -> dict[str, Tensor]:
         learned = [term.outputs() for term in state.terms]
         return {"X": state.X, **{k: v for out in learned for k, v in out.items()}}
@@ -146,3 +187,15 @@ def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
     n_batch = len(data.batch_shape)
     squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
     return torch.stack(squares).sum(0).sqrt()
+
+
+def narrow_module(module: nn.Module, members: Tensor) -> None:
+    """Keep some members of all parameters and of buffers that are no numbers."""
+    for part in module.modules():
+        tensors = [
+            *part.named_parameters(recurse=False),
+            *part.named_buffers(recurse=False),
+        ]
+        for name, tensor in tensors:
+            if tensor.ndim:
+                setattr(part, name, narrow(tensor, members))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from skmc.observed import Observed
-from skmc.solvers.descent import norm
+from skmc.solvers.descent import narrow_module, norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms.term import Term
 
@@ -81,6 +81,18 @@ class GradientFlow(Solver):
             objective, grad = objective + value, grad.add_(slope)
         slopes = torch.autograd.grad(live, list(model.parameters()), grad)
         return X, objective, list(slopes)
+
+    def select(self, state: FlowState, members: Tensor) -> FlowState:
+        narrow_module(state.model, members)
+        for term in self.terms:
+            term.select(members)
+        return replace(
+            state,
+            X=state.X[members],
+            objective=state.objective[members],
+            slopes=[slope[members] for slope in state.slopes],
+            lr=state.lr[members],
+        )
 
     def step(self, data: Observed, state: FlowState) -> FlowState:
         for p, slope in zip(state.model.parameters(), state.slopes, strict=True):
