@@ -34,7 +34,20 @@ HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
 
 @dataclass(frozen=True)
 class CompleterTags:
-    """What a completer promises; the common tests hold it to that."""
+    """What a completer promises; the common tests hold it to that.
+
+    Parameters
+    ----------
+    recovers : float
+        Relative error on the hidden cells of the shared problem of rank 2 that is not
+        exceeded.
+    monotone : bool, default=False
+        Whether the objective never rises.
+    equivariant : bool, default=False
+        Whether permuting rows permutes the answer.
+    batched : tuple of str, default=()
+        Parameters that may differ within one batch.
+    """
 
     recovers: float  # relative error on the hidden cells of the shared rank-2 problem
     monotone: bool = False  # the objective never rises
@@ -84,7 +97,7 @@ class BaseCompleter(
         Parameters
         ----------
         X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
+        tensor or `Entries`, of shape (n_samples, n_features)
             What is missing is described at `skmc.containers.to_cells`.
         y : Ignored
             Present for pipelines. Handed to scikit-learn's callbacks: with the truth as
@@ -93,6 +106,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Returns
         -------
         self
+            Fitted.
         """
         before, start = dict(vars(self)), time.perf_counter()
         try:
@@ -151,6 +165,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
+            Rows to complete.
 
         Returns
         -------
@@ -253,7 +268,18 @@ tensor or `Entries`, of shape (n_samples, n_features)
         return self.reconstruction_[rows, cols]
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns that `transform` returns."""
+        """Name the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of ``X``; None is those seen in `fit`, or ``x0``,
+            ``x1`` ...
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
         kept = names if self.keep_empty_features else names[~self._empty]

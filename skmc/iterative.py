@@ -280,7 +280,17 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """``"auto"`` is CUDA if there is one."""
+    """``"auto"`` is CUDA if there is one.
+
+    Parameters
+    ----------
+    device : str or device
+        Where to compute.
+
+    Returns
+    -------
+    device
+    """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -295,7 +305,17 @@ def resolve_device(device: str | torch.device) -> torch.device:
 
 
 def memory_of(device: torch.device) -> int:
-    """Bytes of memory that a device has in all."""
+    """Bytes of memory that a device has in all.
+
+    Parameters
+    ----------
+    device : device
+        Where to compute.
+
+    Returns
+    -------
+    int
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

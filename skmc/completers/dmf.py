@@ -65,6 +65,7 @@ class DMFCompleter(IterativeCompleter):
     init_scale : float > 0, default=0.01
         Standard deviation of the factors' entries at the start (mean zero).
     max_iter : int >= 1, default=2000
+        Steps of Adam.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
     early_stopping : bool, default=True
@@ -73,6 +74,7 @@ class DMFCompleter(IterativeCompleter):
         one: without it the factorization fits noise in the end. Each row and column
         keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.05
+        Share of the observed cells that is held out.
     n_iter_no_change : int >= 1, default=250
         Looked at every 25 iterations.
     scaling : {"auto", "columns", "global"} or None, default="columns"
