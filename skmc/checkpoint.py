@@ -112,6 +112,10 @@ def fit_of(estimator: Any, cells: Any) -> Iterator[None]:
         What is being fitted.
     cells : Any
         What it is fitted to.
+
+    Yields
+    ------
+    None
     """
     folder = KEEPER.get()
     if not isinstance(folder, _Folder):

@@ -22,9 +22,9 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     ----------
     X : container
         A matrix.
-    name : str, default='X'
+    name : str, default="X"
         What errors call ``X``.
-    missing_values : float, default=nan
+    missing_values : float, default=numpy.nan
         Another number that marks missing cells.
 
     Returns
@@ -100,14 +100,16 @@ def sparse_cells(
     ----------
     X : SciPy sparse array or matrix
         What is stored is observed.
-    name : str, default='X'
+    name : str, default="X"
         What errors call ``X``.
-    missing_values : float, default=nan
+    missing_values : float, default=numpy.nan
         Another number that marks missing cells.
 
     Returns
     -------
-    rows, cols, values : ndarray of shape (n_cells,)
+    rows : int ndarray of shape (n_cells,)
+    cols : int ndarray of shape (n_cells,)
+    values : ndarray of shape (n_cells,)
     """
     coo = X.tocoo()
     if coo.ndim != 2:

@@ -93,7 +93,7 @@ def load_image(name="barbara_240", data_home=None) -> np.ndarray:
 
     Parameters
     ----------
-    name : str, default='barbara_240'
+    name : str, default="barbara_240"
         Of the file, without its ending.
     data_home : path-like or None, default=None
         Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
@@ -110,7 +110,7 @@ def load_mask(name="texture", data_home=None) -> np.ndarray:
 
     Parameters
     ----------
-    name : str, default='texture'
+    name : str, default="texture"
         Of the mask.
     data_home : path-like or None, default=None
         Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
@@ -251,7 +251,7 @@ def load_table(name="concrete", data_home=None) -> Bunch:
 
     Parameters
     ----------
-    name : str, default='concrete'
+    name : str, default="concrete"
         Of the file, without its ending.
     data_home : path-like or None, default=None
         Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
@@ -276,7 +276,7 @@ def load_expression(name="yeast_spellman1998", data_home=None) -> Bunch:
 
     Parameters
     ----------
-    name : str, default='yeast_spellman1998'
+    name : str, default="yeast_spellman1998"
         Of the file, without its ending.
     data_home : path-like or None, default=None
         Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.

@@ -35,14 +35,28 @@ class Decoder(Protocol):
         tuple of Tensor
         """
 
-    def double(self) -> Decoder: ...
+    def double(self) -> Decoder:
+        """Go over to double precision, in place.
 
-    def cpu(self) -> Decoder: ...
+        Returns
+        -------
+        Decoder
+        """
+
+    def cpu(self) -> Decoder:
+        """Move to the CPU, in place.
+
+        Returns
+        -------
+        Decoder
+        """
 
 
 @dataclass(frozen=True)
 class EmbeddedRows:
-    r"""Rows ``x = g(u)``, whose ``u`` is fitted to the observed cells, ::
+    r"""Rows ``x = g(u)``, whose ``u`` is fitted to the observed cells.
+
+    ::
 
         u = argmin |P(x - g(u))|^2 + noise (u - mean)' C^-1 (u - mean),
 

@@ -187,7 +187,8 @@ def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    rows, cols : int ndarray
+    rows : int ndarray
+    cols : int ndarray
     """
     checked = []
     sizes = (np.inf, np.inf) if shape is None else shape

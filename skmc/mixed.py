@@ -122,9 +122,10 @@ class MixedCompleter(ShowsFit, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : DataFrame of pandas or polars, or container as for completers, of shape \
-(n_samples, n_features)
+        (n_samples, n_features)
             Missing are NaN, None and pandas' NA.
         y : Ignored
+            For pipelines.
 
         Returns
         -------
@@ -149,6 +150,7 @@ class MixedCompleter(ShowsFit, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
+            The table.
 
         Returns
         -------
@@ -175,7 +177,9 @@ class MixedCompleter(ShowsFit, OneToOneFeatureMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X, y
+        X : container as in `fit`
+            As for `error_by_type`.
+        y : container of X's shape, optional
             As for `error_by_type`.
 
         Returns
@@ -196,6 +200,7 @@ class MixedCompleter(ShowsFit, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         Parameters
         ----------
         X : container as in `fit`
+            The table.
         y : container of X's shape, optional
             The truth: compared are the cells missing in ``X`` and known in ``y``.
             Without it, a fifth of each row's observed cells is hidden (the same ones

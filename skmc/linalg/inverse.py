@@ -45,7 +45,7 @@ def d_minv(
         Real. Products are with the smaller of ``A A'`` and ``A' A``.
     order : int >= 2
         ``L``, the number of terms. A step takes about ``2 sqrt(L)`` products for them
-        and two more. (With one term nothing would change. The paper takes 4 or more.)
+        and two more. With one term nothing would change. The paper takes 4 or more.
     depth : int >= 1
         ``K``, the number of steps.
     c0 : float or Tensor of shape (\\*batch,), optional
@@ -443,8 +443,8 @@ class Spectra:
 
         Returns
         -------
-        tuple of Tensor, (k, k) and (k,) with ``k
-            depth * order``
+        gram : Tensor of shape (k, k), k = depth * order
+        right : Tensor of shape (k,)
         """
         depth, order = coefficients.shape
         s, t = self.s.flatten(), self.t.flatten()

@@ -95,7 +95,7 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     Parameters
     ----------
     Z : Tensor of shape (\*batch, m, n)
-        float32 or float64.
+        The matrix, float32 or float64.
     activation : Activation
         One of ``skmc.linalg.spectral.ACTIVATIONS``: "tanh", "sigmoid",
         "truncated_relu".

@@ -113,6 +113,7 @@ n_cols), or `Measurements`
         Parameters
         ----------
         A : array or `Measurements`, as in `fit`
+            Other measurements, of matrices of the same shape.
 
         Returns
         -------
