@@ -28,6 +28,7 @@ from skmc.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.rows import RowIndex
 from skmc.scaling import Scaling
 from skmc.solve import Solution, Status, solve, solve_part
+from skmc.solvers.learning import Learning
 from skmc.solvers.solver import Solver
 from skmc.sparse_observed import SparseObserved
 from skmc.stop import HeldOut
@@ -144,6 +145,13 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
         return True
 
+    def _from_last(self, solver: Learning, data: Observed) -> Solver:
+        """Have ``solver`` start from the parameters of the last fit, if it should."""
+        solver.remember = self.warm_start and not data.batch_shape  # type: ignore[attr-defined]
+        if self._goes_on(data):
+            solver.start = getattr(self, "_parameters", None)
+        return solver
+
     def _solved_shape(self) -> tuple[int, int]:
         return self.reconstruction_.shape  # type: ignore[attr-defined]
 
@@ -219,6 +227,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         fitted = self._fitted(cells, data, scaling, solution.outputs)
         for name, value in fitted.items():
             setattr(self, name, value)
+        if "parameters" in solution.outputs:
+            self._parameters = [p.cpu() for p in solution.outputs["parameters"]]
         record(self, solution)
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         return self._advice(solution, float(misfit))
@@ -257,7 +267,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         return {
             name: value.cpu().numpy()
             for name, value in outputs.items()
-            if name != "X" and weights.get(name, 1) != 0
+            if name not in ("X", "parameters") and weights.get(name, 1) != 0
         }
 
     def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:

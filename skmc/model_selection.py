@@ -320,7 +320,8 @@ refit_time_, multimetric_, n_features_in_, feature_names_in_
     is that of those still running. A member that cannot be fitted, for want of observed
     cells in a fold say, scores ``error_score`` with a warning and leaves the others
     alone. A row or column without an observed cell in a fold is answered by means, with
-    a warning, as in any fit.
+    a warning, as in any fit. ``best_estimator_`` is fitted to all observed cells; given
+    to it later, a row in which other cells are missing counts as new.
 
     Examples
     --------
@@ -533,6 +534,9 @@ class BatchedHalvingSearchCV(_BatchedSearch):
 
     Notes
     -----
+    Fits go on from rung to rung, in ``n_jobs`` threads of this process. Under a backend
+    whose workers are other processes or machines, each rung begins anew.
+
     Strongly regularised fits learn more slowly. A first rung at which none has settled
     favours light weights: where ``max_iter`` is a few hundred, raise ``min_resources``
     or ask `BatchedGridSearchCV`.

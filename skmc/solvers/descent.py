@@ -6,12 +6,14 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.observed import Observed
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.learning import Learning
+from skmc.solvers.solver import State
 from skmc.terms.term import Term, narrow
 
 
@@ -66,7 +68,7 @@ class DescentState(State):
             vars(self)["live"] = self.model()
 
 
-class Descent(Solver):
+class Descent(Learning):
     """Adam on ``sum_k F_k(model()) + sum_j R_j(theta_j)``.
 
     Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
@@ -111,6 +113,7 @@ class Descent(Solver):
         memo = {id(t): t for t in (data, data.values, data.mask)}
         X = data.values
         terms = [copy.deepcopy(term, memo).to(X.device, X.dtype) for term in self.terms]
+        self.begin(p for part in (model, *terms) for p in part.parameters())
         paces: dict[int, list[nn.Parameter]] = {}
         for term in terms:
             if own := list(term.parameters()):
@@ -213,9 +216,11 @@ class Descent(Solver):
             live=live,
         )
 
-    def outputs(self, state: DescentState) -> dict[str, Tensor]:
-        learned = [term.outputs() for term in state.terms]
-        return {"X": state.X, **{k: v for out in learned for k, v in out.items()}}
+    def outputs(self, state: DescentState) -> dict[str, Any]:
+        outputs = {"X": state.X, **self.learned(state.parameters)}
+        for term in state.terms:
+            outputs |= term.outputs()
+        return outputs
 
 
 def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
