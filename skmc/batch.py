@@ -76,7 +76,7 @@ class Member:
         What is to be fitted; it gets the fitted attributes.
     X : container as in ``fit``
         Its matrix.
-    label : Any, default=None
+    label : object, default=None
         What the fit is called; it must be hashable.
     """
 
@@ -156,7 +156,8 @@ class BatchedFit:
 
         Yields
         ------
-        tuple of Member, Solution
+        member : Member
+        solution : Solution
         """
         solution = self.run.solution()
         for k, member in self.members.items():

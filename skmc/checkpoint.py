@@ -108,9 +108,9 @@ def fit_of(estimator: Any, cells: Any) -> Iterator[None]:
 
     Parameters
     ----------
-    estimator : Any
+    estimator : object
         What is being fitted.
-    cells : Any
+    cells : object
         What it is fitted to.
 
     Yields

@@ -14,7 +14,7 @@ def all_completers() -> list[type[BaseCompleter]]:
 
     Returns
     -------
-    list[BaseCompleter class]
+    list of type
 
     Examples
     --------

@@ -329,7 +329,7 @@ def is_missing(value: Any) -> bool:
 
     Parameters
     ----------
-    value : Any
+    value : object
         Of a cell.
 
     Returns

@@ -44,7 +44,7 @@ def nmae(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is where both are known.
+        Where to compare; None is all that ``M`` knows.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def mae(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is where both are known.
+        Where to compare; None is all that ``M`` knows.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def rmse(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is where both are known.
+        Where to compare; None is all that ``M`` knows.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def relative_error(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is where both are known.
+        Where to compare; None is all that ``M`` knows.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def psnr(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is where both are known.
+        Where to compare; None is all that ``M`` knows.
 
     Returns
     -------

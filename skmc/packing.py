@@ -100,12 +100,12 @@ class Packer:
 
         Parameters
         ----------
-        value : Any
+        value : object
             What is to be stored.
 
         Returns
         -------
-        Any
+        object
         """
         if id(value) in self.given:
             return {"$": "given", "name": self.given[id(value)]}
@@ -239,7 +239,7 @@ def attributes(value: Any) -> dict[str, Any]:
 
     Parameters
     ----------
-    value : Any
+    value : object
         An object.
 
     Returns
@@ -286,12 +286,12 @@ class Unpacker:
 
         Parameters
         ----------
-        node : Any
+        node : object
             As `Packer.pack` made it.
 
         Returns
         -------
-        Any
+        object
         """
         if isinstance(node, list):
             return [self.unpack(item) for item in node]

@@ -51,7 +51,7 @@ class Task:
         Numbers of the candidate and of the fold.
     parameters : dict
         Of the candidate.
-    completer : Any
+    completer : object
         With these parameters.
     """
 
@@ -66,7 +66,7 @@ class Outcome:
 
     Parameters
     ----------
-    results : dict, dict
+    results : dict of tuple to dict
         By label.
     batches : list of BatchedFit
         That may go on.
@@ -111,7 +111,8 @@ class Folds:
 
         Returns
         -------
-        tuple of Any
+        X : container
+        y : container or None
         """
         return _safe_split(self.estimator, self.X, self.y, self.splits[split][0])
 
@@ -125,7 +126,8 @@ class Folds:
 
         Returns
         -------
-        tuple of Any
+        X : container
+        y : container or None
         """
         train, test = self.splits[split]
         return _safe_split(self.estimator, self.X, self.y, test, train)
@@ -410,7 +412,8 @@ def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list
 
     Returns
     -------
-    tuple[list[list of Task], list of Task]
+    batched : list of list of Task
+    alone : list of Task
     """
     groups: dict[Any, list[Task]] = {}
     alone = []
@@ -466,7 +469,7 @@ def batches_of(
 
     Returns
     -------
-    list[list of Task]
+    list of list of Task
     """
     X = folds.train(group[0].label[1])[0]
     device = resolve_device(group[0].completer.device)

@@ -152,7 +152,7 @@ class Work:
     ----------
     run : dict
         What the `Run` knows.
-    memory : list[dict
+    memory : list of dict
         Of the stop rules that have any.
     """
 
@@ -170,7 +170,7 @@ class Keeper(Protocol):
         ----------
         solver : Solver
             What one step is.
-        data : Any
+        data : object
             The observed cells.
 
         Returns
@@ -481,7 +481,7 @@ class Run:
         ----------
         state : State
             The iterate.
-        X : Any
+        X : object
             Its completion.
 
         Returns

@@ -29,7 +29,7 @@ def write(path: str | os.PathLike, kind: str, value: Any, **known: Any) -> None:
         Of the file.
     kind : str
         What the file holds; `read` insists on it.
-    value : Any
+    value : object
         What is stored.
     **known : dict
         For `Packer`.
@@ -54,7 +54,7 @@ def read(path: str | os.PathLike, kind: str, **known: Any) -> Any:
 
     Returns
     -------
-    Any
+    object
     """
     header, arrays = read_packed(path, kind)
     trouble = f"{path}, written by skmc {header['skmc']}, cannot be read by {version()}"
@@ -71,7 +71,7 @@ def fingerprint(value: Any, **known: Any) -> str:
 
     Parameters
     ----------
-    value : Any
+    value : object
         What is stored.
     **known : dict
         For `Packer`.
@@ -95,7 +95,7 @@ def write_packed(
         Of the file.
     kind : str
         What the file holds; `read` insists on it.
-    content : Any
+    content : object
         As of `Packer.pack`.
     arrays : list of ndarray
         Of the packer.

@@ -361,9 +361,9 @@ class Spectra:
     Parameters
     ----------
     s : Tensor of shape (n, rank)
-        Singular values, and their squares over ``c0``.
+        Singular values.
     t : Tensor of shape (n, rank)
-        Singular values, and their squares over ``c0``.
+        Their squares over ``c0``.
     """
 
     def __init__(self, s: Tensor, t: Tensor):

@@ -111,7 +111,7 @@ class LinkedFactorization(nn.Module):
 
     @property
     def n_held(self) -> int:
-        """Numbers that a fit holds for each cell at a time."""
+        """Numbers that `decode` holds of a row."""
         return self.V.numel()
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:

@@ -104,7 +104,7 @@ class SkipNetwork(nn.Module):
 
     @property
     def n_held(self) -> int:
-        """Numbers that a fit holds for each cell at a time."""
+        """Numbers that `decode` holds of a row."""
         rank, n_units = self.directions.shape
         return rank * max(n_units, self.skip.shape[1])
 

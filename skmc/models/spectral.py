@@ -28,7 +28,7 @@ class SpectralNetwork(nn.Module):
     Parameters
     ----------
     U : Tensor of shape (\*batch, K, n_rows, width)
-        Left factors, one of each layer after the other along the batch axes.
+        Left factors, those of the first layer.
     V : Tensor of shape (\*batch, K, n_cols, width)
         Right factors.
     alphas : sequence of Tensor

@@ -512,7 +512,7 @@ def is_shape(values: Any) -> bool:
 
     Parameters
     ----------
-    values : Any
+    values : object
         What a user gave.
 
     Returns
@@ -532,12 +532,12 @@ def check_plain(name: str, values: Any) -> Any:
     ----------
     name : str
         What the error calls them.
-    values : Any
+    values : object
         What a user gave.
 
     Returns
     -------
-    Any
+    object
     """
     parts = values if isinstance(values, list | tuple) else [values]
     if any(sparse.issparse(part) for part in parts):

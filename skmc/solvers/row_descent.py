@@ -48,7 +48,7 @@ class Batch:
 
     Parameters
     ----------
-    rows : Any
+    rows : object
         Which: their numbers, or a slice of all.
     seen : bool Tensor of shape (k, n_cols)
         True where they are known.

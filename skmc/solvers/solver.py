@@ -107,7 +107,7 @@ class Solver(ABC):
 
         Returns
         -------
-        Any
+        object
         """
         raise NotImplementedError(
             f"{type(self).__name__} cannot let members leave its batch."
