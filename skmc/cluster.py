@@ -61,7 +61,24 @@ class Client(distributed.Client):
     """
 
     def scatter(self, data: Any, *args: Any, asynchronous=None, **options: Any):
-        """Hand over ``data``, or each item of a list; where to is dask's matter."""
+        """Hand over ``data``, or each item of a list, as tasks.
+
+        Parameters
+        ----------
+        data : object or list
+            What the workers need.
+        *args : object
+            Left unused, as is ``options``: where to is dask's matter.
+        asynchronous : bool, optional
+            Whether an awaitable is returned.
+        **options : object
+            As `distributed.Client.scatter` has them.
+
+        Returns
+        -------
+        Future or list of Future
+            Of the data.
+        """
         limit = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
         with dask.config.set(limit):
             if isinstance(data, list):
