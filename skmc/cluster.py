@@ -61,7 +61,23 @@ class Client(distributed.Client):
     """
 
     def scatter(self, data: Any, *args: Any, asynchronous=None, **options: Any):
-        """Hand over ``data``, or each item of a list; where to is dask's matter."""
+        """Hand over ``data``, or each item of a list; where to is dask's matter.
+
+        Parameters
+        ----------
+        data : Any
+            What workers need.
+        *args : objects
+            As `distributed.Client.scatter` takes them.
+        asynchronous : bool or None, default=None
+            As `distributed.Client.scatter` takes it.
+        **options : dict
+            As `distributed.Client.scatter` takes them.
+
+        Returns
+        -------
+        Future, or list of them
+        """
         limit = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
         with dask.config.set(limit):
             if isinstance(data, list):

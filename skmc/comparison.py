@@ -290,7 +290,9 @@ class ComparisonDisplay:
 
         Parameters
         ----------
-        completers, X : mapping or sequence of estimators, container
+        completers : mapping of str to estimator, or sequence of estimators
+            As for `compare`.
+        X : matrix of any container, or `Entries`
             As for `compare`.
         **params : dict
             For `compare`.

@@ -23,6 +23,17 @@ QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
 
 
 def method_list(text: str) -> list[str]:
+    """The names of methods in a text with commas.
+
+    Parameters
+    ----------
+    text : str
+        What a user wrote.
+
+    Returns
+    -------
+    list of str
+    """
     if text == "all":
         return [*methods.all_methods(), IMPUTER]
     names = (
@@ -32,6 +43,15 @@ def method_list(text: str) -> list[str]:
 
 
 def run(options: argparse.Namespace, teller: Teller) -> None:
+    """Compare methods on a file.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What the command line says.
+    teller : Teller
+        Says what is to be said.
+    """
     for package in ("pandas", "rich"):
         optional(package, "compare", package)
     if options.html:

@@ -12,6 +12,15 @@ from skmc.command.telling import Teller
 
 
 def run(options: Namespace, teller: Teller) -> None:
+    """Complete a file.
+
+    Parameters
+    ----------
+    options : Namespace
+        What the command line says.
+    teller : Teller
+        Says what is to be said.
+    """
     completer = methods.make(
         options.method, dict(options.set), options.seed, options.device
     )

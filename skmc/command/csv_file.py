@@ -26,6 +26,18 @@ SEPARATORS = ",;\t|"
 
 
 class Cell(NamedTuple):
+    """A cell of the text.
+
+    Parameters
+    ----------
+    text : ForwardRef('str')
+        As it stands there.
+    start : ForwardRef('int')
+        Where it begins.
+    stop : ForwardRef('int')
+        Where it ends.
+    """
+
     text: str
     start: int  # of its characters in the file, quotes included
     stop: int
@@ -36,6 +48,13 @@ class CSVFile:
 
     Nothing of the text is changed but the cells that are missing: numbers keep their
     digits, words their quotes, lines their ends.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    options : Namespace
+        What the command line says.
     """
 
     def __init__(self, path: str, options: Namespace):
@@ -87,21 +106,49 @@ class CSVFile:
 
     @property
     def n_cells(self) -> int:
+        """How many cells the table has."""
         return len(self.cells) * len(self.columns)
 
     def notes(self) -> list[str]:
+        """What a user has to know of the file.
+
+        Returns
+        -------
+        list of str
+        """
         return self.doubts + tables.notes(self.columns, self.path)
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the holes; how many they were."""
+        """Fill the holes; how many they were.
+
+        Parameters
+        ----------
+        completer : BaseCompleter
+            Not fitted.
+
+        Returns
+        -------
+        int
+        """
         self.changes = tables.complete(self.columns, completer, self.path)
         return sum(self.columns[k].n_missing for k in self.changes)
 
     def matrix(self) -> np.ndarray:
+        """The numbers, each column standardised, NaN where missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
         return tables.scaled_matrix(self.columns, self.path)
 
     def contents(self) -> bytes:
-        """The text with the new values in it."""
+        """The text with the new values in it.
+
+        Returns
+        -------
+        bytes
+        """
         pieces, at = [], 0
         written = {k: self._known_words(k) for k in self.changes}
         for i, cells in enumerate(self.cells):
@@ -116,6 +163,13 @@ class CSVFile:
         return "".join(pieces).encode("utf-8", "surrogateescape")
 
     def write(self, path: Path) -> None:
+        """Write the completed file.
+
+        Parameters
+        ----------
+        path : Path
+            Of the file.
+        """
         path.write_bytes(self.contents())
 
     def _known_words(self, k: int) -> dict:

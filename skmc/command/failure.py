@@ -15,7 +15,21 @@ class UsageError(Exception):
 
 
 def optional(module: str, what: str, package: str) -> Any:
-    """A module that the extra "cli" installs."""
+    """A module that the extra "cli" installs.
+
+    Parameters
+    ----------
+    module : str
+        Its name.
+    what : str
+        What needs it, for the error.
+    package : str
+        Which has it.
+
+    Returns
+    -------
+    module
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -25,7 +39,17 @@ def optional(module: str, what: str, package: str) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """An exception for people who did not write the program."""
+    """An exception for people who did not write the program.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Returns
+    -------
+    str
+    """
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split())

@@ -42,6 +42,17 @@ OPTIONS: dict[str, tuple[tuple, Any]] = {
 
 
 def format_of(path: str) -> Any:
+    """The class for files with such an ending.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+
+    Returns
+    -------
+    type
+    """
     if path == "-":
         return CSVFile
     suffix = Path(path).suffix.lower()
@@ -51,7 +62,19 @@ def format_of(path: str) -> Any:
 
 
 def read(path: str, options: Namespace) -> Any:
-    """The file, with its missing cells known."""
+    """The file, with its missing cells known.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    options : Namespace
+        What the command line says.
+
+    Returns
+    -------
+    CSVFile, NPZFile, ParquetFile or PictureFile
+    """
     cls = format_of(path)
     for name, (formats, default) in OPTIONS.items():
         if getattr(options, name) != default and cls not in formats:
@@ -64,7 +87,15 @@ def read(path: str, options: Namespace) -> Any:
 
 
 def check_target(path: str, force: bool) -> None:
-    """That there is a place for a file, before any work is done."""
+    """That there is a place for a file, before any work is done.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    force : bool
+        Whether a file that is there may be replaced.
+    """
     if path == "-":
         return
     target = Path(path)
@@ -80,7 +111,17 @@ def check_target(path: str, force: bool) -> None:
 
 
 def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
-    """A file that appears whole or not at all."""
+    """A file that appears whole or not at all.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    fill : callable
+        Writes to the path that it is given.
+    force : bool
+        Whether a file that is there may be replaced.
+    """
     if path == "-":
         raise UsageError("only tables of text are written to '-'")
     check_target(path, force)  # it may have come meanwhile
@@ -88,6 +129,17 @@ def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
 
 
 def write_out(file: Any, path: str, force: bool) -> None:
+    """Write a completed file.
+
+    Parameters
+    ----------
+    file : CSVFile, NPZFile, ParquetFile or PictureFile
+        Completed.
+    path : str
+        Of the file.
+    force : bool
+        Whether a file that is there may be replaced.
+    """
     if path == "-" and isinstance(file, CSVFile):
         sys.stdout.buffer.write(file.contents())
         sys.stdout.buffer.flush()

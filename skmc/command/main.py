@@ -20,6 +20,11 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code.
 
+    Parameters
+    ----------
+    arguments : sequence of str or None, default=None
+        In place of those of the process.
+
     Returns
     -------
     int
@@ -54,6 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
+    """The parser of the command line.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+    """
     parser = argparse.ArgumentParser(
         prog="skmc", description="Completes what is missing of tables and pictures."
     )

@@ -51,17 +51,37 @@ def name_of(cls: type[BaseCompleter]) -> str:
     >>> from skmc import AIRCompleter, PatchCNNCompleter
     >>> name_of(AIRCompleter), name_of(PatchCNNCompleter)
     ('air', 'patch-cnn')
+
+    Returns
+    -------
+    str
     """
     stem = cls.__name__.removesuffix("Completer")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).lower()
 
 
 def all_methods() -> dict[str, type[BaseCompleter]]:
+    """All completers by their names on the command line.
+
+    Returns
+    -------
+    dict of str to type
+    """
     return dict(sorted((name_of(cls), cls) for cls in all_completers()))
 
 
 def method(text: str) -> str:
-    """The name that ``text`` means: "SoftImputeCompleter" and "softimpute", too."""
+    """The name that ``text`` means: "SoftImputeCompleter" and "softimpute", too.
+
+    Parameters
+    ----------
+    text : str
+        What a user wrote.
+
+    Returns
+    -------
+    str
+    """
     plain = {name.replace("-", ""): name for name in all_methods()}
     wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
     if wanted not in plain:
@@ -74,7 +94,17 @@ def method(text: str) -> str:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """``name=value``; a value that is no Python literal is text."""
+    """``name=value``; a value that is no Python literal is text.
+
+    Parameters
+    ----------
+    text : str
+        What a user wrote.
+
+    Returns
+    -------
+    tuple of name and value
+    """
     name, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
@@ -85,7 +115,23 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCompleter:
-    """A completer with these hyper-parameters, which are checked."""
+    """A completer with these hyper-parameters, which are checked.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    settings : dict
+        Hyper-parameters.
+    seed : int
+        Of its random numbers, where it has any.
+    device : str
+        Where to compute.
+
+    Returns
+    -------
+    BaseCompleter
+    """
     completer = all_methods()[name]()
     known = completer.get_params()
     for parameter in settings:
@@ -106,7 +152,15 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
 
 
 def show(options: argparse.Namespace, teller: Teller) -> None:
-    """The list, or what one of them has to say."""
+    """The list, or what one of them has to say.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        What the command line says.
+    teller : Teller
+        Says what is to be said.
+    """
     if options.name:
         cls = all_methods()[options.name]
         print(f"{cls.__name__}\n\n{inspect.getdoc(cls)}")

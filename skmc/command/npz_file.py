@@ -20,6 +20,13 @@ class NPZFile:
 
     What is missing is NaN, or what a boolean array named "mask" marks (True is
     missing, as in `numpy.ma`).
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    options : Namespace
+        What the command line says.
     """
 
     def __init__(self, path: str, options: Namespace):
@@ -50,13 +57,30 @@ class NPZFile:
 
     @property
     def n_cells(self) -> int:
+        """How many cells the array has."""
         return self.missing.size
 
     def notes(self) -> list[str]:
+        """What a user has to know of the file.
+
+        Returns
+        -------
+        list of str
+        """
         return []
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the holes; how many they were."""
+        """Fill the holes; how many they were.
+
+        Parameters
+        ----------
+        completer : BaseCompleter
+            Not fitted.
+
+        Returns
+        -------
+        int
+        """
         array = self.arrays[self.name]
         if self.missing.any():
             found = clone(completer).fit_transform(self.matrix())
@@ -69,9 +93,22 @@ class NPZFile:
         return int(self.missing.sum())
 
     def matrix(self) -> np.ndarray:
+        """The numbers, masked where missing.
+
+        Returns
+        -------
+        masked array of shape (n_rows, n_cols)
+        """
         return np.ma.masked_array(self.arrays[self.name], self.missing)
 
     def write(self, path: Path) -> None:
+        """Write the completed file.
+
+        Parameters
+        ----------
+        path : Path
+            Of the file.
+        """
         with open(path, "wb") as file:  # to a path NumPy would add a suffix
             self.save(file, **self.arrays)
 

@@ -16,6 +16,16 @@ from skmc.command.tables import Column
 
 
 class ParquetFile:
+    """A table of which each column keeps its type.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    options : Namespace
+        What the command line says.
+    """
+
     def __init__(self, path: str, options: Namespace):
         self.path = path
         self.arrow = optional("pyarrow", "Parquet", "pyarrow")
@@ -40,20 +50,50 @@ class ParquetFile:
 
     @property
     def n_cells(self) -> int:
+        """How many cells the table has."""
         return self.table.num_rows * self.table.num_columns
 
     def notes(self) -> list[str]:
+        """What a user has to know of the file.
+
+        Returns
+        -------
+        list of str
+        """
         return tables.notes(self.columns, self.path)
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the holes; how many they were."""
+        """Fill the holes; how many they were.
+
+        Parameters
+        ----------
+        completer : BaseCompleter
+            Not fitted.
+
+        Returns
+        -------
+        int
+        """
         self.changes = tables.complete(self.columns, completer, self.path)
         return sum(self.columns[k].n_missing for k in self.changes)
 
     def matrix(self) -> np.ndarray:
+        """The numbers, each column standardised, NaN where missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
         return tables.scaled_matrix(self.columns, self.path)
 
     def write(self, path: Path) -> None:
+        """Write the completed file.
+
+        Parameters
+        ----------
+        path : Path
+            Of the file.
+        """
         parquet = optional("pyarrow.parquet", "Parquet", "pyarrow")
         arrays = [
             self._array(k, self.changes[k]) if k in self.changes else column

@@ -27,6 +27,13 @@ class PictureFile:
     Each channel is a matrix of values between 0 and 1 and completed on its own, which
     has the least error; one matrix of all channels is completed worse. Transparent
     pixels become opaque where they are completed.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    options : Namespace
+        What the command line says.
     """
 
     def __init__(self, path: str, options: Namespace):
@@ -48,17 +55,35 @@ class PictureFile:
 
     @property
     def largest(self) -> int:
+        """The value of white."""
         return int(np.iinfo(self.pixels.dtype).max)
 
     @property
     def n_cells(self) -> int:
+        """How many pixels the picture has."""
         return self.missing.size
 
     def notes(self) -> list[str]:
+        """What a user has to know of the file.
+
+        Returns
+        -------
+        list of str
+        """
         return self.doubts
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the missing pixels; how many they were."""
+        """Fill the missing pixels; how many they were.
+
+        Parameters
+        ----------
+        completer : BaseCompleter
+            Not fitted.
+
+        Returns
+        -------
+        int
+        """
         if not self.missing.any():
             raise UsageError(
                 f"nothing marks a pixel of {self.path} as missing: pass --mask FILE or "
@@ -75,12 +100,27 @@ class PictureFile:
         return int(self.missing.sum())
 
     def matrix(self) -> np.ndarray:
-        """The mean of the channels."""
+        """The mean of the channels.
+
+        Returns
+        -------
+        masked array of shape (height, width)
+        """
         grey = np.mean([self._channel(k).data for k in range(self.n_channels)], axis=0)
         return np.ma.masked_array(grey, self.missing)
 
     def check_target(self, path: str) -> str | None:
-        """What the format of ``path`` loses; an error if it cannot hold the picture."""
+        """What the format of ``path`` loses; an error if it cannot hold the picture.
+
+        Parameters
+        ----------
+        path : str
+            Of the file.
+
+        Returns
+        -------
+        str or None
+        """
         if not path.lower().endswith(JPEG):
             return None
         if self.mode == "I;16":
@@ -93,6 +133,13 @@ class PictureFile:
         )
 
     def write(self, path: Path) -> None:
+        """Write the completed file.
+
+        Parameters
+        ----------
+        path : Path
+            Of the file.
+        """
         jpeg = Path(path.name.removesuffix(".part")).suffix.lower() in JPEG
         pixels = self.pixels
         if jpeg and self.alpha:

@@ -47,7 +47,19 @@ img { max-width: 100% }
 
 
 class Report:
-    """The table of `skmc.comparison.compare` with what it was made of."""
+    """The table of `skmc.comparison.compare` with what it was made of.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `skmc.comparison.compare`.
+    file : CSVFile, NPZFile, ParquetFile or PictureFile
+        What was compared on.
+    matrix : ndarray of shape (n_rows, n_cols)
+        Its numbers.
+    options : Namespace
+        What the command line says.
+    """
 
     def __init__(self, table: Any, file: Any, matrix: Any, options: Namespace):
         self.table, self.options = table, options
@@ -71,7 +83,12 @@ class Report:
         )
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """How good ("best", "equal", "worse", "failed") and the cells of each row."""
+        """How good ("best", "equal", "worse", "failed") and the cells of each row.
+
+        Yields
+        ------
+        tuple of str and list of str
+        """
         for k, row in enumerate(self.table.itertuples()):
             if math.isnan(row.mean):
                 kind = "failed"
@@ -93,6 +110,7 @@ class Report:
             )
 
     def print(self) -> None:
+        """Print the table."""
         rich_table = importlib.import_module("rich.table")
         console = importlib.import_module("rich.console").Console(
             file=sys.stdout, width=None if sys.stdout.isatty() else 120
@@ -108,7 +126,12 @@ class Report:
             console.print(self.text, markup=False, highlight=False)
 
     def html(self) -> str:
-        """One page with everything in it."""
+        """One page with everything in it.
+
+        Returns
+        -------
+        str
+        """
         head = "".join(f"<th>{escape(name)}</th>" for name in self._head())
         body = "\n".join(
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'

@@ -18,6 +18,15 @@ FOLDER = "SKMC_REPRODUCTION"  # the benchmarks' environment variable
 
 
 def run(options: Namespace, teller: Teller) -> None:
+    """Reproduce a page of results.
+
+    Parameters
+    ----------
+    options : Namespace
+        What the command line says.
+    teller : Teller
+        Says what is to be said.
+    """
     repository = _repository()
     sys.path.insert(0, str(repository))
     try:

@@ -29,6 +29,17 @@ class Column:
 
     ``kind`` is "number", "whole" (numbers, all of them whole), "category", "level"
     (ordered ``levels``), or "kept": it is left as it is and nothing learns from it.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    kind : str
+        What the column holds.
+    values : list
+        Of the cells, from the top.
+    levels : tuple, default=()
+        Of categories.
     """
 
     name: str
@@ -38,15 +49,33 @@ class Column:
 
     @property
     def numeric(self) -> bool:
+        """Whether a completer takes it as numbers."""
         return self.kind in ("number", "whole")
 
     @property
     def n_missing(self) -> int:
+        """How many cells are missing."""
         return sum(value is None for value in self.values)
 
 
 def of_numbers(name: str, kind: str, values: list, where: Callable) -> Column:
-    """Numbers that a completer takes; ``where`` says the place of a row."""
+    """Numbers that a completer takes; ``where`` says the place of a row.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    kind : str
+        What the column holds.
+    values : list
+        Of the cells, from the top.
+    where : callable
+        From the number of a row to its place in the file.
+
+    Returns
+    -------
+    Column
+    """
     for i, value in enumerate(values):
         if value is not None and abs(value) > LARGEST:
             what = "infinite" if np.isinf(value) else "too large to be squared"
@@ -55,7 +84,21 @@ def of_numbers(name: str, kind: str, values: list, where: Callable) -> Column:
 
 
 def of_words(name: str, words: list, where: Callable) -> Column:
-    """Categories; dates and names of rows are kept, and have to be there."""
+    """Categories; dates and names of rows are kept, and have to be there.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    words : list
+        Of the cells, from the top.
+    where : callable
+        From the number of a row to its place in the file.
+
+    Returns
+    -------
+    Column
+    """
     seen = [word for word in words if word is not None]
     if all(isinstance(w, str) and DATE.fullmatch(w.strip()) for w in seen):
         reason = "dates are not completed"
@@ -67,7 +110,23 @@ def of_words(name: str, words: list, where: Callable) -> Column:
 
 
 def kept_whole(name: str, values: list, reason: str, where: Callable) -> Column:
-    """A column that is kept as it is because nothing has to be done."""
+    """A column that is kept as it is because nothing has to be done.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    values : list
+        Of the cells, from the top.
+    reason : str
+        Why, for the error where a cell is missing.
+    where : callable
+        From the number of a row to its place in the file.
+
+    Returns
+    -------
+    Column
+    """
     if None in values:
         raise CommandError(
             f"{where(values.index(None))}: the cell is missing, and {reason}; fill it, "
@@ -77,6 +136,21 @@ def kept_whole(name: str, values: list, reason: str, where: Callable) -> Column:
 
 
 def positions(names: Sequence[str], chosen: list[str], option: str) -> set[int]:
+    """The positions of columns that an option names.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all columns.
+    chosen : list of str
+        Names among them.
+    option : str
+        Whose value they are, for the error.
+
+    Returns
+    -------
+    set of int
+    """
     for name in chosen:
         if name not in names:
             raise UsageError(f"{option} {name}: no such column; {', '.join(names)} are")
@@ -90,6 +164,19 @@ def complete(
 
     Tables of numbers go to the completer as they are. Others go through
     `MixedCompleter`, which standardises, so that ``scaling="auto"`` becomes None.
+
+    Parameters
+    ----------
+    columns : list of Column
+        Of the table.
+    completer : BaseCompleter
+        Not fitted.
+    path : str
+        Of the file.
+
+    Returns
+    -------
+    dict
     """
     used = [k for k, c in enumerate(columns) if c.kind != "kept"]
     if all(c.n_missing == len(c.values) for c in columns):
@@ -120,7 +207,19 @@ def complete(
 
 
 def scaled_matrix(columns: list[Column], path: str) -> np.ndarray:
-    """The numbers, each column less its mean and over its deviation; NaN missing."""
+    """The numbers, each column less its mean and over its deviation; NaN missing.
+
+    Parameters
+    ----------
+    columns : list of Column
+        Of the table.
+    path : str
+        Of the file.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_numeric)
+    """
     numeric = [c.values for c in columns if c.numeric]
     if not numeric:
         raise CommandError(f"{path} has no column of numbers to compare methods on")
@@ -130,7 +229,19 @@ def scaled_matrix(columns: list[Column], path: str) -> np.ndarray:
 
 
 def notes(columns: list[Column], path: str) -> list[str]:
-    """What a reader of the answer has to know of its columns."""
+    """What a reader of the answer has to know of its columns.
+
+    Parameters
+    ----------
+    columns : list of Column
+        Of the table.
+    path : str
+        Of the file.
+
+    Returns
+    -------
+    list of str
+    """
     empty = [c for c in columns if c.n_missing == len(c.values)]
     kept = [c.name for c in columns if c.kind == "kept" and c not in empty]
     said = [

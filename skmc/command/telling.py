@@ -18,17 +18,37 @@ DEVELOPERS = (
 
 
 def say(text: str) -> None:
+    """Print a line to the standard error.
+
+    Parameters
+    ----------
+    text : str
+        The line.
+    """
     print(f"skmc: {text}", file=sys.stderr, flush=True)
 
 
 class Teller:
-    """Notes, warnings and a bar; nothing of them if ``quiet``."""
+    """Notes, warnings and a bar; nothing of them if ``quiet``.
+
+    Parameters
+    ----------
+    quiet : bool
+        Whether to say nothing.
+    """
 
     def __init__(self, quiet: bool):
         self.quiet = quiet
         self._said: set[str] = set()
 
     def note(self, text: str) -> None:
+        """Say something, unless quiet.
+
+        Parameters
+        ----------
+        text : str
+            A line.
+        """
         # A picture's three channels have the same to say.
         if not self.quiet and text not in self._said:
             self._said.add(text)
@@ -36,7 +56,12 @@ class Teller:
 
     @contextmanager
     def warnings_told(self) -> Iterator[None]:
-        """Python's warnings, a line each."""
+        """Python's warnings, a line each.
+
+        Yields
+        ------
+        None
+        """
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             for category in DEVELOPERS:
@@ -48,7 +73,12 @@ class Teller:
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:
-        """A bar on a terminal, None in a pipe."""
+        """A bar on a terminal, None in a pipe.
+
+        Yields
+        ------
+        Progress or None
+        """
         if self.quiet or not sys.stderr.isatty():
             yield None
             return
@@ -63,32 +93,89 @@ class Teller:
 
 
 class Progress:
-    """A bar for each fit, as a scikit-learn callback."""
+    """A bar for each fit, as a scikit-learn callback.
+
+    Parameters
+    ----------
+    bars : rich.progress.Progress
+        What draws.
+    """
 
     def __init__(self, bars: Any):
         self.bars = bars
 
     def watch(self, completer: Any) -> None:
-        """Follow the fits of a completer and of its clones."""
+        """Follow the fits of a completer and of its clones.
+
+        Parameters
+        ----------
+        completer : estimator
+            Not fitted.
+        """
         if hasattr(completer, "set_callbacks"):
             completer.set_callbacks(self)
 
     def count(self, what: str, done: int, of: int) -> None:
-        """A bar without fits of its own."""
+        """A bar without fits of its own.
+
+        Parameters
+        ----------
+        what : str
+            What is counted.
+        done : int
+            How many are.
+        of : int
+            How many there are.
+        """
         if not hasattr(self, "counted"):
             self.counted = self.bars.add_task(what, total=of)
         self.bars.update(self.counted, completed=done)
 
     def setup(self, estimator, context):
+        """Begin with a fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Which is fitted.
+        context : sklearn.callback.CallbackContext
+            Of the task.
+        """
         name = context.estimator_name
         self.task = self.bars.add_task(name, total=context.max_subtasks)
 
     def on_fit_task_begin(self, estimator, context):
-        pass
+        """Do nothing: the bar is there already.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Which is fitted.
+        context : sklearn.callback.CallbackContext
+            Of the task.
+        """
 
     def on_fit_task_end(self, estimator, context):
+        """Go on by a check.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Which is fitted.
+        context : sklearn.callback.CallbackContext
+            Of the task.
+        """
         if context.parent is not None:
             self.bars.advance(self.task)
 
     def teardown(self, estimator, context):
+        """End with a fit.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Which is fitted.
+        context : sklearn.callback.CallbackContext
+            Of the task.
+        """
         self.bars.update(self.task, completed=context.max_subtasks)
