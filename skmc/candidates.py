@@ -18,29 +18,33 @@ from sklearn.impute import IterativeImputer
 from skmc.comparison import predict_cells
 from skmc.completers.air import AIRCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
+from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
 from skmc.completers.mean import MeanCompleter
 from skmc.completers.ncarl import NCARLCompleter
+from skmc.completers.patch_cnn import PatchCNNCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.truncated import TNNRCompleter
 from skmc.entries import Entries
 
 NARROW = 60  # columns of a table, which can be chained one by one
+LINES = 4  # rows, or columns, that can be told from those in random order
+ALIKE_BESIDE = 0.55
 SPARSE = 0.15  # observed, as ratings are
 
 SURE = 1e4  # weight of the sum of a stack's weights being one
 FREE = 1 / 24  # of max_time, that nobody asks a reason for
 MOST = 3.0  # times the cost of the best candidate
 LEAST = 0.05  # weight in a stack
-NEAR = 1.1  # times the lowest error
-ALIKE = 1.01  # likewise
-SCOUT, LOW_RANK = "SVD", ("IALM", "TNNR", "Soft-Impute")
-FEW = {
-    "chained, trees": "chained, few trees"
-}  # which tell whether the many are worth it
+POOR = 1.5  # times the lowest error, and of no use in a stack
+SMALL_GAIN = 0.01  # of the mean loss
+ALIKE = 1.01  # times the lowest error
+LOW_RANK = ("SVD", "IALM", "TNNR", "Soft-Impute")  # of which the first is the cheapest
+# A dear one is worth its time where the error of a cheap one is so near to the lowest.
+SCOUTS = {"chained, trees": ("chained, few trees", 1.15), "patch CNN": ("KNN", 2.0)}
 LOSSES: dict[str, Callable] = {"mae": np.abs, "rmse": np.square}
 
 
@@ -53,7 +57,7 @@ class Candidate(NamedTuple):
 
 
 def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
-    """The candidates for a matrix, in the order in which to try them: that of cost.
+    """The candidates for a matrix, in the order in which to try them: about that of cost.
 
     Costs were fitted by eye to times on the evaluation data.
     """
@@ -99,6 +103,11 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
                     n_rounds * n * n_trees * (6e-4 + 9e-8 * size),
                 )
             )
+    if smooth(cells):
+        found += [
+            Candidate("DMF, TV", DMFCompleter("tv", **drawn), 2.0 + 1e-7 * cubic),
+            Candidate("patch CNN", PatchCNNCompleter(**drawn), 0.2 + 3.5e-4 * size),
+        ]
     if share < SPARSE:
         found += [
             Candidate(
@@ -108,7 +117,28 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
                 "Bayesian", BayesianFactorizationCompleter(**drawn), 1.0 + 1e-4 * size
             ),
         ]
-    return sorted(found, key=lambda c: c.seconds or 0.0)
+    # On most tables trees are best; whether here the few will tell.
+    return sorted(
+        found, key=lambda c: (c.seconds or 0.0) / (10 if "few" in c.name else 1)
+    )
+
+
+def smooth(cells: np.ndarray) -> bool:
+    """Whether cells that lie beside each other are alike, as in a picture.
+
+    They are if their differences, over those of rows (columns) in random order, are
+    below 0.55 in the geometric mean of the two directions.
+    """
+    rng, product = np.random.RandomState(0), 1.0
+    for X in (cells, cells.T):
+        steps = []
+        for rows in (X, X[rng.permutation(len(X))]):
+            differences = np.abs(np.diff(rows, axis=0))
+            known = differences[~np.isnan(differences)]
+            steps.append(known.mean() if len(known) else 0.0)
+        if len(X) >= LINES and steps[1] > 0:
+            product *= steps[0] / steps[1]
+    return bool(product < ALIKE_BESIDE**2)
 
 
 @dataclass
@@ -198,13 +228,18 @@ class Search:
         return mean**0.5 if self.metric == "rmse" else mean
 
     def _next(self, waiting: list[Candidate]) -> int:
-        """The first, but what is of low rank comes last if its scout is no good."""
-        errors = {trial.name: self.error(trial) for trial in self.judged}
-        if errors.get(SCOUT, 0) > 1.05 * min(errors.values(), default=0):
+        """The first, but what is of low rank comes last if that does not go well."""
+        if self._low_rank() > 1.05:
             for k, candidate in enumerate(waiting):
                 if candidate.name not in LOW_RANK:
                     return k
         return 0
+
+    def _low_rank(self) -> float:
+        """The best error of low rank over the best of all."""
+        errors = {trial.name: self.error(trial) for trial in self.judged}
+        kin = [error for name, error in errors.items() if name in LOW_RANK]
+        return min(kin) / (min(errors.values()) or 1.0) if kin else 1.0
 
     def _against(self, trial: Trial) -> str | None:
         """Why this one is not to be tried."""
@@ -219,15 +254,19 @@ class Search:
         if cost is None or best.cost is None:
             return None
         spent = sum(t.cost or 0.0 for t in self.trials if t.fitted is not None)
-        if few := FEW.get(trial.name):
-            scout = next((t for t in judged if t.name == few), None)
-            if scout is None or self.error(scout) > NEAR * self.error(best):
-                return f"{few} are no good" if scout else f"{few} were not tried"
-            if spent <= cost:
+        if trial.name in SCOUTS:
+            name, near = SCOUTS[trial.name]
+            error = next((self.error(t) for t in judged if t.name == name), np.inf)
+            if error > near * self.error(best):
+                return f"{name} is not near the best"
+            if spent <= 1.5 * cost:
                 return None
+        if spent + cost + max(cost, best.cost) <= self.free:
+            return None
+        if trial.name in LOW_RANK and self._low_rank() > 1.2:
+            return "what is of low rank is not near the best"
         if (
-            spent + cost + max(cost, best.cost) <= self.free
-            or spent + cost + best.cost <= MOST * best.cost  # even if it is no better
+            spent + cost + best.cost <= MOST * best.cost  # even if it is no better
             or 2 * spent <= cost <= max(self.free, MOST * spent)  # if it is
         ):
             return None
@@ -256,25 +295,31 @@ class Search:
         best = judged[0]
         equals = [t for t in self.trials if len(t.losses) and self.as_good(t, best)]
         chosen = min(equals, key=lambda t: t.cost or 0.0)  # the first where not known
-        members = [best]
-        spent = sum(t.cost or 0.0 for t in self.trials if t.fitted is not None)
-        most = max(self.free, MOST * (best.cost or 0.0))
-        for trial in judged[1:]:
-            total = spent + sum(t.cost or 0.0 for t in [*members, trial])
-            seconds = sum(t.seconds for t in [*members, trial])
-            if len(members) < max_members and total <= most and seconds < self.left:
-                members.append(trial)
-        if len(members) > 1:
-            P = np.stack([t.values for t in members], 1)
-            gain = chosen.losses - self._crossed(P)
-            if gain.mean() > self.std_error(gain):
-                weights = stack_weights(P, self.test.values)
-                kept = np.where(weights < LEAST, 0, weights)
-                kept /= kept.sum()
-                return {
-                    t.name: float(w) for t, w in zip(members, kept, strict=True) if w
-                }
+        pool = self._affordable(best)
+        if len(pool) > 1 < max_members:
+            P = np.stack([t.values for t in pool], 1)
+            gain = chosen.losses - self._crossed(P, max_members)
+            needed = min(self.std_error(gain), SMALL_GAIN * chosen.losses.mean())
+            if isinstance(chosen.estimator, MeanCompleter):
+                needed = 2 * self.std_error(gain)
+            if gain.mean() > needed:
+                weights = stack_weights(P, self.test.values, max_members)
+                named = zip(pool, weights, strict=True)
+                return {t.name: float(w) for t, w in named if w}
         return {chosen.name: 1.0}
+
+    def _affordable(self, best: Trial) -> list[Trial]:
+        """The best and others which there is time to fit again, the cheapest first."""
+        spent = sum(t.cost or 0.0 for t in self.trials if t.fitted is not None)
+        total, seconds = spent + (best.cost or 0.0), best.seconds
+        most = max(self.free, MOST * (best.cost or 0.0))
+        pool = [best]
+        others = [t for t in self.judged[1:] if self.error(t) < POOR * self.error(best)]
+        for trial in sorted(others, key=lambda t: (t.cost or 0.0, t.seconds)):
+            total, seconds = total + (trial.cost or 0.0), seconds + trial.seconds
+            if total <= most and seconds <= self.left:
+                pool.append(trial)
+        return pool
 
     def as_good(self, trial: Trial, best: Trial) -> bool:
         """Within two standard errors of the best, and a hundredth of its error.
@@ -286,22 +331,37 @@ class Search:
         near |= isinstance(trial.estimator, MeanCompleter)
         return bool(near and behind.mean() <= 2 * self.std_error(behind))
 
-    def _crossed(self, P: np.ndarray) -> np.ndarray:
+    def _crossed(self, P: np.ndarray, n_members: int) -> np.ndarray:
         """Losses of a stack on fifths of the cells, weights from the others."""
         y = self.test.values
         fold = np.arange(len(y)) * 5 // len(y)
         guess = np.empty(len(y))
         for k in range(5):
             out = fold == k
-            guess[out] = P[out] @ stack_weights(P[~out], y[~out])
+            guess[out] = P[out] @ stack_weights(P[~out], y[~out], n_members)
         return LOSSES[self.metric](guess - y)
 
 
-def stack_weights(P: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Weights >= 0 of sum one that minimise ``|P w - y|^2``."""
+def stack_weights(P: np.ndarray, y: np.ndarray, n_members: int) -> np.ndarray:
+    """Weights >= 0 of sum one that make ``|P w - y|^2`` small, few above zero.
+
+    They are the minimum over all columns of ``P``, then over the ``n_members`` columns
+    that have the largest weights there.
+    """
     if not len(y):
-        return np.full(P.shape[1], 1 / P.shape[1])
+        return np.eye(P.shape[1])[0]
+    weights = _convex(P, y)
+    kept = np.argsort(-weights, kind="stable")[:n_members]
+    kept = kept[weights[kept] >= LEAST]
+    found = np.zeros(P.shape[1])
+    found[kept] = _convex(P[:, kept], y)
+    return found
+
+
+def _convex(P: np.ndarray, y: np.ndarray) -> np.ndarray:
     unit = np.abs(P).max() or 1.0
-    A = np.vstack([P / unit, np.full(P.shape[1], SURE * len(y) ** 0.5)])
-    weights, _ = nnls(A, np.append(y / unit, SURE * len(y) ** 0.5))
+    one = SURE * len(y) ** 0.5
+    weights, _ = nnls(
+        np.vstack([P / unit, np.full(P.shape[1], one)]), np.append(y / unit, one)
+    )
     return weights / weights.sum()

@@ -119,14 +119,17 @@ def test_what_a_stack_is(matrix):
 def test_weights_are_the_best_of_those_that_sum_to_one():
     rng = np.random.RandomState(0)
     P, y = rng.randn(200, 3) + 5, rng.randn(200)
-    weights = stack_weights(P, y)
+    weights = stack_weights(P, y, 3)
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
     best = np.square(P @ weights - y).sum()
     for _ in range(300):
         other = rng.dirichlet(np.ones(3))
         assert np.square(P @ other - y).sum() >= best - 1e-6
-    np.testing.assert_allclose(stack_weights(P, P[:, 1]), [0, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(stack_weights(P, P[:, 1], 3), [0, 1, 0], atol=1e-6)
+    few = stack_weights(P, y, 2)
+    assert np.count_nonzero(few) == 2
+    assert few[weights.argmin()] == 0
 
 
 def test_what_fails_is_a_row(matrix):
