@@ -36,15 +36,16 @@ ALIKE_BESIDE = 0.55
 SPARSE = 0.15  # observed, as ratings are
 
 SURE = 1e4  # weight of the sum of a stack's weights being one
-FREE = 1 / 24  # of max_time, that nobody asks a reason for
+FREE = 1 / 20  # of max_time, that nobody asks a reason for
 MOST = 3.0  # times the cost of the best candidate
 LEAST = 0.05  # weight in a stack
-POOR = 1.5  # times the lowest error, and of no use in a stack
+POOL = 6  # of which a stack is made
 SMALL_GAIN = 0.01  # of the mean loss
 ALIKE = 1.01  # times the lowest error
 LOW_RANK = ("SVD", "IALM", "TNNR", "Soft-Impute")  # of which the first is the cheapest
 # A dear one is worth its time where the error of a cheap one is so near to the lowest.
-SCOUTS = {"chained, trees": ("chained, few trees", 1.15), "patch CNN": ("KNN", 2.0)}
+TREES, FEW_TREES = "chained, trees", "chained, few trees"
+SCOUTS = {TREES: (FEW_TREES, 1.15), "patch CNN": ("KNN", 2.0)}
 LOSSES: dict[str, Callable] = {"mae": np.abs, "rmse": np.square}
 
 
@@ -57,7 +58,7 @@ class Candidate(NamedTuple):
 
 
 def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
-    """The candidates for a matrix, in the order in which to try them: about that of cost.
+    """The candidates for a matrix, about in order of cost.
 
     Costs were fitted by eye to times on the evaluation data.
     """
@@ -75,7 +76,7 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
         Candidate(
             "Soft-Impute",
             SoftImputeCompleter(**drawn),
-            0.1 + 5e-5 * size + 2e-7 * cubic,
+            0.8 + 8e-5 * size + 1.5e-7 * cubic,
         ),
         Candidate(
             "AIR",
@@ -92,8 +93,8 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
             )
         )
         for name, n_trees, n_rounds in (
-            ("chained, few trees", 10, 2),
-            ("chained, trees", 50, 5),
+            (FEW_TREES, 10, 2),
+            (TREES, 50, 5),
         ):
             trees = ExtraTreesRegressor(n_trees, min_samples_leaf=2, random_state=seed)
             found.append(
@@ -105,7 +106,7 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
             )
     if smooth(cells):
         found += [
-            Candidate("DMF, TV", DMFCompleter("tv", **drawn), 2.0 + 1e-7 * cubic),
+            Candidate("DMF, TV", DMFCompleter("tv", **drawn), 0.2 + 6e-5 * size),
             Candidate("patch CNN", PatchCNNCompleter(**drawn), 0.2 + 3.5e-4 * size),
         ]
     if share < SPARSE:
@@ -119,7 +120,7 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
         ]
     # On most tables trees are best; whether here the few will tell.
     return sorted(
-        found, key=lambda c: (c.seconds or 0.0) / (10 if "few" in c.name else 1)
+        found, key=lambda c: (c.seconds or 0.0) / (10 if c.name == FEW_TREES else 1)
     )
 
 
@@ -293,7 +294,9 @@ class Search:
         """Names and weights of the best, or of a stack of the best ones."""
         judged = self.judged
         best = judged[0]
-        equals = [t for t in self.trials if len(t.losses) and self.as_good(t, best)]
+        equals = [t for t in judged if self.as_good(t, best)]
+        if TREES in {t.name for t in equals}:  # of which many are the safer choice
+            equals = [t for t in equals if t.name != FEW_TREES]
         chosen = min(equals, key=lambda t: t.cost or 0.0)  # the first where not known
         pool = self._affordable(best)
         if len(pool) > 1 < max_members:
@@ -309,12 +312,12 @@ class Search:
         return {chosen.name: 1.0}
 
     def _affordable(self, best: Trial) -> list[Trial]:
-        """The best and others which there is time to fit again, the cheapest first."""
+        """The best and some of the next which there is time to fit again."""
         spent = sum(t.cost or 0.0 for t in self.trials if t.fitted is not None)
         total, seconds = spent + (best.cost or 0.0), best.seconds
         most = max(self.free, MOST * (best.cost or 0.0))
         pool = [best]
-        others = [t for t in self.judged[1:] if self.error(t) < POOR * self.error(best)]
+        others = self.judged[1:POOL]
         for trial in sorted(others, key=lambda t: (t.cost or 0.0, t.seconds)):
             total, seconds = total + (trial.cost or 0.0), seconds + trial.seconds
             if total <= most and seconds <= self.left:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from skmc import KNNCompleter, MeanCompleter, SVDCompleter, patterns
-from skmc.candidates import Search, Trial, stack_weights
+from skmc.candidates import Search, Trial, family, smooth, stack_weights
 from skmc.completers.auto import AutoCompleter
 from skmc.entries import Entries
 from skmc.metrics import rmse
@@ -183,6 +183,45 @@ def test_dear_ones_have_to_be_worth_it():
     assert against([0.1, 5.0], [1.0, 0.9], 4.5) is None
     assert "much for what c1" in against([0.1, 5.0], [1.0, 0.9], 17.0)
     assert "50 s, " in against([0.1], [1.0], 50.0)
+
+
+def test_scouts_tell_whether_the_dear_are_worth_it():
+    cells = Entries(np.arange(40.0).reshape(8, 5))
+
+    def against(name, errors):
+        search = Search(cells[:20], cells[20:], "mae", 24.0)
+        for scout, error in errors.items():
+            trial = Trial(scout, None, 0.1, seconds=0.1, fitted=object())
+            trial.losses = np.full(20, error)
+            search.trials.append(trial)
+        return search._against(Trial(name, None, 5.0))
+
+    few = "chained, few trees"
+    assert against("chained, trees", {"means": 1.0, few: 0.9}) is None
+    assert against("chained, trees", {"means": 1.0, few: 1.1}) is None
+    assert few in against("chained, trees", {"means": 1.0, few: 1.2})
+    assert few in against("chained, trees", {"means": 1.0})
+    assert against("patch CNN", {"AIR": 1.0, "KNN": 1.9}) is None
+    assert "KNN" in against("patch CNN", {"AIR": 1.0, "KNN": 2.1})
+    assert "low rank" in against("TNNR", {"AIR": 1.0, "SVD": 1.5})
+
+
+def test_what_suits_the_shape():
+    waves = np.sin(np.arange(40) / 5)[:, None] + np.cos(np.arange(70) / 6)
+    noise = np.random.RandomState(0).randn(40, 70)
+    assert smooth(waves + 0.1 * noise)
+    assert not smooth(noise)
+    assert not smooth(np.full((40, 70), 3.0))
+    assert smooth(np.where(noise > 1, np.nan, waves))
+    assert not smooth(np.where(noise > -9, np.nan, waves))
+    names = {c.name for c in family(waves, 0, "cpu")}
+    assert "patch CNN" in names
+    assert not any("chained" in name for name in names)
+    names = {c.name for c in family(noise[:, :8], 0, "cpu")}
+    assert {"chained, trees", "means"} < names
+    assert "patch CNN" not in names
+    sparse = np.where(noise > 1.5, noise, np.nan)
+    assert "Factorization" in {c.name for c in family(sparse, 0, "cpu")}
 
 
 def test_new_rows_each_on_its_own(matrix):

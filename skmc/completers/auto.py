@@ -58,7 +58,7 @@ class AutoCompleter(BaseCompleter):
     max_time : float > 0 or None, default=120
         Seconds. Costs of "auto" are guessed from the shape and corrected by the clock.
         A candidate is not begun if it would not end in time, nor if the whole would
-        take more than about 3 times what the best candidate alone takes; a 24th of
+        take more than about 3 times what the best candidate alone takes; a twentieth of
         ``max_time`` is spent in any case. Where the chosen cannot be fitted again in
         time, its fit without the held-out cells is kept. A fit that has begun is not
         broken off. None sets no limits.
@@ -236,7 +236,13 @@ class AutoCompleter(BaseCompleter):
             return trial.fitted
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # counted in the leaderboard
-            return clone(trial.estimator).fit(scaled)
+            try:
+                return clone(trial.estimator).fit(scaled)
+            except KeyboardInterrupt:
+                if trial.fitted is None:
+                    raise
+                search.interrupted = True
+                return trial.fitted
 
     def _standardise(self, cells: np.ndarray) -> np.ndarray:
         unit = np.where(self._scale > 0, self._scale, 1)
