@@ -258,9 +258,9 @@ best by the *truth*, which nobody knows beforehand. Graphs of rows and columns a
 used.
 
 A twentieth of ``max_time``, 6 seconds, is spent in any case: where the best single
-method takes a second, the whole takes more than three times that. Syn-Netflix at 75 and
-80 % is near the point where too few cells are left to recover it: with a tenth of the
-cells held out, other methods are the best than without.
+method takes a second, the whole takes more than three times that. Syn-Netflix at 75 %
+is near the point where too few cells are left to recover it: with a tenth of those held
+out, another method is the best than without.
 
 Seconds are processor seconds of one thread on a machine that others used, too, and
 `AutoCompleter` counted in these. `python -m benchmarks.auto` continues where

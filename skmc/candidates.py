@@ -33,7 +33,7 @@ from skmc.entries import Entries
 NARROW = 60  # columns of a table, which can be chained one by one
 LINES = 4  # rows, or columns, that can be told from those in random order
 ALIKE_BESIDE = 0.55
-SPARSE = 0.15  # observed, as ratings are
+SPARSE = 0.35  # observed, as ratings are
 
 SURE = 1e4  # weight of the sum of a stack's weights being one
 FREE = 1 / 20  # of max_time, that nobody asks a reason for
@@ -115,7 +115,7 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
                 "Factorization", FactorizationCompleter(**drawn), 0.5 + 5e-5 * size
             ),
             Candidate(
-                "Bayesian", BayesianFactorizationCompleter(**drawn), 1.0 + 1e-4 * size
+                "Bayesian", BayesianFactorizationCompleter(**drawn), 0.2 + 3e-5 * size
             ),
         ]
     # On most tables trees are best; whether here the few will tell.

@@ -51,7 +51,7 @@ class AutoCompleter(BaseCompleter):
         `sklearn.impute.IterativeImputer` ("chained, linear", "chained, few trees" and
         "chained, trees"); where rows and columns that lie beside each other are alike,
         as in pictures, `DMFCompleter` with total variation and `PatchCNNCompleter`;
-        with less than 15 % of the cells observed `FactorizationCompleter` and
+        with less than 35 % of the cells observed `FactorizationCompleter` and
         `BayesianFactorizationCompleter`. A sequence names some of these ("means",
         "KNN", "SVD" ..., see ``leaderboard_``). A mapping holds completers, or imputers
         of scikit-learn, which are tried in its order, the cheapest first.
