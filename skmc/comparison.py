@@ -177,7 +177,7 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = _predict(clone(completer), train, test)
+            found = predict_cells(clone(completer), train, test)
             error = None
         except Exception as failure:  # a method that fails is a result, too
             found, error = np.full(len(test), np.nan), repr(failure)
@@ -190,7 +190,8 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
     }
 
 
-def _predict(completer, train: Entries, test: Entries) -> np.ndarray:
+def predict_cells(completer, train: Entries, test: Entries) -> np.ndarray:
+    """Fit to some cells of a matrix, with completers and imputers alike; others'."""
     if hasattr(completer, "predict_entries"):
         return completer.fit(train).predict_entries(test.rows, test.cols)
     completed = np.asarray(completer.fit_transform(train.to_cells()))
