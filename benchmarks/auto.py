@@ -20,6 +20,7 @@ from benchmarks.reproduce.low_rank import PICTURES, picture
 from benchmarks.reproduce.results import Results
 from skmc import (
     AIRCompleter,
+    AutoCompleter,
     AutoencoderCompleter,
     BayesianFactorizationCompleter,
     DMFCompleter,
@@ -36,9 +37,8 @@ from skmc import (
     SVDCompleter,
     SVTCompleter,
     TNNRCompleter,
-    candidates,
+    _candidates,
 )
-from skmc.completers.auto import AutoCompleter
 from skmc.datasets import load_table
 from skmc.metrics import nmae, rmse
 
@@ -144,7 +144,7 @@ class Clock:
 
 
 def auto(results: Results, cases: list[str]) -> None:
-    candidates.time = Clock
+    _candidates.time = Clock
     for name in cases:
         X, truth, error = case(name)
         key = f"{name}/auto/0"

@@ -191,7 +191,22 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
 
 
 def predict_cells(completer, train: Entries, test: Entries) -> np.ndarray:
-    """Fit to some cells of a matrix, with completers and imputers alike; others'."""
+    """Fit to some cells of a matrix, and say what others are.
+
+    Parameters
+    ----------
+    completer : completer, or imputer of scikit-learn
+        Is fitted.
+    train : Entries
+        The cells to fit to.
+    test : Entries
+        Cells of the same matrix, of which the values are not looked at.
+
+    Returns
+    -------
+    ndarray of shape (len(test),)
+        The completer's values there.
+    """
     if hasattr(completer, "predict_entries"):
         return completer.fit(train).predict_entries(test.rows, test.cols)
     completed = np.asarray(completer.fit_transform(train.to_cells()))

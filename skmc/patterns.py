@@ -90,14 +90,17 @@ def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
     Parameters
     ----------
     X : matrix of any container
+        What is missing in it.
     fraction : float in [0, 1], default=0.1
         About this share of the observed cells is hidden. Every row and every column
         keeps one.
-    random_state : int, RandomState instance or None
+    random_state : int, RandomState instance or None, default=None
+        Draws the places.
 
     Returns
     -------
-    hidden : bool ndarray of X's shape
+    bool ndarray of X's shape
+        True where a cell is held out.
 
     Notes
     -----

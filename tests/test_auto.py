@@ -11,9 +11,8 @@ from conftest import low_rank
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
-from skmc import KNNCompleter, MeanCompleter, SVDCompleter, patterns
-from skmc.candidates import Search, Trial, family, smooth, stack_weights
-from skmc.completers.auto import AutoCompleter
+from skmc import AutoCompleter, KNNCompleter, MeanCompleter, SVDCompleter, patterns
+from skmc._candidates import Search, Trial, family, smooth, stack_weights
 from skmc.entries import Entries
 from skmc.metrics import rmse
 

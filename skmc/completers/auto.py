@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc._candidates import Candidate, Search, Trial, family
 from skmc.base import BaseCompleter, CompleterTags
-from skmc.candidates import Candidate, Search, Trial, family
 from skmc.completers.mean import MeanCompleter
 from skmc.entries import Entries
 from skmc.iterative import resolve_device
@@ -122,7 +122,7 @@ class AutoCompleter(BaseCompleter):
     Examples
     --------
     >>> import numpy as np
-    >>> from skmc.completers.auto import AutoCompleter
+    >>> from skmc import AutoCompleter
     >>> rng = np.random.RandomState(0)
     >>> X = np.outer(rng.rand(30), rng.rand(20))
     >>> X[11, 9] = np.nan
@@ -275,6 +275,7 @@ class AutoCompleter(BaseCompleter):
 
     @property
     def leaderboard_(self):
+        """What was tried, as a DataFrame; see the attributes."""
         check_is_fitted(self)
         try:
             pandas = importlib.import_module("pandas")
