@@ -25,7 +25,10 @@ class Broken(BaseEstimator):
 
 
 class Slow(SVDCompleter):
+    n_fits = 0
+
     def _fit_cells(self, cells, y=None):
+        Slow.n_fits += 1
         time.sleep(0.3)
         super()._fit_cells(cells, y)
 
@@ -151,9 +154,9 @@ def test_what_fails_is_a_row(matrix):
 def test_the_budget_is_kept(matrix):
     _, X = matrix
     candidates = {"means": MeanCompleter(), "slow": Slow(), "svd": SVDCompleter()}
-    start = time.perf_counter()
+    before = Slow.n_fits
     auto = AutoCompleter(candidates, max_time=0.2, random_state=0).fit(X)
-    assert time.perf_counter() - start < 0.6  # the slow one once, not twice
+    assert Slow.n_fits == before + 1
     table = board(auto)
     assert table.loc["svd", "status"].startswith("not tried: ")
     assert np.isnan(table.loc["svd", "error"])
@@ -176,7 +179,7 @@ def test_dear_ones_have_to_be_worth_it():
             search.trials.append(trial)
         return search._against(Trial("next", None, cost))
 
-    assert against([0.1], [1.0], 0.2) is None  # a 24th of max_time is free
+    assert against([0.1], [1.0], 0.2) is None  # a twentieth of max_time is free
     assert "much for what c0 does in 0.1 s" in against([0.1], [1.0], 4.0)
     assert against([0.1], [1.0], 4.0, max_time=None) is None
     assert against([0.1, 5.0], [1.0, 0.9], 4.5) is None
