@@ -1,28 +1,27 @@
-"""A curve in many columns."""
+"""Digits that lack half of their pixels."""
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_digits
 
 from skmc import AutoencoderCompleter, SVDCompleter, patterns
-from skmc.metrics import relative_error
+from skmc.metrics import nmae
 
-rng = np.random.RandomState(0)
-angle = np.sort(rng.uniform(-2.5, 2.5, 500))
-phase = rng.uniform(0, 6, 40)
-rate = rng.uniform(0.5, 4, 40)
-truth = np.sin(rate * angle[:, None] + phase)
+truth = load_digits().data[:800]
 hidden = patterns.random(truth, 0.5, random_state=0)
-X = np.ma.masked_array(truth + 0.05 * rng.randn(*truth.shape), hidden)
+X = np.ma.masked_array(truth, hidden)
 fits = {
     "SVD": SVDCompleter(device="cpu", random_state=0),
     "AEMC": AutoencoderCompleter(max_iter=200, device="cpu", random_state=0),
 }
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharex=True, sharey=True)
-at = hidden[:, :2].any(axis=1)
-for axis, (name, completer) in zip(axes, fits.items(), strict=True):
+shown = {"truth": truth, "observed": X}
+for name, completer in fits.items():
     completed = completer.fit_transform(X)
-    error = relative_error(completed, truth, hidden)
-    axis.plot(truth[:, 0], truth[:, 1], color="0.7", lw=4)
-    axis.plot(completed[at, 0], completed[at, 1], ".", ms=4)
-    axis.set(title=f"{name}: error of hidden cells {error:.0%}", xlabel="column 0")
-axes[0].set_ylabel("column 1")
+    shown[f"{name}\n{nmae(completed, truth, hidden):.3f}"] = completed
+greys = plt.get_cmap("Greys").with_extremes(bad="tab:orange")
+figure, axes = plt.subplots(4, 10, figsize=(9, 4))
+for row, (name, rows) in zip(axes, shown.items(), strict=True):
+    for axis, digit in zip(row, rows, strict=False):
+        axis.imshow(digit.reshape(8, 8), cmap=greys, vmin=0, vmax=16)
+        axis.set(xticks=[], yticks=[])
+    row[0].set_ylabel(name, rotation=0, ha="right", va="center")

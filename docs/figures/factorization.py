@@ -33,3 +33,5 @@ label = f'"auto": rank {auto.rank_}'
 axis.plot(auto.lambda_ridge_, error, "k*", ms=12, label=label)
 axis.set(xlabel="lambda_ridge", ylabel="error against the truth, hidden cells")
 axis.legend()
+axis.set_xticks(weights, weights)
+axis.minorticks_off()
