@@ -23,7 +23,6 @@ release = version = skmc.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -82,9 +81,11 @@ sphinx_gallery_conf = {
     "reference_url": {"skmc": None},
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,
     "min_reported_time": 1,
     "remove_config_comments": True,
-    "plot_gallery": True,
+    # `-t quick` shows examples without running them.
+    "plot_gallery": not tags.has("quick"),  # noqa: F821
     "parallel": False,
 }
 

@@ -69,8 +69,11 @@ def names() -> dict[str, list[str]]:
 
 
 def first_line(member) -> str:
-    lines = (inspect.getdoc(member) or "").split("\n\n")[0].splitlines()
-    return " ".join(lines).rstrip(":").strip()
+    text = inspect.getdoc(member) or ""
+    # What a dataclass or a named tuple makes up of its fields is no description.
+    if text.startswith(f"{getattr(member, '__name__', '')}("):
+        return ""
+    return " ".join(text.split("\n\n")[0].split()).rstrip(":").strip()
 
 
 def own_members(cls: type) -> list[tuple[str, str]]:
@@ -93,9 +96,10 @@ def own_members(cls: type) -> list[tuple[str, str]]:
     return [(kind, name) for name, kind in found.items()]
 
 
-def page(module: str, name: str) -> str:
+def entry(module: str, name: str) -> list[str]:
+    """The directives that document one name."""
     member = getattr(importlib.import_module(module), name)
-    lines = [name, "=" * len(name), "", f".. currentmodule:: {module}", ""]
+    lines = []
     if inspect.isclass(member):
         lines += [f".. autoclass:: {name}"]
         if issubclass(member, enum.Enum):
@@ -110,22 +114,47 @@ def page(module: str, name: str) -> str:
         lines += [f".. autodata:: {name}"]
     if callable(member):
         lines += ["", f".. minigallery:: {module}.{name}", "   :add-heading: Examples"]
-    return "\n".join(lines) + "\n"
+        lines += ["   :heading-level: ^"]
+    return [*lines, ""]
+
+
+def titled(title: str, line: str) -> list[str]:
+    return [title, line * len(title), ""]
+
+
+def pages(listing: dict[str, list[str]]) -> dict[str, str]:
+    """A page for each name of the modules in FIRST, one for each other module."""
+    made = {}
+    for module, listed in listing.items():
+        current = [f".. currentmodule:: {module}", ""]
+        if module in FIRST:
+            for name in listed:
+                lines = [*titled(name, "="), *current, *entry(module, name)]
+                made[f"{module}.{name}"] = "\n".join(lines)
+        else:
+            text = first_line(importlib.import_module(module))
+            lines = [*titled(module, "="), *current, text, ""]
+            for name in listed:
+                lines += [*titled(name, "-"), *entry(module, name)]
+            made[f"module.{module}"] = "\n".join(lines)
+    return made
 
 
 def overview(listing: dict[str, list[str]]) -> str:
-    lines = ["API reference", "=============", ""]
+    lines = titled("API reference", "=")
     lines += ["Every public name. What users call comes first, then what it is made of."]
     for module, listed in listing.items():
         loaded = importlib.import_module(module)
-        lines += ["", module, "-" * len(module), "", f".. module:: {module}", ""]
-        lines += [first_line(loaded), "", ".. list-table::", "   :widths: 35 65"]
-        lines += ["   :class: api", ""]
+        if module == "skmc" or module == next(m for m in listing if m not in FIRST):
+            part = "What users call" if module == "skmc" else "What it is made of"
+            lines += ["", *titled(part, "-")]
+        lines += ["", *titled(module, "~"), first_line(loaded), ""]
+        lines += [".. list-table::", "   :widths: 35 65", "   :class: api", ""]
         for name in listed:
-            lines += [f"   * - :doc:`{name} <{module}.{name}>`"]
+            lines += [f"   * - :py:obj:`{name} <{module}.{name}>`"]
             lines += [f"     - {first_line(getattr(loaded, name))}"]
     lines += ["", ".. toctree::", "   :hidden:", ""]
-    lines += [f"   {m}.{name}" for m, listed in listing.items() for name in listed]
+    lines += [f"   {name}" for name in pages(listing)]
     return "\n".join(lines) + "\n"
 
 
@@ -133,12 +162,11 @@ def write(app) -> None:
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     listing = names()
-    pages = {f"{m}.{name}": page(m, name) for m in listing for name in listing[m]}
-    pages["index"] = overview(listing)
+    made = {**pages(listing), "index": overview(listing)}
     for path in folder.glob("*.rst"):
-        if path.stem not in pages:
+        if path.stem not in made:
             path.unlink()
-    for name, text in pages.items():
+    for name, text in made.items():
         path = folder / f"{name}.rst"
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

@@ -213,7 +213,7 @@ def speed() -> str:
             f"### {name}",
             "",
             f"`python -m {module}`, recorded in "
-            f"[{path.name}](../reproduction/{path.name}) by commit {commit(path)}.",
+            f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
             "",
             "| what | ratio of times | measured | hardware |",
             "|---|---|---|---|",
@@ -243,7 +243,7 @@ def device() -> str:
             "compares the answers of CPU and CUDA, times both, and records them.\n"
         )
     lines = [
-        f"`python -m benchmarks.gpu`, recorded in [gpu.json](../reproduction/gpu.json) "
+        f"`python -m benchmarks.gpu`, recorded in [gpu.json](reproduction/gpu.json) "
         f"by commit {commit(path)}.",
         "",
         "| what | measured |",
