@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import InitVar, dataclass
+from functools import cached_property
 from typing import Any
 
 import joblib
@@ -12,7 +14,9 @@ from sklearn.base import clone
 from skmc.iterative import IterativeCompleter
 from skmc.observed import Observed
 from skmc.randomness import Randomness, seed_of
-from skmc.solve import Solution, Status, solve
+from skmc.solve import Run, Solution, Status
+
+FAILURES = (torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
 
 
 def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> list:
@@ -51,36 +55,114 @@ def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> li
     """
     if not completers:
         return []
-    for completer in completers:
-        completer._validate_params()
-    leader = _leader(completers)
-    cells = [c._begin(X) for c, X in zip(completers, Xs, strict=True)]
-    if len({(c.shape, c.dtype) for c in cells}) > 1:
-        raise ValueError(
-            "Xs must share one shape and dtype, got "
-            f"{sorted({(c.shape, str(c.dtype)) for c in cells})}."
-        )
-    seeds = [seed_of(c.random_state) for c in completers]
-    members = [c._prepare(x) for c, x in zip(completers, cells, strict=True)]
-    data = Observed(
-        torch.stack([d.values for d, _ in members]),
-        torch.stack([d.mask for d, _ in members]),
-    )
-    train, rules = leader._hold_out(data, cells, seeds)
-    draw = Randomness.of(seeds, (len(seeds),), data.values.dtype)
-    solution = solve(
-        leader._make_solver(train, draw),
-        train,
-        max_iter=leader.max_iter,
-        tol=leader.tol,
-        stop=rules,
-        check_every=leader.check_every,
-    )
-    for k, completer in enumerate(completers):
-        completer._finish(cells[k], *members[k], _member(solution, k))
-    if Status.INTERRUPTED in solution.status:
+    members = [Member(c, X) for c, X in zip(completers, Xs, strict=True)]
+    interrupted = False
+    for batch in begin(members, completers[0].max_iter):
+        for member, solution in batch.solutions():
+            member.completer._finish(*member.prepared, solution)
+            interrupted |= solution.status[0] is Status.INTERRUPTED
+    if interrupted:
         raise KeyboardInterrupt
     return list(completers)
+
+
+@dataclass
+class Member:
+    """One fit of a batch: a completer, its matrix, and what the fit is called."""
+
+    completer: IterativeCompleter
+    X: InitVar[Any]
+    label: Any = None
+
+    def __post_init__(self, X: Any) -> None:
+        self.completer._validate_params()
+        cells = self.completer._begin(X)
+        self.prepared = (cells, *self.completer._prepare(cells))
+
+    @cached_property
+    def seed(self) -> int:
+        return seed_of(self.completer.random_state)
+
+
+class BatchedFit:
+    """Fits under way together; see `begin`.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        Their completers are of one class and equal in all parameters but those in
+        ``completer_tags.batched``; their matrices have one shape and dtype.
+    """
+
+    def __init__(self, members: Sequence[Member]):
+        self.members = dict(enumerate(members))  # those that are wanted
+        leader = _leader([m.completer for m in members])
+        cells, data, _ = zip(*(m.prepared for m in members), strict=True)
+        kinds = {(c.shape, str(c.dtype)) for c in cells}
+        if len(kinds) > 1:
+            raise ValueError(f"Xs must share one shape and dtype, got {sorted(kinds)}.")
+        train, rules = leader._hold_out(
+            Observed(
+                torch.stack([d.values for d in data]),
+                torch.stack([d.mask for d in data]),
+            ),
+            list(cells),
+            [m.seed for m in members],
+        )
+        draw = Randomness.of(
+            [m.seed for m in members], (len(members),), train.values.dtype
+        )
+        self.run = Run(
+            leader._make_solver(train, draw),
+            train,
+            tol=leader.tol,
+            stop=rules,
+            check_every=leader.check_every,
+            compact=True,
+        )
+
+    def advance(self, n_iter: int) -> Iterator[BatchedFit]:
+        """Go on until so many iterations are done; what failed begins anew."""
+        try:
+            self.run.advance(n_iter)
+        except FAILURES:
+            yield from begin(list(self.members.values()), n_iter)
+        else:
+            yield self
+
+    def solutions(self) -> Iterator[tuple[Member, Solution]]:
+        """Of all members, as they are now."""
+        solution = self.run.solution()
+        for k, member in self.members.items():
+            yield member, _member(solution, k)
+
+    def keep(self, labels: Collection) -> None:
+        """End the members that have other labels."""
+        self.members = {k: m for k, m in self.members.items() if m.label in labels}
+        here = self.run.members
+        wanted = torch.tensor(list(self.members), dtype=here.dtype, device=here.device)
+        self.run.end(~torch.isin(here, wanted), Status.STOPPED)
+        self.run.leave()
+
+
+def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
+    """Batches that have done ``n_iter`` iterations, usually a single one.
+
+    Where memory runs out on the device, or a decomposition fails and it is not known
+    in which member, the two halves begin anew, one after the other.
+    """
+    try:
+        batch = BatchedFit(members)
+        batch.run.advance(n_iter)
+    except FAILURES:
+        if len(members) == 1:
+            raise
+    else:
+        yield batch
+        return
+    half = (len(members) + 1) // 2
+    yield from begin(members[:half], n_iter)
+    yield from begin(members[half:], n_iter)
 
 
 def _leader(completers: Sequence[IterativeCompleter]) -> IterativeCompleter:

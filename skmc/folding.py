@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -13,6 +15,20 @@ MAX_RANK = 100
 CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
 ROWS_JUDGED = 100
 BLOCK = 2**22  # numbers held at once
+
+
+class Deferred:
+    """A map of rows that is made when the first new row comes."""
+
+    def __init__(self, make: Callable, *args):
+        self.make, self.args = make, args
+
+    @cached_property
+    def made(self) -> Callable[[Tensor, Tensor], Tensor]:
+        return self.make(*self.args)
+
+    def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
+        return self.made(values, mask)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from skmc.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.rows import RowIndex
 from skmc.scaling import Scaling
 from skmc.solve import Solution, Status, solve, solve_part
+from skmc.solvers.learning import Learning
 from skmc.solvers.solver import Solver
 from skmc.sparse_observed import SparseObserved
 from skmc.stop import HeldOut
@@ -144,6 +145,13 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
         return True
 
+    def _from_last(self, solver: Learning, data: Observed) -> Solver:
+        """Have ``solver`` start from the parameters of the last fit, if it should."""
+        solver.remember = self.warm_start and not data.batch_shape  # type: ignore[attr-defined]
+        if self._goes_on(data):
+            solver.start = getattr(self, "_parameters", None)
+        return solver
+
     def _solved_shape(self) -> tuple[int, int]:
         return self.reconstruction_.shape  # type: ignore[attr-defined]
 
@@ -201,17 +209,29 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         scaling: Scaling,
         solution: Solution,
     ) -> None:
-        """Set the fitted attributes from one member's solution."""
-        fitted = self._fitted(cells, data, scaling, solution.outputs)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        record(self, solution)
-        misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
-        advice = self._advice(solution, float(misfit))
+        """Set the fitted attributes from one member's solution, warn if need be."""
+        advice = self._take(cells, data, scaling, solution)
         if advice:
             warnings.warn(
                 f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=6
             )
+
+    def _take(
+        self,
+        cells: np.ndarray,
+        data: Observed,
+        scaling: Scaling,
+        solution: Solution,
+    ) -> str | None:
+        """Set the fitted attributes; what there is to be said of the fit."""
+        fitted = self._fitted(cells, data, scaling, solution.outputs)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        if "parameters" in solution.outputs:
+            self._parameters = [p.cpu() for p in solution.outputs["parameters"]]
+        record(self, solution)
+        misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
+        return self._advice(solution, float(misfit))
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """What to say of a fit that did not end well, and what to change."""

@@ -112,6 +112,10 @@ class Observed:
         """The same matrix without the cells where ``hidden`` is True."""
         return Observed(self.values, self.mask & ~hidden)
 
+    def select(self, members: Tensor) -> Observed:
+        """Some members of the (one) batch axis."""
+        return Observed(self.values[members], self.mask[members])
+
     def to(self, *args, **kwargs) -> Observed:
         """Move or cast the values as `torch.Tensor.to` does; the mask follows."""
         values = self.values.to(*args, **kwargs)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -18,6 +17,22 @@ from skmc.sparse_observed import SparseObserved
 
 # An iterate this many times further from the observed cells than zero is, is lost.
 DIVERGED_AT = 1e3
+# Members that ended leave a batch when they are this share of it.
+SPARSE = 0.25
+# What a run has come to, but for its stop rules.
+WORK = (
+    "iteration",
+    "state",
+    "answer",
+    "best",
+    "best_objective",
+    "running",
+    "pinned",
+    "status",
+    "n_iter",
+    "residual",
+    "history",
+)
 
 
 class Status(StrEnum):
@@ -49,6 +64,7 @@ class Progress:
         self.pinned = members
 
 
+# A rule that knows ``select(members)`` may be part of a compact `Run`.
 StopRule = Callable[[Progress], Tensor]  # -> (*batch,) bool, who should stop
 Callback = Callable[[Progress], None]
 
@@ -79,9 +95,7 @@ class Solution:
 class Work:
     """A solve between two steps, and all that it takes to go on."""
 
-    n_iter: int
-    state: Any
-    run: _Run
+    run: dict[str, Any]
     memory: list[dict[str, Any]]  # of the stop rules that have any
 
 
@@ -137,43 +151,34 @@ def solve(
         (not finite, or 1000 times further from the observed cells than zero is) gets
         its finite iterate of lowest objective. A ``KeyboardInterrupt`` ends the loop
         with the iterates so far (``INTERRUPTED``); it is not raised again.
+
+    Raises
+    ------
+    torch.linalg.LinAlgError
+        A decomposition failed, and which of several members it was is not known. A
+        single one has diverged.
     """
+    run = Run(
+        solver,
+        data,
+        tol=tol,
+        stop=stop,
+        callbacks=callbacks,
+        check_every=check_every,
+    )
     keeper = KEEPER.get()
-    memory = [rule.memory for rule in stop if hasattr(rule, "memory")]
-    with torch.no_grad():
-        state = solver.init(data)
-        run = _Run(solver, data, state)
-        done = n_iter = 0
-        if keeper is not None:
-            # After init, which may draw from a generator that others draw from, too.
-            kept = keeper.begin(solver, data)
-            if isinstance(kept, Solution):
-                return kept
-            if kept is not None:
-                done, run = kept.n_iter, kept.run
-                state = solver.resume(data, kept.state)
-                for own, old in zip(memory, kept.memory, strict=True):
-                    own.update(old)
-        try:
-            for n_iter in range(done + 1, max_iter + 1):
-                if keeper is not None:
-                    keeper.offer(partial(Work, n_iter - 1, state, run, memory))
-                previous = state  # lets go of the one before
-                state = solver.step(data, previous)
-                if n_iter % check_every and n_iter != max_iter:
-                    continue
-                progress = run.check(n_iter, previous, state, tol, stop)
-                for callback in callbacks:
-                    callback(progress)
-                if not run.running.any():
-                    break
-            run.end(run.running, Status.MAX_ITER)
-        except torch.linalg.LinAlgError:  # of what is not finite any more
-            run.lose(n_iter)
-        except KeyboardInterrupt:
-            run.interrupt(state)
+    if keeper is None:
+        run.advance(max_iter)
+        return run.solution()
+    # After init, which may draw from a generator that others draw from, too.
+    kept = keeper.begin(solver, data)
+    if isinstance(kept, Solution):
+        return kept
+    if kept is not None:
+        run.resume(kept)
+    run.advance(max_iter, keeper.offer)
     solution = run.solution()
-    if keeper is not None and Status.INTERRUPTED not in solution.status:
+    if Status.INTERRUPTED not in solution.status:
         keeper.finish(solution)
     return solution
 
@@ -188,15 +193,35 @@ def solve_part(
     return solution
 
 
-class _Run:
-    """The answers, statuses and history of the members of one solve."""
+class Run:
+    """A solve under way: `solve` says what the parameters are.
 
-    def __init__(self, solver: Solver, data: Observed | SparseObserved, state: State):
-        self.solver, self.data = solver, data
+    With ``compact=True``, which is for a single batch axis, members that ended leave
+    the batch once they are more than a quarter of it, so that the cost follows the
+    living; the solver and the stop rules must know `select`.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        data: Observed | SparseObserved,
+        *,
+        tol: float = 0.0,
+        stop: Sequence[StopRule] = (),
+        callbacks: Sequence[Callback] = (),
+        check_every: int = 25,
+        compact: bool = False,
+    ):
+        self.solver, self.data, self.tol = solver, data, tol
+        self.stop, self.callbacks = list(stop), callbacks
+        self.check_every, self.compact = check_every, compact
+        with torch.no_grad():
+            self.state = solver.init(data)
+        self.iteration = 0
         batch, device = data.batch_shape, data.values.device
         self.answer = self.best = {
             name: value.clone() if isinstance(value, Tensor) else value
-            for name, value in solver.outputs(state).items()
+            for name, value in solver.outputs(self.state).items()
         }
         self.best_objective = torch.full_like(data.n_observed, torch.inf)
         self.running = torch.ones(batch, dtype=torch.bool, device=device)
@@ -204,11 +229,64 @@ class _Run:
         self.status = torch.zeros(batch, dtype=torch.long, device=device)
         self.n_iter = torch.zeros_like(self.status)
         self.residual = torch.full_like(self.best_objective, torch.inf)
-        self.history: list[dict[str, Tensor]] = []
+        self.history: list[tuple[Tensor, dict[str, Tensor]]] = []
         self.limit = DIVERGED_AT**2 * torch.maximum(data.energy, data.n_observed)
+        self.members = torch.arange(self.running.numel(), device=device)
+        self.gone: list[dict[str, Any]] = []
 
-    def check(self, n_iter, previous, state, tol, stop) -> Progress:
-        running = self.running
+    def work(self) -> Work:
+        return Work({name: getattr(self, name) for name in WORK}, self._memory())
+
+    def resume(self, work: Work) -> None:
+        """Be where another run of the same solve was."""
+        vars(self).update(work.run)
+        self.state = self.solver.resume(self.data, self.state)
+        for own, old in zip(self._memory(), work.memory, strict=True):
+            own.update(old)
+
+    def _memory(self) -> list[dict[str, Any]]:
+        return [rule.memory for rule in self.stop if hasattr(rule, "memory")]
+
+    @torch.no_grad()
+    def advance(
+        self, until: int, offer: Callable[[Callable[[], Work]], None] | None = None
+    ) -> None:
+        """Take steps up to the ``until``-th; the last one is followed by a check.
+
+        ``offer`` is called before every step with what gives the work so far.
+
+        Raises
+        ------
+        torch.linalg.LinAlgError
+            A decomposition failed, and which of several members it was is not known.
+        """
+        if not self.running.any():
+            return
+        try:
+            for n_iter in range(self.iteration + 1, until + 1):
+                if offer is not None:
+                    offer(self.work)
+                previous = self.state  # lets go of the one before
+                self.iteration = n_iter
+                self.state = self.solver.step(self.data, previous)
+                if n_iter % self.check_every and n_iter != until:
+                    continue
+                progress = self.check(previous)
+                for callback in self.callbacks:
+                    callback(progress)
+                if not self.running.any():
+                    break
+                if self.compact:
+                    self.leave()
+        except torch.linalg.LinAlgError:  # of what is not finite any more
+            if self.running.sum() > 1:
+                raise
+            self.lose()
+        except KeyboardInterrupt:
+            self.interrupt()
+
+    def check(self, previous: State) -> Progress:
+        running, state, n_iter = self.running, self.state, self.iteration
         outputs = self.solver.outputs(state)
         lost = running & ~self.sound(state, outputs["X"])
         residual = self.solver.residual(self.data, previous, state)
@@ -237,8 +315,8 @@ class _Run:
             running=self.running,
             record=record,
         )
-        self.end(self.running & (residual <= tol), Status.CONVERGED)
-        for rule in stop:
+        self.end(self.running & (residual <= self.tol), Status.CONVERGED)
+        for rule in self.stop:
             wish = rule(progress)
             if progress.pinned is not None:
                 chosen = progress.pinned & progress.running
@@ -246,7 +324,7 @@ class _Run:
                 self.pinned = self.pinned | chosen
                 progress.pinned = None
             self.end(self.running & wish, Status.STOPPED)
-        self.history.append(record)
+        self.history.append((self.members, record))
         return progress
 
     def sound(self, state: State, X: Any) -> Tensor:
@@ -254,16 +332,16 @@ class _Run:
         misfit = self.data.misfit(X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
 
-    def lose(self, n_iter: int) -> None:
+    def lose(self) -> None:
         """All who are running have diverged."""
-        self.n_iter = torch.where(self.running, n_iter, self.n_iter)
+        self.n_iter = torch.where(self.running, self.iteration, self.n_iter)
         self.answer = _where(self.running & ~self.pinned, self.best, self.answer)
         self.end(self.running, Status.DIVERGED)
 
-    def interrupt(self, state: State) -> None:
+    def interrupt(self) -> None:
         free = self.running & ~self.pinned
-        outputs = self.solver.outputs(state)
-        sound = self.sound(state, outputs["X"])
+        outputs = self.solver.outputs(self.state)
+        sound = self.sound(self.state, outputs["X"])
         self.answer = _where(free & sound, outputs, self.answer)
         self.answer = _where(free & ~sound, self.best, self.answer)
         self.end(self.running, Status.INTERRUPTED)
@@ -272,17 +350,66 @@ class _Run:
         self.status = torch.where(members, list(Status).index(status), self.status)
         self.running = self.running & ~members
 
+    def leave(self) -> None:
+        """Let the members that ended go, if they are many."""
+        alive, gone = (m.nonzero()[:, 0] for m in (self.running, ~self.running))
+        if len(gone) < SPARSE * len(self.running):
+            return
+        self.gone.append(self._ends(gone))
+        vars(self).update(self._ends(alive))
+        self.best = _take(self.best, alive)
+        for name in ("best_objective", "limit", "running", "pinned"):
+            setattr(self, name, getattr(self, name)[alive])
+        assert isinstance(self.data, Observed)  # has a batch axis
+        self.data = self.data.select(alive)
+        self.state = self.solver.select(self.state, alive)
+        for rule in self.stop:
+            rule.select(alive)  # type: ignore[attr-defined]
+
+    def _ends(self, members: Tensor) -> dict[str, Any]:
+        names = ("members", "status", "n_iter", "residual")
+        ends: dict[str, Any] = {name: getattr(self, name)[members] for name in names}
+        return {"answer": _take(self.answer, members), **ends}
+
     def solution(self) -> Solution:
-        names = self.history[0] if self.history else {}
+        """What there is by now; members still running end by ``MAX_ITER``."""
+        last = list(Status).index(Status.MAX_ITER)
+        status = torch.where(self.running, last, self.status)
+        whole = {"status": status, "n_iter": self.n_iter, "residual": self.residual}
+        answer = self.answer
+        if self.gone:
+            here = {"members": self.members, "answer": answer, **whole}
+            parts = [*self.gone, here]
+            order = torch.cat([part["members"] for part in parts]).argsort()
+            whole = {k: torch.cat([p[k] for p in parts])[order] for k in whole}
+            answer = {
+                k: torch.cat([p["answer"][k] for p in parts])[order] for k in answer
+            }
+        names = self.history[0][1] if self.history else {}
+        rows = [_spread(*row, whole["status"]) for row in self.history]
         return Solution(
-            outputs=self.answer,
-            status=[list(Status)[code] for code in self.status.flatten().tolist()],
-            n_iter=self.n_iter,
-            residual=self.residual,
-            history={
-                name: torch.stack([row[name] for row in self.history]) for name in names
-            },
+            outputs=answer,
+            status=[list(Status)[code] for code in whole["status"].flatten().tolist()],
+            n_iter=whole["n_iter"],
+            residual=whole["residual"],
+            history={name: torch.stack([row[name] for row in rows]) for name in names},
         )
+
+
+def _take(outputs: dict[str, Any], members: Tensor) -> dict[str, Any]:
+    return {name: value[members] for name, value in outputs.items()}
+
+
+def _spread(members: Tensor, record: dict[str, Tensor], all_members: Tensor) -> dict:
+    """A row of the history, NaN for the members that had gone."""
+    if len(members) == all_members.numel():
+        return record
+    spread = dict(record)
+    for name, value in record.items():
+        if value.ndim:
+            spread[name] = value.new_full(all_members.shape, torch.nan)
+            spread[name][members] = value
+    return spread
 
 
 def _where(members: Tensor, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:

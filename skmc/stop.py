@@ -40,3 +40,8 @@ class HeldOut:
         progress.record["validation"] = error
         progress.keep(better)
         return progress.n_iter - since >= self.patience
+
+    def select(self, members: Tensor) -> None:
+        """Keep some members of the (one) batch axis."""
+        self.truth = self.truth.select(members)
+        self.memory.update({k: v[members] for k, v in self.memory.items()})

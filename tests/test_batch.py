@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from conftest import COMPLETERS, low_rank, make
 
 from skmc import AIRCompleter, DMFCompleter, SVDCompleter, patterns
-from skmc.batch import fit_batch
+from skmc.batch import BatchedFit, Member, fit_batch
+from skmc.solve import Status
+from skmc.solvers.alm import InexactALM
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -94,3 +99,75 @@ def test_batches_are_validated_like_fits():
     stopping = [make(AIRCompleter, early_stopping=True) for _ in range(2)]
     with pytest.raises(ValueError, match="no cell to spare in some matrices"):
         fit_batch(stopping, [X, diagonal])
+
+
+def three(cls, **params):
+    X = low_rank(20, 15, rank=3)
+    params = {"early_stopping": False, "max_iter": 100, "tol": 0, **params}
+    return [
+        Member(make(cls, **params).set_params(random_state=seed), X, f"seed {seed}")
+        for seed in range(3)
+    ]
+
+
+def reconstructions(batch):
+    return [solution.X for _, solution in batch.solutions()]
+
+
+BATCHED = {cls: VARIANTS[cls.__name__] for cls, _ in CASES}
+
+
+@pytest.mark.parametrize("cls", BATCHED)
+def test_a_batch_goes_on_elsewhere(cls):
+    """As a worker process gets it, and with members that are no longer wanted."""
+    straight, moved = BatchedFit(three(cls)), BatchedFit(three(cls))
+    straight.run.advance(100)
+    moved.run.advance(50)
+    moved.keep({"seed 0", "seed 2"})
+    assert [m.label for m in moved.members.values()] == ["seed 0", "seed 2"]
+    assert moved.run.running.tolist() == [True, True]
+    moved = pickle.loads(pickle.dumps(moved))
+    (moved,) = moved.advance(100)
+    first, _, last = reconstructions(straight)
+    for a, b in zip(reconstructions(moved), [first, last], strict=True):
+        torch.testing.assert_close(a, b, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("cls", BATCHED)
+def test_members_that_end_leave(cls):
+    """The others are none the wiser, and the history says who was there."""
+    together, alone = BatchedFit(three(cls)), BatchedFit(three(cls)[1:2])
+    together.run.stop = [Second()]
+    together.run.advance(100)
+    alone.run.advance(100)
+    assert together.run.members.tolist() == [1]
+    solution = together.run.solution()
+    assert solution.n_iter.tolist() == [25, 100, 25]
+    assert solution.status == [Status.STOPPED, Status.MAX_ITER, Status.STOPPED]
+    torch.testing.assert_close(
+        solution.X[1], alone.run.solution().X[0], atol=1e-9, rtol=0
+    )
+    early = BatchedFit(three(cls))
+    early.run.advance(25)
+    torch.testing.assert_close(solution.X[[0, 2]], early.run.solution().X[[0, 2]])
+    expected = alone.run.solution().history["objective"][:, 0]
+    objective = solution.history["objective"]
+    torch.testing.assert_close(objective[:, 1], expected)
+    assert objective.isnan().tolist() == [[False] * 3] + [[True, False, True]] * 3
+
+
+class Second:
+    """Only the second member of three goes on."""
+
+    goes_on = torch.tensor([False, True, False])
+
+    def __call__(self, progress):
+        return ~self.goes_on
+
+    def select(self, members):
+        self.goes_on = self.goes_on[members]
+
+
+def test_solvers_say_that_members_cannot_leave():
+    with pytest.raises(NotImplementedError, match="InexactALM cannot let members"):
+        InexactALM(1.0).select(None, torch.tensor([0]))

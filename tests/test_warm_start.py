@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
 from conftest import COMPLETERS, low_rank, make
 from sklearn.base import clone
 
-from skmc import FactorizationCompleter, SoftImputeCompleter, SVDCompleter, patterns
+from skmc import (
+    AIRCompleter,
+    DMFCompleter,
+    FactorizationCompleter,
+    SNNCompleter,
+    SoftImputeCompleter,
+    SVDCompleter,
+    patterns,
+)
 from skmc.linalg import LowRank, svd_of
 
 WARM = [
@@ -16,6 +26,11 @@ WARM = [
     (SoftImputeCompleter, {"lambda_nuclear": 0.02}),
     (FactorizationCompleter, {"rank": 3, "lambda_ridge": 0.01}),
     (FactorizationCompleter, {"rank": 3, "lambda_ridge": 0.01, "biases": "columns"}),
+]
+LEARNING = [
+    (AIRCompleter, {"lambda_row": 0.1, "lambda_col": 0.0}),
+    (DMFCompleter, {"lr": 0.01}),
+    (SNNCompleter, {"early_stopping": False}),
 ]
 warm = pytest.mark.parametrize(("cls", "params"), WARM)
 cut_short = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -31,7 +46,7 @@ def X():
 
 def test_all_that_have_it_are_here():
     having = {cls for cls in COMPLETERS if "warm_start" in cls().get_params()}
-    assert having == {cls for cls, _ in WARM}
+    assert having == {cls for cls, _ in WARM} | {cls for cls, _ in LEARNING}
 
 
 @warm
@@ -89,6 +104,26 @@ def test_other_ranks_and_chosen_ones(X):
         completer.set_params(rank="auto").fit(X)
     completer = make(SoftImputeCompleter, warm_start=True).fit(X)
     assert completer.fit(X).path_["rank"][0] == 0
+
+
+@cut_short
+@pytest.mark.parametrize(("cls", "params"), LEARNING)
+def test_parameters_go_on(cls, params, X):
+    """The next fit starts where the last one ended, and gets further."""
+    completer = make(cls, **params, max_iter=100, tol=0.0, warm_start=True).fit(X)
+    if cls is not SNNCompleter:
+        completer.set_params(lr=1e-9)
+    end = completer.history_["objective"][-1]
+    completer = pickle.loads(pickle.dumps(completer)).set_params(max_iter=1)
+    start = completer.fit(X).history_["objective"][0]
+    assert start == pytest.approx(end, rel=0.1)
+    alone = clone(completer).fit(X).history_["objective"][0]
+    assert abs(start - end) < 0.05 * abs(alone - end)
+    with pytest.raises(ValueError, match=r"goes on from had \(40, 25\); set warm_"):
+        completer.fit(X[:30])
+    width = "width" if cls is not SNNCompleter else "layers"
+    with pytest.raises(ValueError, match=r"now they are .* set warm_start=False"):
+        completer.set_params(**{width: 3 if width == "width" else (2, 2)}).fit(X)
 
 
 def test_singular_values_of_a_product():

@@ -91,6 +91,10 @@ class AIRCompleter(IterativeCompleter):
     validation_fraction : float in (0, 1), default=0.1
     n_iter_no_change : int >= 1, default=100
         Looked at every 25 iterations.
+    warm_start : bool, default=False
+        Go on from the parameters of the last `fit`, which had ``warm_start=True``, too,
+        and a matrix of the same shape, instead of from a random start. Learning rates
+        begin anew.
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -154,6 +158,7 @@ class AIRCompleter(IterativeCompleter):
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._warm_start_constraints,
         **IterativeCompleter._early_stopping_constraints,
         "lambda_row": [Interval(Real, 0, None, closed="left")],
         "lambda_col": [Interval(Real, 0, None, closed="left")],
@@ -185,6 +190,7 @@ class AIRCompleter(IterativeCompleter):
         early_stopping=False,
         validation_fraction=0.1,
         n_iter_no_change=100,
+        warm_start=False,
         scaling="auto",
         device="auto",
         random_state=None,
@@ -208,6 +214,7 @@ class AIRCompleter(IterativeCompleter):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
         self.scaling = scaling
         self.device = device
         self.random_state = random_state
@@ -241,7 +248,8 @@ class AIRCompleter(IterativeCompleter):
             data.shape, self.depth, width, self.init_scale, draw
         )
         lr = 0.6 / width**0.5 if self.lr == "auto" else self.lr
-        return Descent(model, terms, lr=lr, horizon=self.max_iter)
+        solver = Descent(model, terms, lr=lr, horizon=self.max_iter)
+        return self._from_last(solver, data)
 
     def _energy(self, data, transform, weight, L, draw: Randomness) -> Term:
         k = transform.n_items(*data.shape)
@@ -276,7 +284,7 @@ class AIRCompleter(IterativeCompleter):
         return list((self.blocks or {}).items())
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
-        off = {"X"} | {
+        off = {"X", "parameters"} | {
             name
             for name, weight in (
                 ("rows", self.lambda_row),

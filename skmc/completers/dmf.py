@@ -75,6 +75,10 @@ class DMFCompleter(IterativeCompleter):
     validation_fraction : float in (0, 1), default=0.05
     n_iter_no_change : int >= 1, default=250
         Looked at every 25 iterations.
+    warm_start : bool, default=False
+        Go on from the parameters of the last `fit`, which had ``warm_start=True``, too,
+        and a matrix of the same shape, instead of from a random start. The learning
+        rate begins anew.
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -126,6 +130,7 @@ class DMFCompleter(IterativeCompleter):
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._warm_start_constraints,
         **IterativeCompleter._early_stopping_constraints,
         "regularizer": [StrOptions({"tv", "dirichlet"}), None],
         "lambda_row": [Interval(Real, 0, None, closed="left")],
@@ -157,6 +162,7 @@ class DMFCompleter(IterativeCompleter):
         early_stopping=True,
         validation_fraction=0.05,
         n_iter_no_change=250,
+        warm_start=False,
         scaling="columns",
         device="auto",
         random_state=None,
@@ -180,6 +186,7 @@ class DMFCompleter(IterativeCompleter):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
         self.scaling = scaling
         self.device = device
         self.random_state = random_state
@@ -205,7 +212,8 @@ class DMFCompleter(IterativeCompleter):
         model = FactorProduct.random(
             data.shape, self.depth, width, self.init_scale, draw
         )
-        return Descent(model, terms, lr=self.lr, horizon=self.max_iter)
+        solver = Descent(model, terms, lr=self.lr, horizon=self.max_iter)
+        return self._from_last(solver, data)
 
     def _graph_laplacian(self, name: str, values, mask) -> torch.Tensor:
         graph, k = getattr(self, name), values.shape[-2]

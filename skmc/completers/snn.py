@@ -69,6 +69,9 @@ class SNNCompleter(IterativeCompleter):
     validation_fraction : float in (0, 1), default=0.05
     n_iter_no_change : int >= 1, default=250
         Looked at every 25 iterations.
+    warm_start : bool, default=False
+        Go on from the parameters of the last `fit`, which had ``warm_start=True``, too,
+        and a matrix of the same shape, instead of from a random start.
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -117,6 +120,7 @@ class SNNCompleter(IterativeCompleter):
     flows = True
     _parameter_constraints: ClassVar[dict] = {
         **IterativeCompleter._parameter_constraints,
+        **IterativeCompleter._warm_start_constraints,
         **IterativeCompleter._early_stopping_constraints,
         "layers": ["array-like"],
         "activation": [StrOptions(set(ACTIVATIONS))],
@@ -136,6 +140,7 @@ class SNNCompleter(IterativeCompleter):
         early_stopping=True,
         validation_fraction=0.05,
         n_iter_no_change=250,
+        warm_start=False,
         scaling="columns",
         device="auto",
         random_state=None,
@@ -153,6 +158,7 @@ class SNNCompleter(IterativeCompleter):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
         self.scaling = scaling
         self.device = device
         self.random_state = random_state
@@ -175,4 +181,4 @@ class SNNCompleter(IterativeCompleter):
             width=self.width,
             scale=scale,
         )
-        return GradientFlow(model, [SquaredError(data)])
+        return self._from_last(GradientFlow(model, [SquaredError(data)]), data)

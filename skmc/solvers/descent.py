@@ -6,13 +6,15 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.observed import Observed
-from skmc.solvers.solver import Solver, State
-from skmc.terms.term import Term
+from skmc.solvers.learning import Learning
+from skmc.solvers.solver import State
+from skmc.terms.term import Term, narrow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +27,25 @@ class DescentState(State):
     terms: list[Term]
     optimizer: torch.optim.Optimizer
 
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for part in (self.model, *self.terms) for p in part.parameters()]
 
-class Descent(Solver):
+    def __getstate__(self) -> dict:
+        # Graphs cannot be pickled, and gradients are not.
+        grads = [p.grad for p in self.parameters]
+        return {**vars(self), "live": None, "grads": grads}
+
+    def __setstate__(self, state: dict) -> None:
+        grads = state.pop("grads")
+        vars(self).update(state)
+        for p, grad in zip(self.parameters, grads, strict=True):
+            p.grad = grad
+        with torch.enable_grad():
+            vars(self)["live"] = self.model()
+
+
+class Descent(Learning):
     """Adam on ``sum_k F_k(model()) + sum_j R_j(theta_j)``.
 
     Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
@@ -71,6 +90,7 @@ class Descent(Solver):
         memo = {id(t): t for t in (data, data.values, data.mask)}
         X = data.values
         terms = [copy.deepcopy(term, memo).to(X.device, X.dtype) for term in self.terms]
+        self.begin(p for part in (model, *terms) for p in part.parameters())
         paces: dict[int, list[nn.Parameter]] = {}
         for term in terms:
             if own := list(term.parameters()):
@@ -136,9 +156,35 @@ class Descent(Solver):
         scale = norm([current.X], data) * norm([data.values], data)
         return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
 
-    def outputs(self, state: DescentState) -> dict[str, Tensor]:
-        learned = [term.outputs() for term in state.terms]
-        return {"X": state.X, **{k: v for out in learned for k, v in out.items()}}
+    def select(self, state: DescentState, members: Tensor) -> DescentState:
+        before = state.parameters
+        narrow_module(state.model, members)
+        for term in [*state.terms, *self.penalties.values()]:
+            term.select(members)
+        new = dict(zip(before, state.parameters, strict=True))
+        optimizer = state.optimizer
+        for group in optimizer.param_groups:
+            group["params"] = [new[p] for p in group["params"]]
+        for p in before:
+            moments = optimizer.state.pop(p, {})
+            optimizer.state[new[p]] = {  # the number of steps is shared
+                name: m[members] if m.ndim else m for name, m in moments.items()
+            }
+        with torch.enable_grad():
+            live = state.model()
+        return replace(
+            state,
+            X=state.X[members],
+            objective=state.objective[members],
+            grad=state.grad[members],
+            live=live,
+        )
+
+    def outputs(self, state: DescentState) -> dict[str, Any]:
+        outputs = {"X": state.X, **self.learned(state.parameters)}
+        for term in state.terms:
+            outputs |= term.outputs()
+        return outputs
 
 
 def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
@@ -146,3 +192,15 @@ def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
     n_batch = len(data.batch_shape)
     squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
     return torch.stack(squares).sum(0).sqrt()
+
+
+def narrow_module(module: nn.Module, members: Tensor) -> None:
+    """Keep some members of all parameters and of buffers that are no numbers."""
+    for part in module.modules():
+        tensors = [
+            *part.named_parameters(recurse=False),
+            *part.named_buffers(recurse=False),
+        ]
+        for name, tensor in tensors:
+            if tensor.ndim:
+                setattr(part, name, narrow(tensor, members))

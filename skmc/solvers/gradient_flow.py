@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.observed import Observed
-from skmc.solvers.descent import norm
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.descent import narrow_module, norm
+from skmc.solvers.learning import Learning
+from skmc.solvers.solver import State
 from skmc.terms.term import Term
 
 START = 0.1  # of its norm is what the first step moves a parameter by, at most
@@ -26,7 +28,7 @@ class FlowState(State):
     lr: Tensor  # (*batch,), of the next step
 
 
-class GradientFlow(Solver):
+class GradientFlow(Learning):
     r"""Euler's method for ``d theta / dt = -dF/dtheta``, ``F = sum_k F_k(model())``.
 
     Adam makes all directions grow alike; the flow lets the large singular values of a
@@ -59,10 +61,12 @@ class GradientFlow(Solver):
     def init(self, data: Observed) -> FlowState:
         model = copy.deepcopy(self.model).to(data.values.device)
         parameters = list(model.parameters())
+        lr = torch.zeros_like(data.n_observed)
+        self.begin([*parameters, lr])
         X, objective, slopes = self._evaluate(model)
         if self.lr is not None:
-            lr = torch.full_like(objective, self.lr)
-        else:
+            lr.fill_(self.lr)
+        elif self.start is None:
             tiny = torch.finfo(X.dtype).tiny
             reach = [
                 norm([p], data) / norm([slope], data).clamp_min(tiny)
@@ -81,6 +85,21 @@ class GradientFlow(Solver):
             objective, grad = objective + value, grad.add_(slope)
         slopes = torch.autograd.grad(live, list(model.parameters()), grad)
         return X, objective, list(slopes)
+
+    def outputs(self, state: FlowState) -> dict[str, Any]:
+        return {"X": state.X, **self.learned([*state.model.parameters(), state.lr])}
+
+    def select(self, state: FlowState, members: Tensor) -> FlowState:
+        narrow_module(state.model, members)
+        for term in self.terms:
+            term.select(members)
+        return replace(
+            state,
+            X=state.X[members],
+            objective=state.objective[members],
+            slopes=[slope[members] for slope in state.slopes],
+            lr=state.lr[members],
+        )
 
     def step(self, data: Observed, state: FlowState) -> FlowState:
         for p, slope in zip(state.model.parameters(), state.slopes, strict=True):

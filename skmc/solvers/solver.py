@@ -45,6 +45,15 @@ class Solver(ABC):
         """A state that was stored, made whole: tensors with a graph became None."""
         return state
 
+    def select(self, state, members: Tensor) -> Any:
+        """Keep some members of the (one) batch axis, and return their state.
+
+        ``self`` is narrowed in place. ``state`` need not survive the call.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot let members leave its batch."
+        )
+
     def outputs(self, state) -> dict[str, Any]:
         """What a solution keeps of a state; tensors have the batch axes in front."""
         return {"X": state.X}

@@ -31,3 +31,6 @@ class SquaredError(Term):
 
     def prox(self, V: Tensor, step: float) -> Tensor:
         return (V + step * self.data.values) / (1 + step * self.data.indicator)
+
+    def select(self, members: Tensor) -> None:
+        self.data = self.data.select(members)

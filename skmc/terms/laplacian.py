@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -31,6 +33,7 @@ class DirichletEnergy(Term):
 
     L: Tensor
     weight: Tensor
+    member_axes: ClassVar[dict[str, int]] = {"L": 2, "weight": 0}
 
     def __init__(self, L: Tensor, transform: Transform = Rows(), weight=1.0):
         super().__init__()
@@ -96,6 +99,7 @@ class AdaptiveDirichletEnergy(Term):
     """
 
     weight: Tensor
+    member_axes: ClassVar[dict[str, int]] = {"W": 2, "L2": 2, "weight": 0}
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,7 @@ class TotalVariation(Term):
 
     row_weight: Tensor
     col_weight: Tensor
+    member_axes: ClassVar[dict[str, int]] = {"row_weight": 0, "col_weight": 0}
 
     def __init__(self, row_weight=1.0, col_weight=1.0):
         super().__init__()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -26,6 +28,8 @@ class Term(nn.Module):
     """
 
     every: int = 1
+    # Tensors that may have the batch axes in front: name -> axes of a single member.
+    member_axes: ClassVar[dict[str, int]] = {}
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """``F(X)`` and ``dF/dX``; adds to the ``.grad`` of the term's parameters."""
@@ -42,6 +46,22 @@ class Term(nn.Module):
             f"{type(self).__name__} has no closed-form proximal operator."
         )
 
+    def select(self, members: Tensor) -> None:
+        """Keep some members of the (one) batch axis, in place."""
+        for name, axes in self.member_axes.items():
+            tensor = getattr(self, name)
+            if tensor.ndim > axes:
+                setattr(self, name, narrow(tensor, members))
+
     def outputs(self) -> dict[str, Tensor]:
         """What the term learned and a fitted estimator should keep, by name."""
         return {}
+
+
+def narrow(tensor: Tensor, members: Tensor) -> Tensor:
+    """Some members of a tensor, or of a parameter and its gradient."""
+    if not isinstance(tensor, nn.Parameter):
+        return tensor[members]
+    fewer = nn.Parameter(tensor.detach()[members])
+    fewer.grad = None if tensor.grad is None else tensor.grad[members]
+    return fewer

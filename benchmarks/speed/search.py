@@ -1,0 +1,93 @@
+"""What batched searches save: ``python -m benchmarks.speed.search [rounds [steps]]``.
+
+5 x 5 weights of AIR x 5 folds of cells, 2 000 iterations, double precision, at 30 x 40
+and 100 x 100: `GridSearchCV`, `BatchedGridSearchCV` and `BatchedHalvingSearchCV`, each
+with two worker processes, which are started before. The searches take turns; figures
+are medians, and ratios of medians.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import GridSearchCV, KFold
+
+from skmc import AIRCompleter, Entries, patterns
+from skmc.datasets import load_photo
+from skmc.metrics import nmae
+from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
+
+WEIGHTS = [0.003, 0.03, 0.3, 3.0, 30.0]
+SHAPES = {"30 x 40": (30, 40), "100 x 100": (100, 100)}
+KINDS = {
+    "GridSearchCV": GridSearchCV,
+    "BatchedGridSearchCV": BatchedGridSearchCV,
+    "BatchedHalvingSearchCV": BatchedHalvingSearchCV,
+}
+
+
+def searches(max_iter: int) -> dict:
+    grid = {"lambda_row": WEIGHTS, "lambda_col": WEIGHTS}
+    completer = AIRCompleter(max_iter=max_iter, random_state=0)
+    cv = KFold(5, shuffle=True, random_state=0)
+    return {
+        name: kind(completer, grid, cv=cv, n_jobs=2) for name, kind in KINDS.items()
+    }
+
+
+def compare(shape: tuple[int, int], rounds: int, max_iter: int) -> dict:
+    photo = load_photo("flower").astype(float)
+    m, n = shape
+    truth = photo[60 : 60 + m, 80 : 80 + n]
+    hidden = patterns.random(truth, 0.3, random_state=0)
+    X = Entries(np.ma.masked_array(truth, hidden))
+    for search in searches(25).values():  # starts the workers
+        search.fit(X)
+    seconds: dict[str, list[float]] = {name: [] for name in KINDS}
+    for _ in range(rounds):
+        found = searches(max_iter)
+        for name, search in found.items():
+            start = time.perf_counter()
+            search.fit(X)
+            seconds[name].append(time.perf_counter() - start)
+    medians = {name: float(np.median(times)) for name, times in seconds.items()}
+    loop, batch, halving = found.values()
+    scores = [s.cv_results_["mean_test_score"] for s in (loop, batch)]
+    return {
+        "seconds": medians,
+        "times as fast as GridSearchCV": {
+            name: medians["GridSearchCV"] / s for name, s in medians.items()
+        },
+        "largest relative difference of mean scores, grid": float(
+            np.abs(scores[1] / scores[0] - 1).max()
+        ),
+        "best_score_": {name: s.best_score_ for name, s in found.items()},
+        "best_params_": {name: s.best_params_ for name, s in found.items()},
+        "NMAE on the missing cells": {
+            name: nmae(s.best_estimator_.reconstruction_, truth, hidden)
+            for name, s in found.items()
+        },
+        "rungs": dict(
+            zip(halving.n_resources_, halving.n_candidates_, strict=True),
+        ),
+    }
+
+
+if __name__ == "__main__":
+    from benchmarks.reproduce.air import PAGES, hardware
+
+    warnings.simplefilter("ignore")
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    max_iter = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
+    results: dict = {"hardware": hardware(), "rounds": rounds, "iterations": max_iter}
+    print(results["hardware"])
+    for name, shape in SHAPES.items():
+        results[name] = compare(shape, rounds, max_iter)
+        print(name, json.dumps(results[name], indent=2), flush=True)
+    path = Path(PAGES) / "speed-search.json"
+    path.write_text(json.dumps(results, indent=2) + "\n")

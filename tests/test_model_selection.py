@@ -1,0 +1,411 @@
+"""Searches in batches find what scikit-learn's searches find."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from conftest import low_rank
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
+
+import skmc.batch
+import skmc.searching
+from skmc import (
+    AIRCompleter,
+    DMFCompleter,
+    Entries,
+    KNNCompleter,
+    MaskedToNaN,
+    SNNCompleter,
+    SoftImputeCompleter,
+    SVDCompleter,
+    patterns,
+    searching,
+)
+from skmc.model_selection import (
+    BatchedGridSearchCV,
+    BatchedHalvingSearchCV,
+    BatchedRandomizedSearchCV,
+)
+from skmc.solve import Run
+
+# Fits are cut short.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning",
+    "ignore:.* of X have no observed cell",
+)
+
+CELLS = KFold(3, shuffle=True, random_state=0)
+WEIGHTS = {"lambda_row": [0.0, 0.1, 10.0], "lambda_col": [0.1, 30.0]}
+TIMES = ("mean_fit_time", "std_fit_time", "mean_score_time", "std_score_time")
+
+
+@pytest.fixture(scope="module")
+def damaged():
+    truth = np.cos(np.add.outer(np.arange(18), np.arange(14)) / 5) + 3
+    noise = 0.1 * np.random.RandomState(0).standard_normal(truth.shape)
+    return np.ma.masked_array(truth + noise, patterns.random(truth, 0.3, spare=True))
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """The sizes of the batches that are begun."""
+    begun = []
+    original = skmc.batch.BatchedFit.__init__
+
+    def init(self, members):
+        begun.append(len(members))
+        original(self, members)
+
+    monkeypatch.setattr(skmc.batch.BatchedFit, "__init__", init)
+    return begun
+
+
+def air(**params):
+    return AIRCompleter(**{"max_iter": 100, "random_state": 0, **params})
+
+
+def assert_same(ours, theirs, rtol=1e-4):
+    assert list(ours.cv_results_) == list(theirs.cv_results_)
+    for name, values in theirs.cv_results_.items():
+        if name == "params" or values.dtype == object:
+            assert list(map(repr, ours.cv_results_[name])) == list(map(repr, values))
+        elif name not in TIMES:
+            np.testing.assert_allclose(
+                ours.cv_results_[name].astype(float), values.astype(float), rtol=rtol
+            )
+    fitted = [n for n in vars(theirs) if n.endswith("_") and n[0] != "_"]
+    assert {n for n in vars(ours) if n.endswith("_") and n[0] != "_"} == set(fitted)
+    assert repr(getattr(ours, "best_params_", "")) == repr(
+        getattr(theirs, "best_params_", "")
+    )
+    for name in ("best_index_", "n_splits_", "multimetric_"):
+        assert getattr(ours, name, None) == getattr(theirs, name, None)
+
+
+def bias(completer, X, y=None):
+    guess = completer.predict_entries(X.rows, X.cols)
+    return -float(abs((guess - X.values).mean()))
+
+
+SEARCHES = {
+    "cells": (air(), WEIGHTS, {"cv": CELLS}),
+    "train scores": (air(), WEIGHTS, {"cv": CELLS, "return_train_score": True}),
+    "stopping early": (
+        air(early_stopping=True, n_iter_no_change=25, lr=0.05),
+        WEIGHTS,
+        {"cv": CELLS},
+    ),
+    "seeds": (air(), {"random_state": [0, 1], "lambda_row": [0.1, 1]}, {"cv": CELLS}),
+    "groups": (air(), [{"depth": [2, 3]}, {"max_iter": [60, 80]}], {"cv": CELLS}),
+    "one metric": (air(), WEIGHTS, {"cv": CELLS, "scoring": bias}),
+    "two metrics": (
+        air(),
+        WEIGHTS,
+        {
+            "cv": CELLS,
+            "scoring": {"a": bias, "b": lambda c, X, y=None: c.score(X)},
+            "refit": "b",
+        },
+    ),
+    "chosen otherwise": (
+        air(),
+        WEIGHTS,
+        {"cv": CELLS, "refit": lambda results: len(results["params"]) - 1},
+    ),
+    "no refit": (air(), WEIGHTS, {"cv": CELLS, "refit": False}),
+    "dmf": (DMFCompleter("tv", max_iter=75, random_state=0), WEIGHTS, {"cv": CELLS}),
+    "snn": (SNNCompleter(max_iter=50), {"random_state": [0, 1]}, {"cv": CELLS}),
+    "not batched": (SVDCompleter(random_state=0), {"rank": [1, 2]}, {"cv": CELLS}),
+    "two kinds": (
+        Pipeline([("nan", MaskedToNaN()), ("completer", SVDCompleter(random_state=0))]),
+        {"completer": [SVDCompleter(random_state=0), air(max_iter=25)]},
+        {"cv": 2},
+    ),
+    "rows": (air(), WEIGHTS, {"cv": KFold(2)}),
+    "rows of two shapes": (air(), {"lambda_row": [0.1, 1.0]}, {"cv": KFold(4)}),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_results_are_those_of_grid_search(name, damaged):
+    completer, grid, options = SEARCHES[name]
+    cells = options["cv"] is CELLS
+    X = Entries(damaged) if cells else damaged
+    theirs = GridSearchCV(completer, grid, **options).fit(X)
+    ours = BatchedGridSearchCV(completer, grid, **options).fit(X)
+    assert_same(ours, theirs)
+    if options.get("refit", True):
+        np.testing.assert_array_equal(
+            ours.best_estimator_.transform(damaged),
+            theirs.best_estimator_.transform(damaged),
+        )
+        assert ours.score(X) == theirs.score(X)
+
+
+def test_what_shares_shapes_is_one_batch(damaged, sizes):
+    X = Entries(damaged)
+    BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
+    assert sizes == [18]
+    sizes.clear()
+    grid = {**WEIGHTS, "depth": [2, 3]}
+    BatchedGridSearchCV(air(max_iter=25), grid, cv=CELLS, batch_size=5).fit(X)
+    assert sizes == [5, 5, 4, 4] * 2
+
+
+def test_large_matrices_are_fitted_alone(damaged, sizes, monkeypatch):
+    """Where a batch saves nothing on a CPU."""
+    monkeypatch.setattr(searching, "LARGE", 100)
+    search = BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS)
+    search.fit(Entries(damaged))
+    assert sizes == []
+
+
+def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
+    """Members are counted as what a batch of them takes."""
+    X = Entries(damaged)
+    member = searching.bytes_of(air(), X)
+    assert 8 * (18**2 + 14**2) * 10 < member < 8 * (18**2 + 14**2) * 100
+    monkeypatch.setattr(searching, "memory_of", lambda device: 4 * 6.5 * member)
+    BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
+    assert sizes == [6, 6, 6]
+
+
+@pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
+def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
+    monkeypatch.setattr(skmc.searching, "SMALL", 0)
+    X = Entries(damaged)
+    search = kind(air(), WEIGHTS, cv=CELLS)
+    with joblib.parallel_config(backend="threading"):
+        assert_same(clone(search).set_params(n_jobs=2).fit(X), search.fit(X))
+    assert sizes == [9, 9, 18]
+
+
+def test_random_candidates_are_those_of_randomized_search(damaged):
+    where = {"lambda_row": loguniform(1e-2, 1e1), "lambda_col": loguniform(1e-2, 1e1)}
+    options = {"n_iter": 4, "cv": CELLS, "random_state": 0}
+    X = Entries(damaged)
+    theirs = RandomizedSearchCV(air(max_iter=50), where, **options).fit(X)
+    assert_same(
+        BatchedRandomizedSearchCV(air(max_iter=50), where, **options).fit(X), theirs
+    )
+
+
+# Successive halving.
+
+
+@pytest.mark.parametrize(
+    "completer", [air(), air(early_stopping=True, n_iter_no_change=25)]
+)
+def test_halving_goes_on_warm(completer, damaged):
+    """A rung has the scores of full fits at its iteration, so the last one's are those
+    of the grid search."""
+    X = Entries(damaged)
+    search = BatchedHalvingSearchCV(completer, WEIGHTS, cv=CELLS).fit(X)
+    assert search.n_candidates_ == [6, 2, 1]
+    assert search.n_resources_ == [50, 75, 100]
+    results = search.cv_results_
+    assert results["iter"].tolist() == [0] * 6 + [1] * 2 + [2]
+    assert results["n_resources"].tolist() == [50] * 6 + [75] * 2 + [100]
+    full = GridSearchCV(completer, [{k: [v] for k, v in search.best_params_.items()}])
+    full.set_params(cv=CELLS).fit(X)
+    np.testing.assert_allclose(search.best_score_, full.best_score_, rtol=1e-6)
+    assert search.best_index_ == 8
+    first = results["mean_test_score"][:6]
+    kept = [results["params"][k] for k in np.argsort(-first)[:2]]
+    assert all(params in kept for params in results["params"][6:8])
+
+
+def test_halving_finds_what_the_grid_finds(damaged):
+    X = Entries(damaged)
+    grid = {"lambda_row": [0.1, 10.0, 1000.0], "lambda_col": [0.1, 1000.0]}
+    grid_search = BatchedGridSearchCV(air(), grid, cv=CELLS).fit(X)
+    halving = BatchedHalvingSearchCV(air(), grid, cv=CELLS).fit(X)
+    assert halving.best_params_ == grid_search.best_params_
+    np.testing.assert_allclose(halving.best_score_, grid_search.best_score_, rtol=1e-6)
+
+
+def test_halving_saves_iterations(damaged, monkeypatch):
+    """Members that are no longer wanted cost nothing."""
+    steps = []
+    step = skmc.batch.Run.check
+
+    def check(self, previous):
+        steps.append(self.running.numel())
+        return step(self, previous)
+
+    monkeypatch.setattr(Run, "check", check)
+    search = BatchedHalvingSearchCV(
+        air(max_iter=200),
+        {"lambda_row": list(np.geomspace(0.01, 1, 8))},
+        cv=CELLS,
+        refit=False,
+    )
+    search.fit(Entries(damaged))
+    assert search.n_resources_ == [50, 75, 125, 200]
+    assert steps == [24] * 2 + [12] + [6] * 2 + [3] * 3
+
+
+def test_halving_of_what_has_no_batches(damaged):
+    X = Entries(damaged)
+    grid = {"lambda_nuclear": [0.1, 0.3, 1.0]}
+    search = BatchedHalvingSearchCV(
+        SoftImputeCompleter(max_iter=40), grid, cv=CELLS
+    ).fit(X)
+    assert search.n_resources_[-1] == 40
+    assert search.n_candidates_[0] == 3 and search.n_iterations_ > 1
+
+
+def test_halving_says_what_it_halves(damaged):
+    X = Entries(damaged)
+    with pytest.raises(ValueError, match="resource='max_iter' is no parameter of KNN"):
+        BatchedHalvingSearchCV(KNNCompleter(), {"n_neighbors": [1, 2]}).fit(X)
+    with pytest.raises(ValueError, match="param_grid contains 'max_iter'"):
+        BatchedHalvingSearchCV(air(), {"max_iter": [50, 100]}).fit(X)
+
+
+# Faults.
+
+
+def test_a_candidate_that_diverges_disturbs_no_other(damaged, sizes):
+    X = Entries(damaged)
+    calm = BatchedGridSearchCV(air(), {"lambda_row": [0.1, 1.0]}, cv=CELLS).fit(X)
+    search = BatchedGridSearchCV(air(), {"lambda_row": [0.1, 1e308, 1.0]}, cv=CELLS)
+    with (
+        pytest.warns(FitFailedWarning, match="diverged by iteration"),
+        pytest.warns(UserWarning, match="scores are non-finite"),
+    ):
+        search.fit(X)
+    assert sizes == [6, 9]
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isnan(scores[1]) and search.best_params_ == calm.best_params_
+    np.testing.assert_allclose(
+        scores[[0, 2]], calm.cv_results_["mean_test_score"], rtol=1e-8
+    )
+    with pytest.raises(FloatingPointError, match="diverged"):
+        search.set_params(error_score="raise").fit(X)
+
+
+def test_a_decomposition_that_fails_is_one_member_s(damaged, monkeypatch):
+    """SVDs of a batch fail as a whole; halves begin anew until it is known whose."""
+    X = Entries(damaged)
+    search = BatchedGridSearchCV(
+        SNNCompleter(max_iter=25), {"random_state": [0, 1, 2, 3]}, cv=CELLS
+    )
+    calm = clone(search).fit(X)
+    original = skmc.batch._leader
+
+    def leader(completers):
+        first = original(completers)
+        if any(c.random_state == 2 for c in completers):
+
+            def broken(*args):
+                raise torch.linalg.LinAlgError("no convergence")
+
+            solver = type(first)._make_solver
+
+            def make(data, draw):
+                made = solver(first, data, draw)
+                made.step = broken
+                return made
+
+            first.__dict__["_make_solver"] = make
+        return first
+
+    monkeypatch.setattr(skmc.batch, "_leader", leader)
+    with (
+        pytest.warns(FitFailedWarning, match="3 fits failed"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search.fit(X)
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isnan(scores[2])
+    np.testing.assert_allclose(
+        np.delete(scores, 2), np.delete(calm.cv_results_["mean_test_score"], 2)
+    )
+
+
+@pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
+def test_a_batch_that_is_too_large_is_halved(kind, damaged, monkeypatch):
+    X = Entries(damaged)
+    search = kind(air(), WEIGHTS, cv=CELLS, refit=False)
+    enough = clone(search).fit(X)
+    tried = []
+    original = Run.advance
+
+    def advance(self, until):
+        tried.append(self.running.numel())
+        if self.running.numel() > 5:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        original(self, until)
+
+    monkeypatch.setattr(Run, "advance", advance)
+    assert_same(search.fit(X), enough)
+    assert tried[:4] == [18, 9, 5, 4]
+
+
+def test_a_fold_without_cells_is_the_only_one_to_fail():
+    """The first fold trains on nothing but missing values."""
+    X = np.ma.masked_all((8, 6))
+    X[:4] = low_rank(4, 6)
+    folds = [(np.arange(4, 8), np.arange(4)), (np.arange(4), np.arange(4))]
+    search = BatchedGridSearchCV(air(max_iter=25), {"lambda_row": [0.1, 1]}, cv=folds)
+    with (
+        pytest.warns(FitFailedWarning, match="X has no observed cell"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search.fit(X)
+    assert np.isnan(search.cv_results_["split0_test_score"]).all()
+    assert np.isfinite(search.cv_results_["split1_test_score"]).all()
+
+
+def test_a_row_that_a_fold_leaves_empty_is_answered_by_means():
+    X = low_rank(6, 5)
+    X[2, 1:] = np.nan
+    search = BatchedGridSearchCV(air(max_iter=25), {"lambda_row": [0.1, 1]}, cv=CELLS)
+    with pytest.warns(UserWarning, match="1 rows of X have no observed cell"):
+        search.fit(Entries(X))
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_mistakes_are_named(damaged):
+    X = Entries(damaged)
+    with pytest.raises(ValueError, match="no candidates"):
+        BatchedGridSearchCV(air(), [], cv=CELLS).fit(X)
+    with pytest.raises(ValueError, match="Invalid parameter 'lamda'"):
+        BatchedGridSearchCV(air(), {"lamda": [1.0]}, cv=CELLS).fit(X)
+    with pytest.raises(ValueError, match="'batch_size' parameter of Batched"):
+        BatchedGridSearchCV(air(), WEIGHTS, batch_size=0).fit(X)
+    with pytest.raises(ValueError, match=r"All the 3 fits failed(.|\n)*'lambda_row'"):
+        BatchedGridSearchCV(air(), {"lambda_row": [-1.0]}, cv=CELLS).fit(X)
+    search = BatchedGridSearchCV(air(max_iter=25), {"lambda_row": [0.1]}, cv=CELLS)
+    search.fit(X)
+    with pytest.raises(ValueError, match="fitted matrix, which has shape"):
+        search.score(Entries(damaged[:5]))
+
+
+def test_a_search_is_an_estimator(damaged):
+    search = BatchedHalvingSearchCV(
+        air(max_iter=25), {"lambda_row": [0.1, 1]}, cv=CELLS
+    )
+    again = pickle.loads(pickle.dumps(clone(search).fit(Entries(damaged))))
+    assert again.transform(damaged).shape == damaged.shape
+    assert not hasattr(search, "best_estimator_")
+
+
+def test_warnings_are_those_of_the_last_rung(damaged):
+    """A fit amid its iterations has not failed to converge."""
+    X = Entries(damaged)
+    grid = {"lambda_row": [0.1, 0.2, 0.3, 0.4]}
+    search = BatchedHalvingSearchCV(air(max_iter=400), grid, cv=CELLS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        search.fit(X)
