@@ -101,7 +101,7 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -111,3 +111,12 @@ html_theme_options = {
 html_sidebars = {
     "index": [], "start": [], "choose": [], "missing": [], "extend": [], "speed": []
 }
+
+
+def without_machine_paths(app, docname, content):
+    """Examples say where they wrote their pictures."""
+    content[0] = content[0].replace(f"{DOCS.parent}{os.sep}", "")
+
+
+def setup(app):
+    app.connect("source-read", without_machine_paths)
