@@ -33,7 +33,14 @@ extensions = [
     "api_pages",
     "measured",
 ]
-exclude_patterns = ["_build", "_ext", "figures", "choosing.md", "generated", "Thumbs.db"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "figures",
+    "choosing.md",
+    "generated",
+    "Thumbs.db",
+]
 default_role = "name"
 suppress_warnings = ["config.cache"]
 
@@ -109,7 +116,12 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {
-    "index": [], "start": [], "choose": [], "missing": [], "extend": [], "speed": []
+    "index": [],
+    "start": [],
+    "choose": [],
+    "missing": [],
+    "extend": [],
+    "speed": [],
 }
 
 

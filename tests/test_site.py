@@ -106,7 +106,8 @@ def written_names():
         listed = [
             ast.literal_eval(node.value)
             for node in tree.body
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+            if isinstance(node, ast.Assign)
+            and ast.unparse(node.targets[0]) == "__all__"
         ]
         defined = [
             node.name
@@ -145,7 +146,7 @@ def test_tables_are_made_of_results(extensions):
     completers = {cls.__name__ for cls in all_completers()}
     for line in lines[2:]:
         called = re.findall(r"`(\w+Completer)\(", line)
-        assert 3 == len(called) and set(called) <= completers, line
+        assert len(called) == 3 and set(called) <= completers, line
     source = (ROOT / "benchmarks" / "reproduce" / "__main__.py").read_text()
     for command in measured.COMMANDS.values():
         assert f'"{command.split()[0]}"' in source
@@ -197,10 +198,10 @@ def test_no_link_is_broken(site):
             url, anchor = urldefrag(urljoin(path.as_uri(), target))
             there = Path(unquote(url.removeprefix("file://").split("?")[0]))
             there = there / "index.html" if there.is_dir() else there
-            if not there.exists():
-                broken.append(f"{path.name} -> {target}")
-            elif anchor and there in pages and unquote(anchor) not in (
-                pages[there].anchors
+            if not there.exists() or (
+                anchor
+                and there in pages
+                and unquote(anchor) not in (pages[there].anchors)
             ):
                 broken.append(f"{path.name} -> {target}")
     assert not broken, "\n".join(sorted(set(broken))[:30])

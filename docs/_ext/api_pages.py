@@ -10,11 +10,25 @@ from pathlib import Path
 
 PACKAGE = "skmc"
 # What users call comes first; modules that are not named here follow by name.
-FIRST = """
-skmc skmc.patterns skmc.metrics skmc.splitters skmc.model_selection skmc.comparison
-skmc.uncertainty skmc.plot skmc.persistence skmc.checkpoint skmc.datasets skmc.checks
-skmc.sensing skmc.linalg skmc.terms skmc.models skmc.solvers
-""".split()
+FIRST = [
+    "skmc",
+    "skmc.patterns",
+    "skmc.metrics",
+    "skmc.splitters",
+    "skmc.model_selection",
+    "skmc.comparison",
+    "skmc.uncertainty",
+    "skmc.plot",
+    "skmc.persistence",
+    "skmc.checkpoint",
+    "skmc.datasets",
+    "skmc.checks",
+    "skmc.sensing",
+    "skmc.linalg",
+    "skmc.terms",
+    "skmc.models",
+    "skmc.solvers",
+]
 
 
 def modules() -> list[str]:
@@ -142,7 +156,9 @@ def pages(listing: dict[str, list[str]]) -> dict[str, str]:
 
 def overview(listing: dict[str, list[str]]) -> str:
     lines = titled("API reference", "=")
-    lines += ["Every public name. What users call comes first, then what it is made of."]
+    lines += [
+        "Every public name. What users call comes first, then what it is made of."
+    ]
     for module, listed in listing.items():
         loaded = importlib.import_module(module)
         if module == "skmc" or module == next(m for m in listing if m not in FIRST):

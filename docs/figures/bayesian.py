@@ -7,8 +7,11 @@ from skmc import BayesianFactorizationCompleter, Entries, FactorizationCompleter
 from skmc.metrics import rmse
 
 rng = np.random.RandomState(0)
-liking = 3 + rng.randn(120, 1) / 2 + rng.randn(90) / 2 + rng.randn(120, 4) @ (
-    rng.randn(4, 90) / 2
+liking = (
+    3
+    + rng.randn(120, 1) / 2
+    + rng.randn(90) / 2
+    + rng.randn(120, 4) @ (rng.randn(4, 90) / 2)
 )
 seen = rng.random_sample(liking.shape) < 0.2
 ratings = liking + 0.5 * rng.randn(*liking.shape)
