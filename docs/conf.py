@@ -42,7 +42,7 @@ exclude_patterns = [
     "Thumbs.db",
 ]
 default_role = "name"
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["toc.empty_glob"]
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -99,11 +99,15 @@ sphinx_gallery_conf = {
 # Pages
 html_theme = "pydata_sphinx_theme"
 html_title = "skmc"
+html_favicon = "_static/skmc.svg"
+html_logo = "_static/skmc.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["skmc.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
+    "logo": {"text": "skmc", "alt_text": "skmc"},
     "navigation_with_keys": False,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],

@@ -54,11 +54,10 @@ def blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [p for p in OURS if blocks(p) and p.name != "README.md"],
-    ids=ids,
-)
+RUN = [DOCS / "choose.md", DOCS / "missing.md", *sorted((DOCS / "guide").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
 def test_code_of_a_page_runs(path, capsys):
     page = {}
     for code in blocks(path):

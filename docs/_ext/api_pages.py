@@ -143,7 +143,8 @@ def pages(listing: dict[str, list[str]]) -> dict[str, str]:
         current = [f".. currentmodule:: {module}", ""]
         if module in FIRST:
             for name in listed:
-                lines = [*titled(name, "="), *current, *entry(module, name)]
+                title = f"{module}.{name}".removeprefix(f"{PACKAGE}.")
+                lines = [*titled(title, "="), *current, *entry(module, name)]
                 made[f"{module}.{name}"] = "\n".join(lines)
         else:
             text = first_line(importlib.import_module(module))

@@ -136,12 +136,16 @@ def records() -> dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]]:
     return found
 
 
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
 def decisions() -> str:
     """What was best where, as Markdown."""
     found = records()
     lines = [
-        "| data | missing | size | measured by | best | next | then | command |",
-        "|---|---|---|---|---|---|---|---|",
+        "| data | missing | measure | the three best, in order | command |",
+        "|---|---|---|---|---|",
     ]
     for row in ROWS:
         title, form = METRICS[row.metric]
@@ -163,14 +167,14 @@ def decisions() -> str:
         best = sorted(scores, key=lambda name: (sign * scores[name], name))[:3]
         shown = [
             f"`{CALLS[name]}` {form.format(scores[name])}"
-            + (f" ({seconds[name]:.2g} s)" if name in seconds else "")
+            + (f" ({duration(seconds[name])})" if name in seconds else "")
             for name in best
         ]
-        shown += ["-"] * (3 - len(best))
-        commands = ", ".join(
+        commands = [
             f"`{COMMANDS[source[0]]}`" for source in row.sources if source in found
-        )
-        cells = [row.kind, row.missing, row.size, title, *shown, commands]
+        ]
+        data = f"{row.kind}, {row.size}"
+        cells = [data, row.missing, title, "<br>".join(shown), "<br>".join(commands)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

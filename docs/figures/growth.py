@@ -12,23 +12,24 @@ def record(name):
     return json.loads(path.read_text())["growth"]
 
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.6))
-panels = {
-    "AIR, an iteration of m x m (ms)": record("air"),
-    **record("low-rank"),
-}
-panels.pop("hardware")
-titles = iter(
-    ["AIR: ms an iteration", "least squares: s a sweep", "least squares: s a sweep"]
-)
-labels = iter(["rows and columns", "ratings", "rows, 50 ratings each"])
-for axis, times in zip(axes, panels.values(), strict=True):
+air, least_squares = record("air"), record("low-rank")
+panels = [
+    ("AIR: ms an iteration", "rows and columns", air, air["hardware"]),
+    *(
+        ("least squares: s a sweep", label, times, least_squares["hardware"])
+        for label, times in least_squares.items()
+        if label != "hardware"
+    ),
+]
+figure, axes = plt.subplots(1, len(panels), figsize=(11, 3.8))
+for axis, (title, label, times, hardware) in zip(axes, panels, strict=True):
     points = {
-        float(size.removeprefix("m = ")): seconds
-        for size, seconds in times.items()
+        float(size.removeprefix("m = ")): time
+        for size, time in times.items()
         if size != "hardware"
     }
     axis.loglog(list(points), list(points.values()), "o-")
-    axis.set(xlabel=next(labels), title=next(titles))
+    axis.set_xlabel(label)
+    axis.set_title(f"{title}\n{hardware}", fontsize="small")
     axis.grid(True, which="major", alpha=0.3)
     axis.minorticks_off()

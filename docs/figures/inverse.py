@@ -13,14 +13,13 @@ for depth in (1, 2, 3, 4):
         s, (d_minv(A, 4, depth, c0=1.0) @ A).diag(), label=f"D-Minv, K = {depth}"
     )
 generator = torch.Generator().manual_seed(0)
-values = 0.03 + 0.97 * torch.rand(50, 20, dtype=torch.float64, generator=generator)
-values[:, 0], values[:, 1] = 0.03, 1.0
+values = 0.1 + 0.9 * torch.rand(50, 20, dtype=torch.float64, generator=generator)
+values[:, 0], values[:, 1] = 0.1, 1.0
 learned = LDMinv(order=4, depth=3).fit(torch.diag_embed(values))
-shown = s[s >= 0.03]
-inverse = torch.stack([torch.diag(torch.stack([v, s[-1]])) for v in shown])
+shown = s[s >= 0.1]
 found = learned(torch.diag_embed(torch.stack([shown, torch.ones_like(shown)], 1)))
 axes[0].semilogx(
-    shown, shown * found[:, 0, 0].detach(), "k--", label="LD-Minv, K = 3, above .03"
+    shown, shown * found[:, 0, 0].detach(), "k--", label="LD-Minv, K = 3, above .1"
 )
 axes[0].set(xlabel="singular value s", title="s times its inverse")
 axes[0].legend()
