@@ -56,6 +56,7 @@ def compare(
     metrics: Sequence[str] = ("nmae",),
     random_state=0,
     n_jobs: int | None = None,
+    on_fit: Callable[[int, int], Any] | None = None,
 ):
     """Fit completers to the same matrix with the same cells held out.
 
@@ -78,6 +79,8 @@ def compare(
     n_jobs : int or None, default=None
         Fits at a time, as in `joblib.Parallel`; seconds and memory are measured best
         with one.
+    on_fit : callable or None, default=None
+        Told after each fit how many are done and how many there are.
 
     Returns
     -------
@@ -135,9 +138,13 @@ def compare(
             for title, completer in named.items():
                 labels.append((name, title, len(test) / len(train)))
                 jobs.append((completer, cells[train], cells[test]))
-    fits = Parallel(n_jobs=n_jobs)(
+    fits: list[dict] = []
+    for fit in Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
-    )
+    ):
+        fits.append(fit)
+        if on_fit is not None:
+            on_fit(len(fits), len(jobs))
     rows = []
     for pattern in dict.fromkeys(name for name, *_ in labels):
         for metric in metrics:

@@ -1,7 +1,8 @@
 """``python -m benchmarks.reproduce NAME``; without a name it lists what there is.
 
 Evaluation files are read from the folder in SKMC_DATA. Pages and pictures are written
-to ``docs/reproduction/``.
+to ``docs/reproduction/``, or to the folder in SKMC_REPRODUCTION, as by ``skmc reproduce
+NAME``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ COMMANDS = {
     "differentiable": differentiable.write,  # the page alone
 }
 
-if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
-    sys.exit(f"usage: python -m benchmarks.reproduce {'|'.join(COMMANDS)}")
-COMMANDS[sys.argv[1]](*sys.argv[2:])
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
+        sys.exit(f"usage: python -m benchmarks.reproduce {'|'.join(COMMANDS)}")
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

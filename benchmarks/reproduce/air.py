@@ -8,6 +8,7 @@ they are random, starts everywhere). Nothing is chosen by the hidden cells.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from pathlib import Path
@@ -24,7 +25,10 @@ from skmc import (
 from skmc.datasets import load_drug_target, load_image, load_mask, load_syn_netflix
 from skmc.metrics import nmae
 
-PAGES = Path(__file__).parents[2] / "docs" / "reproduction"
+PAGES = Path(
+    os.environ.get("SKMC_REPRODUCTION")
+    or Path(__file__).parents[2] / "docs" / "reproduction"
+)
 SEEDS = range(3)
 
 # The paper's Table 1; the order of its columns.

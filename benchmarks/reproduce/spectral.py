@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
+from benchmarks.reproduce.air import PAGES
 from skmc import solve
 from skmc.linalg.spectral import ACTIVATIONS
 from skmc.metrics import effective_rank, psnr
@@ -30,7 +31,6 @@ from skmc.sensing.measured import Measured
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.terms import MeasurementError
 
-DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
 N_SEEDS = 10
 N_COMMUTING = 5
 STEPS = 20000
@@ -43,8 +43,8 @@ RATES = (1e-1, 1e-2, 1e-3, 1e-4)
 def figures() -> None:
     """Make ``docs/reproduction/spectral.md`` and its three pictures."""
     parts = [INTRODUCTION, commuting(), gaussian(), digits()]
-    (DOCS / "spectral.md").write_text("\n".join(parts))
-    print(f"Wrote {DOCS / 'spectral.md'}")
+    (PAGES / "spectral.md").write_text("\n".join(parts))
+    print(f"Wrote {PAGES / 'spectral.md'}")
 
 
 def truth(rng: np.random.RandomState) -> np.ndarray:
@@ -289,7 +289,7 @@ def digits() -> str:
 
 
 def save(figure, name: str) -> None:
-    path = DOCS / f"{name}.png"
+    path = PAGES / f"{name}.png"
     figure.savefig(path, dpi=64)
     plt.close(figure)
     print(f"Wrote {path}", flush=True)

@@ -1,0 +1,7 @@
+"""``python -m skmc``, the same as the command ``skmc``."""
+
+import sys
+
+from skmc.command.main import main
+
+sys.exit(main())

@@ -1,0 +1,85 @@
+"""``skmc compare IN``: a table of methods, best first."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skmc.command import files, methods
+from skmc.command.failure import CommandError, optional
+from skmc.command.picture_file import PictureFile
+from skmc.command.report import Report
+from skmc.command.telling import Teller
+from skmc.comparison import compare
+
+# scikit-learn's own, which is often better than any of ours on narrow tables.
+IMPUTER = "iterative-imputer"
+NARROW = 50  # columns; its time grows with their third power
+# What takes seconds where others take minutes.
+QUICK = ("air", "ialm", "knn", "mean", "ncarl", "svd", "tnnr")
+QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
+
+
+def method_list(text: str) -> list[str]:
+    if text == "all":
+        return [*methods.all_methods(), IMPUTER]
+    names = (
+        name if name == IMPUTER else methods.method(name) for name in text.split(",")
+    )
+    return list(dict.fromkeys(names))
+
+
+def run(options: argparse.Namespace, teller: Teller) -> None:
+    for package in ("pandas", "rich"):
+        optional(package, "compare", package)
+    if options.html:
+        optional("matplotlib", "--html", "Matplotlib")
+        files.check_target(options.html, options.force)
+    file = files.read(options.source, options)
+    for note in file.notes():
+        if note.startswith("warning"):  # the others are of an answer
+            teller.note(note)
+    matrix = file.matrix()
+    names = options.methods or _usual(isinstance(file, PictureFile), matrix.shape[1])
+    with teller.progress() as progress:
+        table = compare(
+            {name: _make(name, options) for name in names},
+            matrix,
+            cv=options.splits,
+            patterns=[options.pattern],
+            metrics=[options.metric],
+            random_state=options.seed,
+            on_fit=partial(progress.count, "fits") if progress else None,
+        )
+    report = Report(table, file, matrix, options)
+    report.print()
+    for row in table[table["mean"].isna()].itertuples():
+        teller.note(f"warning: {row.completer} failed: {' '.join(row.error.split())}")
+    if table["mean"].isna().all():
+        raise CommandError("all methods failed")
+    if options.html:
+        page = report.html()
+        files.write(
+            options.html,
+            lambda path: Path(path).write_text(page, "utf-8"),
+            options.force,
+        )
+        teller.note(f"{options.html}: the report")
+
+
+def _usual(picture: bool, n_columns: int) -> list[str]:
+    if picture:
+        return list(QUICK)
+    imputer = [IMPUTER] if n_columns <= NARROW else []
+    return sorted([*QUICK_FOR_TABLES, *imputer])
+
+
+def _make(name: str, options: argparse.Namespace) -> Any:
+    if name != IMPUTER:
+        return methods.make(name, {}, options.seed, options.device)
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    return IterativeImputer(random_state=options.seed, keep_empty_features=True)

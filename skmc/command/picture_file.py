@@ -1,0 +1,185 @@
+"""PNG and JPEG pictures, each channel a matrix."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import binary_dilation
+from sklearn.base import clone
+
+from skmc.base import BaseCompleter
+from skmc.command.failure import CommandError, UsageError, optional
+
+MODES = ("L", "LA", "RGB", "RGBA", "I;16")
+JPEG = (".jpg", ".jpeg")
+# JPEG blurs: how far a pixel of a colour may be from it, of 255.
+TOLERANCE = 48
+# Pixels: JPEG stores colours of blocks of two by two.
+GROW = 2
+
+
+class PictureFile:
+    """Pixels, of which some are missing: marked by a mask, a colour or transparency.
+
+    Each channel is a matrix of values between 0 and 1 and completed on its own, which
+    has the least error; one matrix of all channels is completed worse. Transparent
+    pixels become opaque where they are completed.
+    """
+
+    def __init__(self, path: str, options: Namespace):
+        self.path = path
+        picture = _opened(path)
+        self.info = {
+            key: picture.info[key] for key in ("icc_profile",) if key in picture.info
+        }
+        exif = picture.getexif()
+        if len(exif):
+            self.info["exif"] = exif
+        pixels = np.asarray(picture)
+        self.pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+        self.mode = picture.mode
+        self.alpha = self.mode in ("LA", "RGBA")
+        self.n_channels = self.pixels.shape[2] - self.alpha
+        self.doubts: list[str] = []
+        self.missing = self._missing(options)
+
+    @property
+    def largest(self) -> int:
+        return int(np.iinfo(self.pixels.dtype).max)
+
+    @property
+    def n_cells(self) -> int:
+        return self.missing.size
+
+    def notes(self) -> list[str]:
+        return self.doubts
+
+    def complete(self, completer: BaseCompleter) -> int:
+        """Fill the missing pixels; how many they were."""
+        if not self.missing.any():
+            raise UsageError(
+                f"nothing marks a pixel of {self.path} as missing: pass --mask FILE or "
+                "--missing-colour COLOUR, or make such pixels transparent"
+            )
+        pixels = self.pixels.copy()
+        for k in range(self.n_channels):
+            found = clone(completer).fit_transform(self._channel(k))
+            values = np.rint(found * self.largest).clip(0, self.largest)
+            pixels[self.missing, k] = values[self.missing]
+        if self.alpha:
+            pixels[self.missing, -1] = self.largest
+        self.pixels = pixels
+        return int(self.missing.sum())
+
+    def matrix(self) -> np.ndarray:
+        """The mean of the channels."""
+        grey = np.mean([self._channel(k).data for k in range(self.n_channels)], axis=0)
+        return np.ma.masked_array(grey, self.missing)
+
+    def check_target(self, path: str) -> str | None:
+        """What the format of ``path`` loses; an error if it cannot hold the picture."""
+        if not path.lower().endswith(JPEG):
+            return None
+        if self.mode == "I;16":
+            raise UsageError(f"{path}: JPEG has 8 bits, {self.path} 16; write PNG")
+        if self.alpha and (self.pixels[~self.missing, -1] < self.largest).any():
+            raise UsageError(f"{path}: JPEG has no transparency; write PNG")
+        return (
+            f"warning: {path}: JPEG is lossy, so pixels that were there change a "
+            "little, too; write PNG to keep them"
+        )
+
+    def write(self, path: Path) -> None:
+        jpeg = Path(path.name.removesuffix(".part")).suffix.lower() in JPEG
+        pixels = self.pixels
+        if jpeg and self.alpha:
+            pixels = pixels[:, :, :-1]
+        pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+        picture = optional("PIL.Image", "a picture", "Pillow").fromarray(pixels)
+        best = {"quality": 95, "subsampling": 0} if jpeg else {}
+        picture.save(path, "JPEG" if jpeg else "PNG", **best, **self.info)
+
+    def _channel(self, k: int) -> np.ma.MaskedArray:
+        values = self.pixels[:, :, k].astype(np.float32) / self.largest
+        return np.ma.masked_array(values, self.missing)
+
+    def _missing(self, options: Namespace) -> np.ndarray:
+        if options.mask is not None:
+            mask = np.asarray(_opened(options.mask).convert("L")) > 127
+            if mask.shape != self.pixels.shape[:2]:
+                raise CommandError(
+                    f"{options.mask} is {_size(mask)} pixels, {self.path} is "
+                    f"{_size(self.pixels)}; a mask must fit"
+                )
+            return ~mask if options.invert_mask else mask
+        if options.missing_colour is not None:
+            return self._near(options.missing_colour, options.tolerance)
+        if self.alpha:
+            return self.pixels[:, :, -1] == 0
+        return np.zeros(self.pixels.shape[:2], bool)
+
+    def _near(self, colour: str, tolerance: int | None) -> np.ndarray:
+        """Pixels whose channels are all near a colour's."""
+        try:
+            rgb = optional("PIL.ImageColor", "a picture", "Pillow").getrgb(colour)[:3]
+        except ValueError as error:
+            raise UsageError(f"--missing-colour {colour}: unknown colour") from error
+        jpeg = self.path.lower().endswith(JPEG)
+        if jpeg:
+            self.doubts.append(
+                f"warning: {self.path}: JPEG blurs colours, so pixels up to {GROW} "
+                "from marked ones count as missing, and some may be overlooked; a "
+                "mask is safer"
+            )
+        if tolerance is None:
+            tolerance = TOLERANCE if jpeg else 0
+        pixels = self.pixels[:, :, : self.n_channels].astype(float)
+        away = np.abs(pixels * (255 / self.largest) - rgb)  # grey as three equal ones
+        missing = (away <= tolerance).all(2)
+        if not missing.any():
+            raise CommandError(
+                f"{self.path} has no pixel of colour {colour}, give or take {tolerance}"
+                " of 255; see --tolerance"
+            )
+        if jpeg:
+            missing = binary_dilation(missing, np.ones((3, 3)), iterations=GROW)
+        return missing
+
+
+def _opened(path: str) -> Any:
+    """A picture the right way up, in one of `MODES`."""
+    image = optional("PIL.Image", "a picture", "Pillow")
+    try:
+        with image.open(path) as file:
+            layout = "".join(str(tile.args) for tile in file.tile[:1])
+            if "16" in layout and not file.mode.startswith("I"):
+                raise CommandError(
+                    f"{path} has 16 bits in each of several channels, of which Pillow "
+                    "reads 8; convert it to 8 bits or to grey"
+                )
+            file.load()
+            picture = optional("PIL.ImageOps", "a picture", "Pillow").exif_transpose(
+                file
+            )
+    except image.UnidentifiedImageError as error:
+        raise CommandError(f"{path} is no picture") from error
+    if picture.mode == "1":
+        return picture.convert("L")
+    if picture.mode in ("P", "L", "RGB") and picture.has_transparency_data:
+        return picture.convert("LA" if picture.mode == "L" else "RGBA")
+    if picture.mode == "P":
+        return picture.convert("RGB")
+    if picture.mode.startswith("I;16"):
+        return picture.convert("I;16") if picture.mode != "I;16" else picture
+    if picture.mode not in MODES:
+        raise CommandError(
+            f"{path} has colours of mode {picture.mode}; convert it to grey or RGB"
+        )
+    return picture
+
+
+def _size(array: np.ndarray) -> str:
+    return f"{array.shape[1]} x {array.shape[0]}"

@@ -1,0 +1,178 @@
+"""A comparison for the eye: on a terminal, and as a page that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import io
+import math
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import numpy as np
+
+import skmc
+from skmc.command.picture_file import PictureFile
+from skmc.comparison import ComparisonDisplay
+from skmc.containers import to_cells
+
+BY_CHANCE = 0.05
+PATTERNS = {
+    "mcar": "at random",
+    "patch": "in a rectangle",
+    "rows": "as whole rows",
+    "mar": "more often where another column is large",
+    "mnar": "more often where they are large",
+}
+METRICS = {
+    "nmae": "the mean absolute error over the range of all values",
+    "mae": "the mean absolute error",
+    "rmse": "the root of the mean squared error",
+    "relative_error": "the norm of the error over the norm of what was hidden",
+}
+HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 52rem;
+  padding: 0 1rem; color: #222; background: #fff }
+table { border-collapse: collapse; margin: 1rem 0; width: 100% }
+th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd }
+th:first-child, td:first-child { text-align: left }
+tr.best td { font-weight: 600 }
+tr.worse td { color: #777 }
+img { max-width: 100% }
+"""
+
+
+class Report:
+    """The table of `skmc.comparison.compare` with what it was made of."""
+
+    def __init__(self, table: Any, file: Any, matrix: Any, options: Namespace):
+        self.table, self.options = table, options
+        cells = to_cells(matrix)
+        n_seen = int((~np.isnan(cells)).sum())
+        unit = ""
+        if isinstance(file, PictureFile):
+            unit = " Values are the means of the channels, between 0 and 1."
+        elif hasattr(file, "columns"):
+            unit = (
+                " Only numbers are compared, each column less its mean and over its "
+                "deviation."
+            )
+        self.title = f"Which method completes {options.source} best?"
+        self.text = (
+            f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them known. A "
+            f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
+            f"(seed {options.seed}), and completed from the others.{unit} The error is "
+            f"{METRICS[options.metric]}; lower is better. A method with p below "
+            f"{BY_CHANCE} is worse than the best by more than chance."
+        )
+
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
+        """How good ("best", "equal", "worse", "failed") and the cells of each row."""
+        for k, row in enumerate(self.table.itertuples()):
+            if math.isnan(row.mean):
+                kind = "failed"
+            elif k == 0:
+                kind = "best"
+            else:
+                kind = "worse" if row.p_value < BY_CHANCE else "equal"
+            yield (
+                kind,
+                [
+                    row.completer,
+                    "failed" if kind == "failed" else f"{row.mean:.4f}",
+                    _number(row.std_error, ".4f"),
+                    _number(row.p_value, ".3f"),
+                    f"{row.seconds:.2f}",
+                    _number(row.memory_mib, ".0f"),
+                    str(row.warnings or ""),
+                ],
+            )
+
+    def print(self) -> None:
+        rich_table = importlib.import_module("rich.table")
+        console = importlib.import_module("rich.console").Console(
+            file=sys.stdout, width=None if sys.stdout.isatty() else 120
+        )
+        table = rich_table.Table(box=importlib.import_module("rich.box").SIMPLE)
+        for k, name in enumerate(self._head()):
+            table.add_column(name, justify="right" if k else "left")
+        styles = {"best": "bold green", "worse": "dim", "failed": "red", "equal": ""}
+        for kind, cells in self.rows():
+            table.add_row(*cells, style=styles[kind])
+        console.print(table)
+        if not self.options.quiet:
+            console.print(self.text, markup=False, highlight=False)
+
+    def html(self) -> str:
+        """One page with everything in it."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self._head())
+        body = "\n".join(
+            f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
+            for kind, cells in self.rows()
+        )
+        failures = "".join(
+            f"<p><b>{escape(row.completer)}</b> failed: {escape(row.error)}</p>\n"
+            for row in self.table.itertuples()
+            if row.error
+        )
+        figures = "\n".join(
+            f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" '
+            f'src="data:image/png;base64,{picture}">'
+            for title, picture in self._figures()
+        )
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width">\n'
+            f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+            f"<body>\n<h1>{escape(self.title)}</h1>\n<p>{escape(self.text)}</p>\n"
+            f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
+            f"</table>\n{failures}{figures}\n<p><small>skmc {skmc.__version__}</small>"
+            "</p>\n</body>\n</html>\n"
+        )
+
+    def _head(self) -> list[str]:
+        return [HEAD[0], self.options.metric, *HEAD[2:]]
+
+    def _figures(self) -> Iterator[tuple[str, str]]:
+        importlib.import_module("matplotlib").use("Agg")
+        good = self.table[self.table["mean"].notna()]
+        display = ComparisonDisplay(good).plot()
+        display.axes_[0, 0].set(title="", xlabel=self.options.metric)
+        yield (
+            "Errors with their standard errors; filled: as good as the best",
+            _encoded(display.figure_),
+        )
+        yield "Error and time", _encoded(_scatter(good, self.options.metric))
+
+
+def _number(value: float, form: str) -> str:
+    return "" if math.isnan(value) else format(value, form)
+
+
+def _scatter(table: Any, metric: str) -> Any:
+    plt = importlib.import_module("matplotlib.pyplot")
+    figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
+    ax.scatter(table["seconds"], table["mean"])
+    for row in table.itertuples():
+        ax.annotate(
+            row.completer,
+            (row.seconds, row.mean),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    ax.set(xscale="log", xlabel="seconds of a fit", ylabel=metric)
+    ax.margins(x=0.25)  # for the names
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def _encoded(figure: Any) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=120)
+    importlib.import_module("matplotlib.pyplot").close(figure)
+    return base64.b64encode(file.getvalue()).decode()

@@ -1,0 +1,631 @@
+"""The command: what it writes, what it never changes, and how it fails."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pytest
+from conftest import low_rank
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from skmc import MeanCompleter, SVDCompleter, patterns
+from skmc.checks import all_completers
+from skmc.command import main, methods, reproduce
+from skmc.command.csv_file import _cells, _separator
+from skmc.comparison import compare
+
+TABLE = '''\
+name,length,count,kind,,day\r
+"a ""1""",1.50,3,"cat, big",x,2020-01-01\r
+b,,4,dog,x,2020-01-02\r
+c,2.50e0,,"cat, big",y,2020-01-03\r
+d, 4.0 ,6,NA,y,2020-01-04\r
+\r
+é,5.00,7,dog,,2020-01-05\r
+'''
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the command in a folder of its own: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        try:
+            code = main([str(a) for a in arguments])
+        except SystemExit as stop:  # argparse
+            code = stop.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def numbers(tmp_path, n_rows=12, n_cols=6):
+    """A CSV file of a matrix with holes, and the matrix."""
+    truth = low_rank(n_rows, n_cols) + 3
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    X = np.where(hidden, np.nan, truth)
+    pd.DataFrame(X, columns=list("abcdef")[:n_cols]).to_csv(
+        tmp_path / "in.csv", index=False
+    )
+    return X
+
+
+# Tables
+
+
+@pytest.mark.parametrize("method", ["svd", "mean"])
+def test_only_the_holes_of_a_csv_change(run, tmp_path, method):
+    raw = b"\xef\xbb\xbf" + TABLE.encode("latin-1")  # a mark, and no UTF-8
+    (tmp_path / "in.csv").write_bytes(raw)
+    code, out, err = run("complete", "in.csv", "out.csv", "--method", method)
+    assert code == 0 and not out and "4 of 30 cells completed" in err
+    assert "left as they are, columns 'name', 'day'" in err
+    # Whole numbers come back whole, categories as the file writes them.
+    kept = re.escape(raw)
+    for hole, answer in (
+        (b"b,,4", rb"b,\d\.\d+,4"),
+        (b"e0,,", rb"e0,\d,"),
+        (b",NA,", rb',("cat, big"|dog),'),
+        (b"dog,,2020-01-05", rb"dog,[xy],2020-01-05"),
+    ):
+        assert re.escape(hole) in kept
+        kept = kept.replace(re.escape(hole), answer)
+    assert re.fullmatch(kept, (tmp_path / "out.csv").read_bytes())
+
+
+def test_numbers_are_the_completers(run, tmp_path):
+    X = numbers(tmp_path)
+    code, *_ = run(
+        "complete", "in.csv", "out.csv", "--method", "SVDCompleter", "--set", "rank=2"
+    )
+    assert code == 0
+    expected = SVDCompleter(rank=2, random_state=0).fit_transform(X)
+    np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv"), expected)
+
+
+def test_separators_decimals_and_index(run, tmp_path):
+    text = ";länge;b\nr1;1,5;\nr2;;20\nr3;4,5;45\n"
+    (tmp_path / "in.txt").write_text(text)
+    assert run("complete", "in.txt", "out.txt", "--method", "mean")[0] == 0
+    expected = text.replace("1,5;\n", "1,5;32\n").replace("r2;;", "r2;3,0;")
+    assert (tmp_path / "out.txt").read_text() == expected
+
+
+def test_no_header_missing_words_and_names(run, tmp_path):
+    (tmp_path / "in.csv").write_text("1,?\n2,7\n?,7\n1,5\n")
+    code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
+    assert code == 1 and "row 2 (line 3), column '1': '?' is not a number" in err
+    arguments = ("--no-header", "--missing", "?", "--categorical", "1", "-q")
+    code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean", *arguments)
+    assert code == 0 and not err
+    assert (tmp_path / "out.csv").read_text() == "1,6\n2,7\n1,7\n1,5\n"
+    code, *_ = run(
+        "complete", "in.csv", "o2.csv", "--no-header", "--missing", "?", "--index", "1",
+        "--method", "mean", "-q",
+    )  # fmt: skip
+    assert code == 0 and (tmp_path / "o2.csv").read_text() == "1,6\n2,7\n?,7\n1,5\n"
+
+
+def test_a_pipe(tmp_path, monkeypatch, capsysbinary):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n3,\n")))
+    assert main(["complete", "-", "-", "--method", "mean"]) == 0
+    out, err = capsysbinary.readouterr()
+    assert out == b"a,b\n1,2\n3,2\n"
+    assert b"1 of 4 cells" in err and b"\r" not in err  # no bar
+
+
+@given(
+    st.lists(
+        st.lists(st.text("ab,;\"'\n é1", max_size=4), min_size=3, max_size=3),
+        min_size=1,
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+)
+def test_cells_are_those_of_the_csv_module(rows, end, quoting):
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator=end, quoting=quoting).writerows(rows)
+    read = _cells(file.getvalue(), 0, ",", "f")
+    assert [[cell.text for cell in cells] for _, cells in read] == rows
+    assert read[0][0] == 1 and read[-1][0] <= len(file.getvalue())
+
+
+def test_the_separator_is_seen():
+    for separator in ",;\t|":
+        line = separator.join(["a", '"b,,,,"', "c"])
+        assert _separator("f.csv", f"{line}\n") == separator
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("age,b\n1,2\nabc,3\n", r"row 2 \(line 3\), column 'age': 'abc' is not a num"),
+        ('a,b\n"1\n",2\n3,x\n,4\n', r"row 2 \(line 4\), column 'b': 'x' is not a num"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cell, but the first line has 2"),
+        ("a,b\n1,2\n3,4,\n", "line 3: 3 cells, but the first line has 2"),
+        ('a,b\n1,"2\n3,4\n', "line 2: cell 2 opens a quote"),
+        ('a,b\n1,"2"3\n', "line 2: cell 2 opens a quote"),
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,b\n", "has names of columns, but no row"),
+        ("a,b\n,NA\n,\n", "no observed cell"),
+        ("a,b\n1,2\n,inf\n", r"row 2 \(line 3\), column 'b': inf is infinite"),
+        ("a,b\n1,2\n,1e200\n", "column 'b': 1e.200 is too large"),
+        ("a,day\n1,2020-01-01\n,\n", "column 'day': the cell is missing, and dates"),
+        ("n,b\nu,1\nv,\nw,3\n,4\n", "column 'n': the cell is missing, and nearly all"),
+        ("a,b\0\n", "no text in UTF-8"),
+    ],
+)
+def test_bad_tables_are_named_in_a_line(run, tmp_path, text, message):
+    (tmp_path / "in.csv").write_text(text)
+    code, out, err = run("complete", "in.csv", "out.csv", "--method", "svd", "-q")
+    assert code == 1 and not out
+    assert re.match(rf"skmc: error: in\.csv.*{message}", err)
+    assert err.count("\n") == 1
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+def test_columns_without_cells_and_rows_without(run, tmp_path):
+    (tmp_path / "in.csv").write_text("a,b,c\n1,,2\n,,\n3,,4\n")
+    code, _, err = run("complete", "in.csv", "out.csv", "--method", "svd")
+    assert code == 0
+    assert "column 'b' has no observed cell and is left empty" in err
+    assert "1 rows of X have no observed cell" in err
+    assert (tmp_path / "out.csv").read_text() == "a,b,c\n1,,2\n2,,3\n3,,4\n"
+    code, _, err = run("complete", "out.csv", "copy.csv", "--method", "svd")
+    assert code == 0 and "copy of out.csv" in err
+    assert (tmp_path / "copy.csv").read_text() == (tmp_path / "out.csv").read_text()
+
+
+def parquet_table():
+    rng = np.random.RandomState(0)
+    n = 24
+    group = rng.randint(2, size=n)
+    frame = pd.DataFrame(
+        {
+            "x": (group + 0.1 * rng.randn(n)).astype("float32"),
+            "count": pd.array(10 * group + rng.randint(3, size=n), dtype="UInt8"),
+            "kind": pd.Categorical.from_codes(group, ["old", "new"]),
+            "grade": pd.Categorical.from_codes(
+                group * 2, ["z low", "mid", "a high"], ordered=True
+            ),
+            "flag": pd.array(group == 1, dtype="boolean"),
+            "when": pd.date_range("2020-01-01", periods=n),
+            "word": np.array(["one", "two"])[group],
+        },
+        index=pd.Index([f"r{i}" for i in range(n)], name="id"),
+    )
+    hidden = frame.copy()
+    for k, name in enumerate(["x", "count", "kind", "grade", "flag", "word"]):
+        hidden.loc[hidden.index[k::7], name] = None
+    return frame, hidden
+
+
+def test_parquet_keeps_types_and_index(run, tmp_path):
+    truth, hidden = parquet_table()
+    hidden.to_parquet(tmp_path / "in.parquet")
+    code, _, err = run("complete", "in.parquet", "out.parquet", "--method", "tnnr")
+    assert code == 0, err
+    schemas = [
+        pyarrow.parquet.read_schema(tmp_path / f) for f in ("in.parquet", "out.parquet")
+    ]
+    assert schemas[0].equals(schemas[1], check_metadata=True)
+    completed = pd.read_parquet(tmp_path / "out.parquet")
+    pd.testing.assert_index_equal(completed.index, hidden.index)
+    assert (completed.dtypes == hidden.dtypes).all()
+    assert not completed.isna().any(axis=None)
+    for name in hidden:
+        seen = hidden[name].notna()
+        pd.testing.assert_series_equal(completed[name][seen], hidden[name][seen])
+        if name not in ("x", "count"):  # the groups are far from each other
+            assert (completed[name] == truth[name]).all(), name
+
+
+def test_parquet_refuses_missing_dates(run, tmp_path):
+    _, hidden = parquet_table()
+    hidden.loc["r4", "when"] = None
+    hidden.to_parquet(tmp_path / "in.parquet")
+    code, _, err = run("complete", "in.parquet", "out.parquet", "--method", "svd")
+    assert code == 1 and "row 5, column 'when': the cell is missing" in err
+    arguments = ("--index", "when", "--method", "svd")
+    assert run("complete", "in.parquet", "out.parquet", *arguments)[0] == 0
+    assert pd.read_parquet(tmp_path / "out.parquet")["when"].isna().sum() == 1
+
+
+# Matrices
+
+
+def test_npz(run, tmp_path):
+    X = numbers(tmp_path)
+    np.savez_compressed(tmp_path / "in.npz", X=X.astype(np.float32), y=np.arange(12))
+    assert run("complete", "in.npz", "out.npz", "--method", "svd")[0] == 0
+    with np.load(tmp_path / "out.npz") as file:
+        assert set(file.files) == {"X", "y"} and file["X"].dtype == np.float32
+        seen = ~np.isnan(X)
+        np.testing.assert_array_equal(file["X"][seen], X.astype(np.float32)[seen])
+        assert np.isfinite(file["X"]).all()
+
+
+def test_npz_with_a_mask(run, tmp_path):
+    truth = np.outer(np.arange(1, 13), np.arange(1, 7)).astype(np.int16)
+    hidden = patterns.random(truth.astype(float), 0.2, spare=True, random_state=0)
+    data = np.where(hidden, 999, truth).astype(np.int16)
+    np.savez(tmp_path / "in.npz", data=data, mask=hidden)
+    assert run("complete", "in.npz", "out.npz", "--method", "tnnr")[0] == 0
+    with np.load(tmp_path / "out.npz") as file:
+        assert file["data"].dtype == np.int16
+        np.testing.assert_array_equal(file["data"], truth)
+
+
+def test_npz_that_leave_a_choice(run, tmp_path):
+    np.savez(tmp_path / "in.npz", a=np.eye(3), b=np.eye(2), mask=np.eye(3) > 0)
+    code, _, err = run("complete", "in.npz", "out.npz", "--method", "mean")
+    assert code == 1 and "a (float64 3 x 3), b (float64 2 x 2)" in err
+    assert run("complete", "in.npz", "out.npz", "--array", "c")[0] == 2
+    code, _, err = run("complete", "in.npz", "out.npz", "--array", "b")
+    assert code == 1 and "mask is bool 3 x 3; it must be" in err
+    arguments = ("--array", "a", "--method", "mean")
+    assert run("complete", "in.npz", "out.npz", *arguments)[0] == 0
+    np.savez(tmp_path / "o.npz", a=np.array([[None]]))
+    code, _, err = run("complete", "o.npz", "out2.npz")
+    assert code == 1 and "pickles are not read" in err
+
+
+# Pictures
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """A smooth picture 20 x 24 x 3 and what is hidden of it, also as ``mask.png``."""
+    rows, cols = np.mgrid[:20, :24]
+    pixels = np.stack([rows * cols / 2, 10 * rows, 200 - 5 * cols], -1)
+    pixels = pixels.astype(np.uint8)
+    hidden = patterns.random(pixels[:, :, 0] / 255, 0.2, spare=True, random_state=0)
+    Image.fromarray(np.uint8(255) * hidden).save(tmp_path / "mask.png")
+    return pixels, hidden
+
+
+def read(path):
+    with Image.open(path) as file:
+        return np.asarray(file)
+
+
+@pytest.mark.parametrize("mark", ["mask", "inverted", "colour", "alpha", "palette"])
+def test_pictures(run, tmp_path, picture, mark):
+    pixels, hidden = picture
+    damaged = np.where(hidden[:, :, None], np.uint8([255, 0, 255]), pixels)
+    arguments = []
+    if mark == "mask":
+        arguments = ["--mask", "mask.png"]
+    elif mark == "inverted":
+        Image.fromarray(np.uint8(255) * ~hidden).save(tmp_path / "seen.png")
+        arguments = ["--mask", "seen.png", "--invert-mask"]
+    elif mark == "alpha":
+        alpha = np.where(hidden, 0, 255).astype(np.uint8)
+        alpha[~hidden & (np.arange(24) < 3)] = 100  # half transparent is there
+        damaged = np.dstack([damaged, alpha])
+    else:
+        arguments = ["--missing-color", "#ff00ff"]
+    image = Image.fromarray(damaged)
+    if mark == "palette":
+        image = image.quantize(256)
+        damaged = np.asarray(image.convert("RGB"))
+    image.save(tmp_path / "in.png")
+    code, _, err = run("complete", "in.png", "out.png", "--method", "tnnr", *arguments)
+    assert code == 0, err
+    assert f"{hidden.sum()} of 480 pixels completed" in err
+    completed = read(tmp_path / "out.png")
+    assert completed.shape == damaged.shape
+    np.testing.assert_array_equal(completed[~hidden], damaged[~hidden])
+    error = np.abs(completed[hidden][:, :3].astype(float) - pixels[hidden])
+    assert error.mean() < 4
+    if mark == "alpha":
+        assert (completed[hidden][:, 3] == 255).all()
+
+
+def test_deep_grey(run, tmp_path, picture):
+    _, hidden = picture
+    rows, cols = np.mgrid[:20, :24]
+    pixels = (rows * cols * 140 + 17).astype(np.uint16)
+    Image.fromarray(np.where(hidden, 0, pixels).astype(np.uint16)).save(
+        tmp_path / "in.png"
+    )
+    arguments = ("--mask", "mask.png", "--method", "tnnr")
+    assert run("complete", "in.png", "out.png", *arguments)[0] == 0
+    completed = read(tmp_path / "out.png")
+    assert completed.dtype == np.uint16
+    np.testing.assert_array_equal(completed[~hidden], pixels[~hidden])
+    assert np.abs(completed[hidden] - pixels[hidden].astype(float)).mean() < 300
+    code, _, err = run("complete", "in.png", "out.jpg", *arguments)
+    assert code == 2 and "JPEG has 8 bits" in err
+
+
+def test_jpeg(run, tmp_path, picture):
+    pixels, _ = picture
+    pixels = np.kron(pixels, np.ones((4, 4, 1), np.uint8))
+    pixels[24:48, 32:56] = (255, 0, 0)
+    exif = Image.Exif()
+    exif[0x010E] = "a caption"
+    Image.fromarray(pixels).save(tmp_path / "in.jpg", quality=95, exif=exif)
+    code, _, err = run(
+        "complete", "in.jpg", "out.jpg", "--missing-colour", "red", "--method", "svd"
+    )
+    assert code == 0
+    assert "JPEG blurs colours" in err and "JPEG is lossy" in err
+    n_found = int(re.search(r"(\d+) of 7680 pixels", err)[1])
+    assert 24 * 24 <= n_found <= 28 * 28
+    with Image.open(tmp_path / "out.jpg") as file:
+        assert file.format == "JPEG" and file.getexif()[0x010E] == "a caption"
+    assert (read(tmp_path / "out.jpg")[24:48, 32:56, 1:].max(2) > 20).all()
+
+
+def test_pictures_that_cannot_be(run, tmp_path, picture):
+    pixels, hidden = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    Image.fromarray(pixels[:5]).save(tmp_path / "small.png")
+    Image.fromarray(pixels).convert("CMYK").save(tmp_path / "cmyk.jpg")
+    (tmp_path / "text.png").write_text("no picture")
+    clear = np.dstack([pixels, np.full(hidden.shape, 9, np.uint8)])
+    Image.fromarray(clear).save(tmp_path / "clear.png")
+    mask = ("--mask", "mask.png", "--method", "mean")
+    for code, message, *arguments in (
+        (2, "nothing marks a pixel", "in.png", "out.png"),
+        (1, "small.png is 24 x 5 pixels", "in.png", "out.png", "--mask", "small.png"),
+        (1, "no pixel of colour", "in.png", "o.png", "--missing-colour", "#010203"),
+        (2, "unknown colour", "in.png", "out.png", "--missing-colour", "bluish"),
+        (2, "--invert-mask needs", "in.png", "out.png", "--invert-mask"),
+        (2, "--tolerance needs", "in.png", "out.png", "--tolerance", "3"),
+        (2, "says nothing of in.png", "in.png", "out.png", "--index", "a", *mask),
+        (1, "text.png is no picture", "text.png", "out.png", *mask),
+        (1, "mode CMYK", "cmyk.jpg", "out.png", *mask),
+        (2, "no transparency", "clear.png", "out.jpg", *mask),
+    ):
+        found, _, err = run("complete", *arguments)
+        assert (found, err.count("\n")) == (code, 1), err
+        assert message in err
+    assert not list(tmp_path.glob("o*"))
+
+
+# How a run ends
+
+
+def test_nothing_is_overwritten(run, tmp_path):
+    numbers(tmp_path)
+    (tmp_path / "out.csv").write_text("precious")
+    code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
+    assert code == 1 and err == "skmc: error: out.csv exists; --force overwrites it\n"
+    assert (tmp_path / "out.csv").read_text() == "precious"
+    assert run("complete", "in.csv", "out.csv", "--method", "mean", "--force")[0] == 0
+    assert (tmp_path / "out.csv").read_text().startswith("a,b,c,d,e,f\n")
+    assert sorted(os.listdir(tmp_path)) == ["in.csv", "out.csv"]
+
+
+def test_a_file_that_comes_meanwhile_is_kept(run, tmp_path, monkeypatch):
+    numbers(tmp_path)
+    fit = SVDCompleter.fit
+
+    def slow(self, X, y=None):
+        (tmp_path / "out.csv").write_text("precious")
+        return fit(self, X, y)
+
+    monkeypatch.setattr(SVDCompleter, "fit", slow)
+    assert run("complete", "in.csv", "out.csv", "--method", "svd")[0] == 1
+    assert (tmp_path / "out.csv").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "skmc: interrupted\n"),
+        (MemoryError(), 1, "skmc: error: there is not enough memory\n"),
+        (RuntimeError("it\nbroke"), 1, "skmc: error: it broke\n"),
+        (KeyError("k"), 1, "skmc: error: KeyError: 'k'\n"),
+    ],
+)
+def test_failures_leave_nothing(run, tmp_path, monkeypatch, failure, code, message):
+    numbers(tmp_path)
+
+    def fail(*_):
+        raise failure
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SVDCompleter, "fit", fail)
+        found, _, err = run("complete", "in.csv", "out.csv", "--method", "svd")
+    assert (found, err) == (code, message)
+    monkeypatch.setattr(os, "replace", fail)  # as late as can be
+    found, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
+    assert (found, err) == (code, message)
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["in.csv", "out.csv", "--method", "svdd"], 2, "did you mean 'svd'?"),
+        (["in.csv", "out.csv", "--set", "rnk=1"], 2, "no parameter 'rnk'"),
+        (["in.csv", "out.csv", "--set", "depth=0"], 2, "'depth' parameter"),
+        (["in.csv", "out.csv", "--set", "depth"], 2, "not name=value"),
+        (["in.csv", "out.csv", "--device", "moon"], 2, "device='moon'"),
+        (["in.csv", "out.csv", "--seed", "-1"], 2, "--seed"),
+        (["in.csv", "out.csv", "--index", "z"], 2, "--index z: no such column"),
+        (["in.csv", "out.csv", "--mask", "m.png"], 2, "says nothing of in.csv"),
+        (["in.csv", "out.png"], 2, "another kind of file"),
+        (["in.csv", "out.xlsx"], 2, "must end in one of"),
+        (["in.csv", "none/out.csv"], 1, "there is no folder none"),
+        (["in.csv", "."], 2, "must end in one of"),
+        (["none.csv", "out.csv"], 1, "none.csv: No such file"),
+        (["in.csv"], 2, "required: OUT"),
+    ],
+)
+def test_bad_arguments(run, tmp_path, arguments, code, message):
+    numbers(tmp_path)
+    found, _, err = run("complete", *arguments)
+    assert found == code and message in err and "Traceback" not in err
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+def test_seed(run, tmp_path):
+    numbers(tmp_path)
+    quick = ("--method", "dmf", "--set", "max_iter=5", "-q", "--device", "cpu")
+    for seed, name in ((1, "a"), (1, "b"), (2, "c")):
+        run("complete", "in.csv", f"{name}.csv", "--seed", seed, *quick)
+    a, b, c = ((tmp_path / f"{name}.csv").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_bar_on_a_terminal(run, tmp_path, monkeypatch, quiet):
+    numbers(tmp_path)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    arguments = ("complete", "in.csv", "out.csv", "--method", "svd", "--force")
+    assert run(*arguments, *(["--quiet"] if quiet else []))[0] == 0
+    assert ("SVDCompleter" in terminal.getvalue()) is not quiet
+    assert bool(terminal.getvalue()) is not quiet
+
+
+def test_as_a_module(tmp_path):
+    """Outside a test no warning is an error, and bytes go through a pipe."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "skmc", "complete", "-", "-", "--method", "mean"],
+        input=TABLE.encode(),
+        capture_output=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert ran.returncode == 0
+    assert ran.stdout.startswith(TABLE[: TABLE.index("b,,")].encode())
+    assert b"4 of 30 cells completed by mean" in ran.stderr
+
+
+# The other commands
+
+
+def test_compare(run, tmp_path):
+    numbers(tmp_path, 30)
+    arguments = ("compare", "in.csv", "--methods", "mean,svd,iterative-imputer")
+    code, out, err = run(*arguments, "--splits", 2, "--html", "report.html")
+    assert code == 0, err
+    order = re.findall(r"^ +(svd|mean|iterative-imputer) ", out, re.MULTILINE)
+    assert len(order) == 3 and order[-1] == "mean"  # the matrix has rank two
+    page = (tmp_path / "report.html").read_text()
+    assert not re.search(r"https?:|src=\"(?!data:)|<link|<script|url\(", page)
+    figures = re.findall(r'src="data:image/png;base64,([^"]*)"', page)
+    assert len(figures) == 2
+    for figure in figures:
+        with Image.open(io.BytesIO(base64.b64decode(figure))) as file:
+            assert min(file.size) > 100
+    assert re.findall(r'<tr class="\w+"><td>([\w-]+)</td>', page) == order
+    code, _, err = run(*arguments, "--html", "report.html")
+    assert code == 1 and "report.html exists; --force" in err
+
+
+def test_compare_counts_columns_alike(run, tmp_path):
+    """The best method does not hang on the units of a column."""
+    X = numbers(tmp_path, 30)
+    _, first, _ = run("compare", "in.csv", "--methods", "svd,mean", "--splits", 2)
+    frame = pd.DataFrame(X * [1, 1e6, 1, 1e-3, 1, 1], columns=list("abcdef"))
+    frame["kind"] = "word"
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    _, second, _ = run("compare", "in.csv", "--methods", "svd,mean", "--splits", 2)
+    errors = [re.findall(r"(svd|mean) +(\d\.\d+)", text) for text in (first, second)]
+    assert errors[0] == errors[1]
+
+
+def test_compare_tells_of_its_fits(run, tmp_path, monkeypatch):
+    numbers(tmp_path, 30)
+    told = []
+    compare([MeanCompleter()], np.eye(9), cv=3, on_fit=lambda *fits: told.append(fits))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert run("compare", "in.csv", "--methods", "mean", "--splits", 2)[0] == 0
+    assert "fits" in terminal.getvalue()
+
+
+def test_compare_pictures_and_failures(run, tmp_path, picture):
+    pixels, _ = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    code, out, _ = run(
+        "compare", "in.png", "--methods", "mean,tnnr", "--splits", 1, "--metric", "rmse"
+    )
+    assert code == 0 and out.index("tnnr") < out.index("mean") and "rmse" in out
+    (tmp_path / "words.csv").write_text("a\nx\ny\nx\nx\n")
+    code, _, err = run("compare", "words.csv")
+    assert code == 1 and "words.csv has no column of numbers" in err
+
+
+def test_methods_have_the_advice_of_the_readme(run):
+    code, out, _ = run("methods")
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == len(all_completers())
+    assert set(methods.ADVICE) == {cls.__name__ for cls in all_completers()}
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    table = readme.split("## Methods")[1]
+    above = ""
+    for title, use in re.findall(r"^\| `(\w+.*?)` \| .* \| (.*) \|.*\|$", table, re.M):
+        if title in methods.ADVICE:
+            use = use.replace("`", "").replace("the same", above.split(";")[0])
+            assert methods.ADVICE[title] == use
+        above = use
+
+
+def test_methods_are_described(run):
+    code, out, _ = run("methods", "soft_impute")
+    assert code == 0 and out.startswith("SoftImputeCompleter") and "Parameters" in out
+    assert run("methods", "none")[0] == 2
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    def write(*parts):
+        print("working")
+        Path(os.environ[reproduce.FOLDER], "page.md").write_text(" ".join(parts))
+
+    monkeypatch.setenv(reproduce.FOLDER, "")
+    monkeypatch.setattr(reproduce, "_commands", lambda: {"table1": write})
+
+
+def test_reproduce(run, tmp_path, benchmarks):
+    assert run("reproduce")[:2] == (0, "table1\n")
+    code, _, err = run("reproduce", "table9")
+    assert code == 2 and "no 'table9'; there are table1" in err
+    assert not os.listdir(tmp_path)
+    assert run("reproduce", "table1", "a", "b", "--out", "new")[:2] == (0, "working\n")
+    assert (tmp_path / "new" / "page.md").read_text() == "a b"
+    code, _, err = run("reproduce", "table1", "--out", "new")
+    assert code == 1 and "new has files in it; --force" in err
+    assert run("reproduce", "table1", "--out", "new", "--force", "-q") == (0, "", "")
+
+
+def test_reproduce_knows_the_benchmarks(run):
+    code, out, _ = run("reproduce")
+    assert code == 0 and "air-table1" in out.split()
+
+
+def test_reproduce_without_the_repository(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce.skmc, "__file__", str(tmp_path / "skmc" / "x.py"))
+    code, _, err = run("reproduce", "air-table1")
+    assert code == 1 and "not in what pip installs" in err and err.count("\n") == 1
