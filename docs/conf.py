@@ -42,7 +42,6 @@ exclude_patterns = [
     "Thumbs.db",
 ]
 default_role = "name"
-suppress_warnings = ["toc.empty_glob"]
 
 # Markdown
 myst_enable_extensions = ["colon_fence", "dollarmath"]
