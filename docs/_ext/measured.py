@@ -185,7 +185,12 @@ def ratios(tree: Any, path: tuple[str, ...], hardware: str) -> Iterator[list[str
         return
     hardware = tree.get("hardware", hardware)
     for key, value in tree.items():
-        if re.search(r"\S / \S", key) and isinstance(value, float):
+        if slower := re.fullmatch("times as fast as (.*)", key):
+            for name, ratio in value.items():
+                if name != slower[1]:
+                    title = f"{slower[1]} / {name}"
+                    yield [", ".join(path), title, f"{ratio:.3g}", hardware]
+        elif re.search(r"\S / \S", key) and isinstance(value, float):
             yield [", ".join(path), key, f"{value:.3g}", hardware]
         else:
             yield from ratios(value, (*path, key), hardware)
