@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from skmc import AIRCompleter, KNNCompleter, MeanCompleter, patterns
 from skmc.datasets import load_drug_target
 from skmc.metrics import nmae
-from skmc.plot import draw_similarities, draw_spectra
+from skmc.plot import CompletionDisplay, LaplacianDisplay, SpectrumDisplay
 
 truth = load_drug_target("ion_channel").data
 hidden = patterns.random(truth, 0.2, random_state=0)
@@ -36,16 +36,16 @@ for completer in (MeanCompleter(), KNNCompleter(), air):
 # Drugs and targets are drawn in the order of a clustering of what is observed.
 orders = [leaves_list(linkage(M, "average")) for M in (X.filled(0), X.filled(0).T)]
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
-shown = {"observed": X.filled(np.nan), "completed": completed, "truth": truth}
-for axis, (title, matrix) in zip(axes[0], shown.items(), strict=True):
-    axis.imshow(matrix[np.ix_(*orders)], cmap="Greys", vmin=0, vmax=1)
-    axis.set_title(title)
-    axis.set_axis_off()
-names = {"rows": "drugs", "columns": "targets"}
-for axis, (key, name), order in zip(axes[1], names.items(), orders, strict=False):
-    draw_similarities(air.laplacians_[key], axis, order=order)
-    axis.set_title(f"similar {name}")
-draw_spectra({"completed": air.reconstruction_, "truth": truth}, axes[1, 2])
+shown = [matrix[np.ix_(*orders)] for matrix in (X.filled(np.nan), completed, truth)]
+CompletionDisplay(*shown[:2], truth=shown[2], name="AIR").plot(
+    ax=axes[0], panels=("observed", "completed", "truth"), cmap="Greys"
+)
+LaplacianDisplay.from_estimator(
+    air, ax=axes[1, :2], order=dict(zip(("rows", "columns"), orders, strict=True))
+)
+for axis, name in zip(axes[1], ("drugs", "targets"), strict=False):
+    axis.set(title=f"similar {name}", xlabel=name, ylabel=name)
+SpectrumDisplay.from_estimator(air, truth=truth, ax=axes[1, 2])
 target = Path(sys.argv[0] or "ion_channels.py").with_suffix(".png")
 figure.savefig(target, dpi=80)
 print(f"Wrote {target}")

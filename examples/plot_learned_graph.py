@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 
 from skmc import KNNCompleter, MeanCompleter, NCARLCompleter, patterns
 from skmc.metrics import nmae
-from skmc.plot import draw_similarities
+from skmc.plot import LaplacianDisplay
 
 # %%
 # Ten pictures each of six digits, shuffled
@@ -71,8 +71,9 @@ for axis, (title, matrix) in zip(axes.flat, matrices.items(), strict=False):
     axis.imshow(sheet(matrix), cmap=grays, vmin=0, vmax=1)
     axis.set_title(title)
     axis.set_axis_off()
-draw_similarities(ncarl.laplacian_, axes[1, 1], order=order)
-axes[1, 1].set_title("learned graph of the pictures")
+LaplacianDisplay.from_estimator(ncarl, ax=axes[1, 1], order={"columns": order})
+axes[1, 1].set(title="learned graph of the pictures", xlabel="", ylabel="")
+axes[1, 1].set(xticks=[], yticks=[])
 for k, name in enumerate(shown):
     axes[1, 1].text(-2, 10 * k + 4.5, name, ha="right", va="center")
     axes[1, 1].text(10 * k + 4.5, 62, name, ha="center", va="top")

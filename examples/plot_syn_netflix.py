@@ -18,7 +18,7 @@ import numpy as np
 from skmc import AIRCompleter, patterns
 from skmc.datasets import load_syn_netflix
 from skmc.metrics import nmae
-from skmc.plot import draw_similarities, draw_spectra
+from skmc.plot import CompletionDisplay, LaplacianDisplay, SpectrumDisplay
 
 truth = load_syn_netflix().data
 hidden = patterns.random(truth, 0.7, spare=True, random_state=0)
@@ -31,16 +31,16 @@ print(f"70 % hidden, NMAE {nmae(completed, truth, hidden):.5f}")
 # Users (films) are drawn in the order of their true ratings: groups are squares.
 orders = [np.lexsort(truth.T), np.lexsort(truth)]
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
-shown = {"observed": X.filled(np.nan), "completed": completed, "truth": truth}
-for axis, (title, matrix) in zip(axes[0], shown.items(), strict=True):
-    axis.imshow(matrix[np.ix_(*orders)], vmin=1, vmax=5)
-    axis.set_title(title)
-    axis.set_axis_off()
-names = {"rows": "users", "columns": "films"}
-for axis, (key, name), order in zip(axes[1], names.items(), orders, strict=False):
-    draw_similarities(air.laplacians_[key], axis, order=order)
-    axis.set_title(f"similar {name}")
-draw_spectra({"completed": air.reconstruction_, "truth": truth}, axes[1, 2])
+shown = [matrix[np.ix_(*orders)] for matrix in (X.filled(np.nan), completed, truth)]
+CompletionDisplay(*shown[:2], truth=shown[2], name="AIR").plot(
+    ax=axes[0], panels=("observed", "completed", "truth")
+)
+LaplacianDisplay.from_estimator(
+    air, ax=axes[1, :2], order=dict(zip(("rows", "columns"), orders, strict=True))
+)
+for axis, name in zip(axes[1], ("users", "films"), strict=False):
+    axis.set(title=f"similar {name}", xlabel=name, ylabel=name)
+SpectrumDisplay.from_estimator(air, truth=truth, ax=axes[1, 2])
 target = Path(sys.argv[0] or "netflix.py").with_suffix(".png")
 figure.savefig(target, dpi=80)
 print(f"Wrote {target}")

@@ -18,7 +18,7 @@ import numpy as np
 from skmc import AIRCompleter, patterns
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
-from skmc.plot import draw_similarities, draw_spectra
+from skmc.plot import CompletionDisplay, LaplacianDisplay, SpectrumDisplay
 
 photo = load_photo("flower").astype(np.float32)
 hidden = patterns.text(photo, "what was here before the words", height=0.1)
@@ -31,18 +31,12 @@ print(f"{hidden.mean():.0%} hidden, NMAE {nmae(completed, photo, hidden):.4f}")
 # Rows and columns next to each other are alike: the dark diagonals. What is left of the
 # similarities at the end of a fit is what the picture bears out.
 figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
-for axis, (title, picture) in zip(
-    axes[0],
-    {"observed": X.filled(1.0), "completed": completed, "truth": photo}.items(),
-    strict=True,
-):
-    axis.imshow(picture, cmap="gray", vmin=0, vmax=1)
-    axis.set_title(title)
-    axis.set_axis_off()
-for axis, (name, L) in zip(axes[1], air.laplacians_.items(), strict=False):
-    draw_similarities(L, axis)
-    axis.set_title(f"similar {name}")
-draw_spectra({"completed": air.reconstruction_, "truth": photo}, axes[1, 2])
+panels = ("observed", "completed", "error")
+CompletionDisplay.from_estimator(
+    air, X, truth=photo, ax=axes[0], panels=panels, cmap="gray"
+)
+LaplacianDisplay.from_estimator(air, ax=axes[1, :2])
+SpectrumDisplay.from_estimator(air, truth=photo, ax=axes[1, 2])
 target = Path(sys.argv[0] or "text.py").with_suffix(".png")
 figure.savefig(target, dpi=80)
 print(f"Wrote {target}")

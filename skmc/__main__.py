@@ -2,6 +2,6 @@
 
 import sys
 
-from skmc.command.main import main
+from skmc._command.main import main
 
 sys.exit(main())

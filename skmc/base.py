@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from skmc.containers import to_cells
 from skmc.entries import Entries, check_positions
 from skmc.metrics import nmae
 from skmc.reading import ReadsCells
+from skmc.summary import ShowsFit
 
 HIDDEN_TO_SCORE = 0.2
 HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
@@ -32,7 +34,20 @@ HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
 
 @dataclass(frozen=True)
 class CompleterTags:
-    """What a completer promises; the common tests hold it to that."""
+    """What a completer promises; the common tests hold it to that.
+
+    Parameters
+    ----------
+    recovers : float
+        Relative error on the hidden cells of the shared problem of rank 2 that is not
+        exceeded.
+    monotone : bool, default=False
+        Whether the objective never rises.
+    equivariant : bool, default=False
+        Whether permuting rows permutes the answer.
+    batched : tuple of str, default=()
+        Parameters that may differ within one batch.
+    """
 
     recovers: float  # relative error on the hidden cells of the shared rank-2 problem
     monotone: bool = False  # the objective never rises
@@ -40,7 +55,9 @@ class CompleterTags:
     batched: tuple[str, ...] = ()  # parameters that may differ within one batch
 
 
-class BaseCompleter(ReadsCells, TransformerMixin, OneToOneFeatureMixin, BaseEstimator):
+class BaseCompleter(
+    ReadsCells, ShowsFit, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
+):
     """Reads every container, keeps masks, completes rows, scores.
 
     Subclasses define `_fit_cells` (and, if they have a map of their own for new rows,
@@ -80,7 +97,7 @@ class BaseCompleter(ReadsCells, TransformerMixin, OneToOneFeatureMixin, BaseEsti
         Parameters
         ----------
         X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
+        tensor or `Entries`, of shape (n_samples, n_features)
             What is missing is described at `skmc.containers.to_cells`.
         y : Ignored
             Present for pipelines. Handed to scikit-learn's callbacks: with the truth as
@@ -89,8 +106,9 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Returns
         -------
         self
+            Fitted.
         """
-        before = dict(vars(self))
+        before, start = dict(vars(self)), time.perf_counter()
         try:
             cells = self._begin(X)
             with fit_of(self, cells):
@@ -102,6 +120,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
             vars(self).clear()
             vars(self).update(before | hooks)
             raise
+        self._seconds = time.perf_counter() - start
         return self
 
     def _begin(self, X) -> np.ndarray:
@@ -115,7 +134,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """Set what is known of the observed cells before anything is learned."""
         if not len(values):
             raise ValueError("X has no observed cell; at least one is needed.")
-        self._shape = tuple(shape)
+        self._shape, self._n_observed = tuple(shape), len(values)
+        self._seconds = None  # until the fit has ended
         self.data_range_ = float(values.min()), float(values.max())
         self._mean = values.mean(dtype=float)
         count = np.bincount(cols, minlength=shape[1])
@@ -145,6 +165,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
+            Rows to complete.
 
         Returns
         -------
@@ -247,7 +268,18 @@ tensor or `Entries`, of shape (n_samples, n_features)
         return self.reconstruction_[rows, cols]
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns that `transform` returns."""
+        """Name the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of ``X``; None is those seen in `fit`, or ``x0``,
+            ``x1`` ...
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
         kept = names if self.keep_empty_features else names[~self._empty]

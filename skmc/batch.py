@@ -68,7 +68,17 @@ def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> li
 
 @dataclass
 class Member:
-    """One fit of a batch: a completer, its matrix, and what the fit is called."""
+    """One fit of a batch: a completer, its matrix, and what the fit is called.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        What is to be fitted; it gets the fitted attributes.
+    X : container as in ``fit``
+        Its matrix.
+    label : object, default=None
+        What the fit is called; it must be hashable.
+    """
 
     completer: IterativeCompleter
     X: InitVar[Any]
@@ -81,6 +91,7 @@ class Member:
 
     @cached_property
     def seed(self) -> int:
+        """The integer that this fit draws from."""
         return seed_of(self.completer.random_state)
 
 
@@ -122,7 +133,17 @@ class BatchedFit:
         )
 
     def advance(self, n_iter: int) -> Iterator[BatchedFit]:
-        """Go on until so many iterations are done; what failed begins anew."""
+        """Go on until so many iterations are done; what failed begins anew.
+
+        Parameters
+        ----------
+        n_iter : int
+            Iterations in all.
+
+        Yields
+        ------
+        BatchedFit
+        """
         try:
             self.run.advance(n_iter)
         except FAILURES:
@@ -131,13 +152,25 @@ class BatchedFit:
             yield self
 
     def solutions(self) -> Iterator[tuple[Member, Solution]]:
-        """Of all members, as they are now."""
+        """Of all members, as they are now.
+
+        Yields
+        ------
+        member : Member
+        solution : Solution
+        """
         solution = self.run.solution()
         for k, member in self.members.items():
             yield member, _member(solution, k)
 
     def keep(self, labels: Collection) -> None:
-        """End the members that have other labels."""
+        """End the members that have other labels.
+
+        Parameters
+        ----------
+        labels : Collection
+            Of the members that go on.
+        """
         self.members = {k: m for k, m in self.members.items() if m.label in labels}
         here = self.run.members
         wanted = torch.tensor(list(self.members), dtype=here.dtype, device=here.device)
@@ -150,6 +183,17 @@ def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
 
     Where memory runs out on the device, or a decomposition fails and it is not known
     in which member, the two halves begin anew, one after the other.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        The fits; they must be able to share a batch.
+    n_iter : int
+        Iterations to begin with.
+
+    Yields
+    ------
+    BatchedFit
     """
     try:
         batch = BatchedFit(members)

@@ -58,6 +58,10 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
         Seconds between two writes, which are what a crash costs at most, and the time
         of one step of the fit. The first write is at the first step.
 
+    Yields
+    ------
+    None
+
     Raises
     ------
     skmc.packing.StorageError
@@ -100,7 +104,19 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
 
 @contextmanager
 def fit_of(estimator: Any, cells: Any) -> Iterator[None]:
-    """Solves in this block belong to the fit of ``estimator`` to ``cells``."""
+    """Solves in this block belong to the fit of ``estimator`` to ``cells``.
+
+    Parameters
+    ----------
+    estimator : object
+        What is being fitted.
+    cells : object
+        What it is fitted to.
+
+    Yields
+    ------
+    None
+    """
     folder = KEEPER.get()
     if not isinstance(folder, _Folder):
         yield

@@ -12,6 +12,10 @@ from skmc.base import BaseCompleter
 def all_completers() -> list[type[BaseCompleter]]:
     """Every public completer class of the package, sorted by name.
 
+    Returns
+    -------
+    list of type
+
     Examples
     --------
     >>> from skmc.checks import all_completers

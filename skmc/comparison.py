@@ -66,6 +66,7 @@ def compare(
         Completers, or any imputer of scikit-learn: what has no ``predict_entries``
         is asked for ``fit_transform`` of an array with NaN.
     X : matrix of any container, or `Entries`
+        The observed cells, of which some are held out.
     cv : int >= 1, default=5
         Splits of each pattern.
     patterns : sequence, default=("mcar",)
@@ -135,11 +136,14 @@ def compare(
         splitter = check_cv(pattern)
         name = getattr(pattern, "pattern", type(pattern).__name__)
         for train, test in splitter.split(cells):
+            split = cells[train], cells[test]
             for title, completer in named.items():
                 labels.append((name, title, len(test) / len(train)))
-                jobs.append((completer, cells[train], cells[test]))
+                jobs.append((completer, *split))
     fits: list[dict] = []
-    for fit in Parallel(n_jobs=n_jobs, return_as="generator")(
+    # Not all backends can give results as they come.
+    wish = "list" if on_fit is None else "generator"
+    for fit in Parallel(n_jobs=n_jobs, return_as=wish)(
         delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
     ):
         fits.append(fit)
@@ -282,11 +286,30 @@ class ComparisonDisplay:
 
     @classmethod
     def from_completers(cls, completers, X, **params) -> ComparisonDisplay:
-        """`compare` and `plot` at once."""
+        """Compare completers and draw the outcome.
+
+        Parameters
+        ----------
+        completers, X : mapping or sequence of estimators, container
+            As for `compare`.
+        **params : dict
+            For `compare`.
+
+        Returns
+        -------
+        ComparisonDisplay
+            Drawn.
+        """
         return cls(compare(completers, X, **params)).plot()
 
     def plot(self) -> ComparisonDisplay:
-        """Draw it; filled points are as good as the best (p of 0.05 or more)."""
+        """Draw it; filled points are as good as the best (p of 0.05 or more).
+
+        Returns
+        -------
+        ComparisonDisplay
+            Itself.
+        """
         import matplotlib.pyplot as plt
 
         table = self.table

@@ -18,6 +18,15 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     a SciPy sparse matrix or `Entries` does not store (a stored zero is a zero), and
     cells equal to ``missing_values``.
 
+    Parameters
+    ----------
+    X : container
+        A matrix.
+    name : str, default="X"
+        What errors call ``X``.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells.
+
     Returns
     -------
     ndarray of float32 (for input of at most that precision) or float64
@@ -86,6 +95,21 @@ def sparse_cells(
     """Rows, columns and values of what a SciPy sparse matrix stores, never dense.
 
     As `to_cells`, with the same errors.
+
+    Parameters
+    ----------
+    X : SciPy sparse array or matrix
+        What is stored is observed.
+    name : str, default="X"
+        What errors call ``X``.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells.
+
+    Returns
+    -------
+    rows : int ndarray of shape (n_cells,)
+    cols : int ndarray of shape (n_cells,)
+    values : ndarray of shape (n_cells,)
     """
     coo = X.tocoo()
     if coo.ndim != 2:
@@ -170,7 +194,19 @@ def _refuse_what_overflows(
 
 
 def describe(place: tuple, X: Any = None) -> str:
-    """``row 3, column 1 ('age')``."""
+    """``row 3, column 1 ('age')``.
+
+    Parameters
+    ----------
+    place : tuple
+        Row and column.
+    X : DataFrame, optional
+        Which knows the column's name.
+
+    Returns
+    -------
+    str
+    """
     row, *column = (int(i) for i in place)
     if not column:
         return f"position {row}"

@@ -89,12 +89,36 @@ def load_photo(name="china") -> np.ndarray:
 
 
 def load_image(name="barbara_240", data_home=None) -> np.ndarray:
-    """A gray picture from ``images/<name>.png``, values in [0, 1]."""
+    """A gray picture from ``images/<name>.png``, values in [0, 1].
+
+    Parameters
+    ----------
+    name : str, default="barbara_240"
+        Of the file, without its ending.
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_cols)
+    """
     return _picture(_file(f"images/{name}.png", data_home)) / 255
 
 
 def load_mask(name="texture", data_home=None) -> np.ndarray:
-    """Observed cells (True) from ``images/masks/<name>_mask_240.png``."""
+    """Observed cells (True) from ``images/masks/<name>_mask_240.png``.
+
+    Parameters
+    ----------
+    name : str, default="texture"
+        Of the mask.
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    bool ndarray of shape (240, 240)
+    """
     return _picture(_file(f"images/masks/{name}_mask_240.png", data_home)) > 127
 
 
@@ -103,6 +127,15 @@ def load_syn_netflix(data_home=None) -> Bunch:
 
     ``data`` 150 x 200, ``observed``, ``train`` and ``test`` (bool), ``row_graph`` and
     ``col_graph`` (adjacencies without self-loops).
+
+    Parameters
+    ----------
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
     """
     file = _arrays("graph/syn_netflix.npz", data_home)
     return Bunch(
@@ -122,6 +155,7 @@ def load_drug_target(name="ion_channel", data_home=None) -> Bunch:
     ----------
     name : {"ion_channel", "gpcr", "nuclear_receptor"}
     data_home : path, optional
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
 
     Returns
     -------
@@ -146,6 +180,7 @@ def load_movielens(size="100k", data_home=None) -> Bunch:
     ----------
     size : {"100k", "1m"}
     data_home : path, optional
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
 
     Returns
     -------
@@ -179,6 +214,15 @@ def load_flixster(data_home=None) -> Bunch:
     """Ratings 0.5..5, from ``ratings/flixster_monti3000.npz``.
 
     ``entries`` (3000 x 3000), ``test`` (bool), sparse ``row_graph`` and ``col_graph``.
+
+    Parameters
+    ----------
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
     """
     file = _arrays("ratings/flixster_monti3000.npz", data_home)
     shape = tuple(int(n) for n in file["shape"])
@@ -204,6 +248,17 @@ def load_table(name="concrete", data_home=None) -> Bunch:
 
     ``data`` (NaN where missing), ``feature_names``, and ``target`` where the file has
     labels (else the target is the last column of ``data``).
+
+    Parameters
+    ----------
+    name : str, default="concrete"
+        Of the file, without its ending.
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
     """
     file = _arrays(f"tabular/{name}.npz", data_home)
     bunch = Bunch(
@@ -218,6 +273,17 @@ def load_expression(name="yeast_spellman1998", data_home=None) -> Bunch:
     """Gene expression (log ratios, NaN where missing), ``gene_expression/<name>.npz``.
 
     ``data`` genes x samples, and the other arrays of the file under their own names.
+
+    Parameters
+    ----------
+    name : str, default="yeast_spellman1998"
+        Of the file, without its ending.
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
     """
     file = _arrays(f"gene_expression/{name}.npz", data_home)
     rest = {key: file[key] for key in file if key != "X"}
@@ -228,6 +294,15 @@ def load_mnist_digits(data_home=None) -> Bunch:
     """The first 100 MNIST digits, from ``digits/mnist_train_first100.npz``.
 
     ``images`` 100 x 28 x 28 in [0, 1], ``target``.
+
+    Parameters
+    ----------
+    data_home : path-like or None, default=None
+        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+
+    Returns
+    -------
+    sklearn.utils.Bunch
     """
     file = _arrays("digits/mnist_train_first100.npz", data_home)
     return Bunch(images=file.images / 255, target=file.labels)

@@ -23,16 +23,40 @@ class Decoder(Protocol):
         """Numbers that `decode` holds of a row."""
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (k, n_cols) of ``u (k, rank)``, and their slopes (k, n_cols, rank)."""
+        """Rows (k, n_cols) of ``u (k, rank)``, and their slopes (k, n_cols, rank).
 
-    def double(self) -> Decoder: ...
+        Parameters
+        ----------
+        u : Tensor of shape (k, rank)
+            Embeddings.
 
-    def cpu(self) -> Decoder: ...
+        Returns
+        -------
+        tuple of Tensor
+        """
+
+    def double(self) -> Decoder:
+        """Go over to double precision, in place.
+
+        Returns
+        -------
+        Decoder
+        """
+
+    def cpu(self) -> Decoder:
+        """Move to the CPU, in place.
+
+        Returns
+        -------
+        Decoder
+        """
 
 
 @dataclass(frozen=True)
 class EmbeddedRows:
-    r"""Rows ``x = g(u)``, whose ``u`` is fitted to the observed cells, ::
+    r"""Rows ``x = g(u)``, whose ``u`` is fitted to the observed cells.
+
+    ::
 
         u = argmin |P(x - g(u))|^2 + noise (u - mean)' C^-1 (u - mean),
 
@@ -41,6 +65,19 @@ class EmbeddedRows:
     Gauss-Newton steps, each row on its own. They start at the answer for the linear map
     that is nearest to ``g`` over the fitted rows: from the mean, a third of the rows
     of a linked matrix ended in local minima. In double precision.
+
+    Parameters
+    ----------
+    decoder : Decoder
+        From embeddings to rows.
+    mean : Tensor of shape (rank,)
+        Of the embeddings of the fitted rows.
+    root : Tensor of shape (rank, rank)
+        Of their covariance: ``u = mean + root w``.
+    noise : float
+        Variance of the rows around ``g(u)``.
+    line : tuple of offset (n,), slope (n, rank) and variance
+        The regression of the rows on ``w``, from which the fit starts.
     """
 
     decoder: Decoder
@@ -51,7 +88,23 @@ class EmbeddedRows:
 
     @classmethod
     def of(cls, decoder: Decoder, U: Tensor, X: Tensor, data: Observed) -> EmbeddedRows:
-        """From embeddings ``U (m, rank)`` and rows ``X (m, n)`` fitted to ``data``."""
+        """From embeddings ``U (m, rank)`` and rows ``X (m, n)`` fitted to ``data``.
+
+        Parameters
+        ----------
+        decoder : Decoder
+            From embeddings to rows.
+        U : Tensor of shape (m, rank)
+            Embeddings.
+        X : Tensor of shape (m, n)
+            The rows that they make.
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        EmbeddedRows
+        """
         noise = data.misfit(X) / data.n_observed
         free = data.n_observed - U.shape[1] * sum(data.shape)
         noise = noise * data.n_observed / torch.maximum(free, data.n_observed / 10)

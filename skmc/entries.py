@@ -73,10 +73,15 @@ class Entries:
             Zero-based positions. Labels are turned into positions by
             ``numpy.unique(labels, return_inverse=True)``.
         values : array-like of numbers, shape (n_cells,)
+            One each.
         shape : tuple of int, default: one more than the largest positions
             ``(n_rows, n_cols)``.
         duplicates : {"error", "mean"}
             What to do when a cell comes more than once.
+
+        Returns
+        -------
+        Entries
 
         Raises
         ------
@@ -134,6 +139,7 @@ class Entries:
 
     @property
     def shape(self) -> tuple[int]:
+        """``(n_cells,)``, as of a list of samples."""
         return (len(self.values),)
 
     def __len__(self) -> int:
@@ -154,7 +160,12 @@ class Entries:
         return f"Entries({len(self)} cells of a {n_rows} x {n_cols} matrix)"
 
     def to_cells(self) -> np.ndarray:
-        """Dense array of shape ``matrix_shape`` with NaN where nothing is known."""
+        """Dense array of shape ``matrix_shape`` with NaN where nothing is known.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
         cells = np.full(self.matrix_shape, np.nan, self.values.dtype)
         cells[self.rows, self.cols] = self.values
         return cells
@@ -164,6 +175,20 @@ def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
     """Integer positions inside a matrix of ``shape``, or an error that says where.
 
     Without a shape there is no upper bound.
+
+    Parameters
+    ----------
+    rows : array-like of int
+        Zero-based positions.
+    cols : array-like of int
+        Zero-based positions.
+    shape : tuple of int
+        Of the matrix.
+
+    Returns
+    -------
+    rows : int ndarray
+    cols : int ndarray
     """
     checked = []
     sizes = (np.inf, np.inf) if shape is None else shape

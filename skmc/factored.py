@@ -94,6 +94,10 @@ class FactoredCompleter(IterativeCompleter):
         whole[:, self._empty] = self._row_means[:, None]
         return whole
 
+    def __dir__(self) -> list[str]:
+        # scikit-learn's evaluates every name, which would make the dense matrix.
+        return list(object.__dir__(self))
+
     def _solved_shape(self) -> tuple[int, int]:
         return self._factors().shape
 

@@ -18,13 +18,22 @@ BLOCK = 2**22  # numbers held at once
 
 
 class Deferred:
-    """A map of rows that is made when the first new row comes."""
+    """A map of rows that is made when the first new row comes.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the map of rows, ``(values, mask) -> values``.
+    *args : objects
+        What it is made from.
+    """
 
     def __init__(self, make: Callable, *args):
         self.make, self.args = make, args
 
     @cached_property
     def made(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """The map, which is made at the first access."""
         return self.make(*self.args)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
@@ -43,6 +52,15 @@ class FoldIn:
 
     the conditional mean of a Gaussian whose covariance is that of the completed rows.
     Everything is in double precision, each row on its own.
+
+    Parameters
+    ----------
+    mean : Tensor of shape (n_cols,)
+        Of the completed rows.
+    loadings : Tensor of shape (n_cols, rank)
+        Right singular vectors, times the deviations along them.
+    noise : float
+        Variance of an observed cell around the completion.
     """
 
     mean: Tensor  # (n_cols,)
@@ -56,6 +74,17 @@ class FoldIn:
         ``noise`` is chosen among nine powers of ten of the mean variance: rows of one
         half of the matrix, with a quarter of their observed cells hidden, are
         completed from the other half's row space.
+
+        Parameters
+        ----------
+        completion : Tensor of shape (m, n)
+            All rows, completed.
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        FoldIn
         """
         X = completion.detach().double().cpu()
         values, mask = data.values.double().cpu(), data.mask.cpu()

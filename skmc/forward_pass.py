@@ -12,7 +12,13 @@ BLOCK = 2**22  # numbers held at once
 
 
 class ForwardPass:
-    """A network's answer to rows whose missing cells are zero, in double precision."""
+    """A network's answer to rows whose missing cells are zero, in double precision.
+
+    Parameters
+    ----------
+    network : nn.Module
+        From rows to rows.
+    """
 
     def __init__(self, network: nn.Module):
         self.network = copy.deepcopy(network).cpu().double()
@@ -39,6 +45,11 @@ class LearnedInputs(ForwardPass):
     zeros are strange. It is ours; without ``z_0`` the rows of small tables are
     overfitted, and passing answers back in as inputs does not help where many cells
     are missing.
+
+    Parameters
+    ----------
+    network : nn.Module
+        From rows to rows.
     """
 
     steps, lr, weight = 100, 0.1, 0.1

@@ -261,6 +261,15 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             "_rows": RowIndex(cells),
         }
 
+    def _laplacians(self, outputs) -> dict[str, np.ndarray]:
+        """Those among a solver's outputs whose term has a weight."""
+        weights = {"rows": self.lambda_row, "columns": self.lambda_col}  # type: ignore[attr-defined]
+        return {
+            name: value.cpu().numpy()
+            for name, value in outputs.items()
+            if name not in ("X", "parameters") and weights.get(name, 1) != 0
+        }
+
     def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
         """How scaled rows that are new are completed, ``(values, mask) -> values``."""
         return FoldIn.of(outputs["X"], data)
@@ -281,7 +290,17 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """``"auto"`` is CUDA if there is one."""
+    """``"auto"`` is CUDA if there is one.
+
+    Parameters
+    ----------
+    device : str or device
+        Where to compute.
+
+    Returns
+    -------
+    device
+    """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -296,7 +315,17 @@ def resolve_device(device: str | torch.device) -> torch.device:
 
 
 def memory_of(device: torch.device) -> int:
-    """Bytes of memory that a device has in all."""
+    """Bytes of memory that a device has in all.
+
+    Parameters
+    ----------
+    device : device
+        Where to compute.
+
+    Returns
+    -------
+    int
+    """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -37,6 +37,19 @@ def nmae(X, M, cells=None) -> float:
     The mean is over ``cells``, the range over all of ``M`` that is known; where ``M``
     is constant the range counts as 1.
 
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None, default=None
+        Where to compare; None is all that ``M`` knows.
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> import numpy as np
@@ -50,13 +63,41 @@ def nmae(X, M, cells=None) -> float:
 
 
 def mae(X, M, cells=None) -> float:
-    """Mean absolute error, in units of the data."""
+    """Mean absolute error, in units of the data.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None, default=None
+        Where to compare; None is all that ``M`` knows.
+
+    Returns
+    -------
+    float
+    """
     x, m, _ = _pair(X, M, cells)
     return float(np.abs(x - m).mean())
 
 
 def rmse(X, M, cells=None) -> float:
-    """Root mean squared error, in units of the data."""
+    """Root mean squared error, in units of the data.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None, default=None
+        Where to compare; None is all that ``M`` knows.
+
+    Returns
+    -------
+    float
+    """
     x, m, _ = _pair(X, M, cells)
     return float(np.sqrt(np.square(x - m).mean()))
 
@@ -65,6 +106,19 @@ def relative_error(X, M, cells=None) -> float:
     """``|X - M|_F / |M|_F`` over the cells; its square is the share of energy lost.
 
     Infinite where ``M`` is zero on the cells and ``X`` is not.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None, default=None
+        Where to compare; None is all that ``M`` knows.
+
+    Returns
+    -------
+    float
     """
     x, m, _ = _pair(X, M, cells)
     error, norm = np.linalg.norm(x - m), np.linalg.norm(m)
@@ -78,6 +132,19 @@ def psnr(X, M, cells=None) -> float:
 
     By custom over the whole picture, observed cells included. The peak is the largest
     known value of ``M``. Infinite for equal pictures.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None, default=None
+        Where to compare; None is all that ``M`` knows.
+
+    Returns
+    -------
+    float
     """
     x, m, known = _pair(X, M, cells)
     error = np.square(x - m).mean()
@@ -88,6 +155,17 @@ def ssim(X, M) -> float:
     """Structural similarity of two pictures (`skimage.metrics`), in [-1, 1].
 
     ``data_range`` is ``max M - min M``.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+
+    Returns
+    -------
+    float
 
     Raises
     ------
@@ -111,6 +189,15 @@ def effective_rank(X) -> float:
     """``exp(-sum p log p)`` of the normalised singular values ``p = s / sum s``.
 
     Zero for a zero matrix.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        A matrix without missing cells.
+
+    Returns
+    -------
+    float
 
     References
     ----------

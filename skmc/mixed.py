@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
@@ -35,9 +36,10 @@ from skmc.columns import (
 )
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.containers import to_cells
+from skmc.summary import ShowsFit
 
 
-class MixedCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class MixedCompleter(ShowsFit, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Completes tables of numbers, ordered levels and categories.
 
     A completer works on the table as a matrix, in which every column counts alike:
@@ -120,9 +122,10 @@ class MixedCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame of pandas or polars, or container as for completers, of shape \
-(n_samples, n_features)
+        (n_samples, n_features)
             Missing are NaN, None and pandas' NA.
         y : Ignored
+            For pipelines.
 
         Returns
         -------
@@ -147,6 +150,7 @@ class MixedCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
+            The table.
 
         Returns
         -------
@@ -173,7 +177,9 @@ class MixedCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y
+        X : container as in `fit`
+            As for `error_by_type`.
+        y : container of X's shape, optional
             As for `error_by_type`.
 
         Returns
@@ -194,6 +200,7 @@ class MixedCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : container as in `fit`
+            The table.
         y : container of X's shape, optional
             The truth: compared are the cells missing in ``X`` and known in ``y``.
             Without it, a fifth of each row's observed cells is hidden (the same ones
@@ -242,6 +249,11 @@ class MixedCompleter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if column is not None:
                 errors[:, k] = column.error(guess[:, k], truth[:, k])
         return np.where(hidden, errors, np.nan)
+
+    def _fit_summary(self) -> dict[str, str]:
+        count = Counter(kind or "empty" for kind in self.kinds_)
+        columns = ", ".join(f"{n} {kind}" for kind, n in count.items())
+        return {"columns": columns, **self.completer_._fit_summary()}
 
     def _describe(self, X) -> list[Column | None]:
         categorical = {position_of(X, c, "categorical") for c in self._listed()}

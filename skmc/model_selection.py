@@ -216,22 +216,24 @@ class _Evaluation:
         # Batches that are to go on stay where they are, in memory.
         prefer = "threads" if resources else None
         backend, _ = get_active_backend(prefer=prefer)
-        keep = bool(resources) and backend.supports_sharedmem
+        keep = bool(resources) and getattr(backend, "supports_sharedmem", False)
         workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
-        batched, alone = self._jobs(tasks, resources, keep, isinstance(backend, LOCAL))
+        batched, alone = self._jobs(tasks, resources, keep, type(backend) in LOCAL)
         together = [contexts[label] for label in contexts if label not in alone]
         for context in together:
             context.call_on_fit_task_begin(estimator=search, **told)
         # What is on this machine's device stays in this process.
         outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
-        with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
-            outcomes += Parallel(**workers, prefer=prefer)(
-                job for here, job in batched if not here
+        if sent := [job for here, job in batched if not here]:
+            with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
+                outcomes += Parallel(**workers, prefer=prefer)(sent)
+        if alone:  # ray takes seconds to do nothing
+            outcomes += Parallel(**workers)(
+                delayed(run_alone)(
+                    self.folds, task, resources, search, contexts.get(label)
+                )
+                for label, task in alone.items()
             )
-        outcomes += Parallel(**workers)(
-            delayed(run_alone)(self.folds, task, resources, search, contexts.get(label))
-            for label, task in alone.items()
-        )
         for context in together:
             context.call_on_fit_task_end(estimator=search, **told)
         self.under_way = [batch for outcome in outcomes for batch in outcome.batches]
@@ -278,15 +280,27 @@ class BatchedGridSearchCV(_BatchedSearch, GridSearchCV):
     Parameters
     ----------
     estimator : estimator
+        Of which each candidate is a clone.
     param_grid : dict of lists, or list of such
         As for ``GridSearchCV``.
-    scoring, refit, cv, verbose, error_score, return_train_score
-        As for ``GridSearchCV``. With `Entries` folds are sets of cells, and ``cv``
-        should shuffle: ``KFold(5, shuffle=True)``.
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As for ``GridSearchCV``.
     n_jobs : int or None, default=None
         Worker processes. Each solves batches of its own; on a CUDA device there is one
         batch, in this process.
+    refit : bool, str or callable, default=True
+        As for ``GridSearchCV``.
+    cv : int, splitter, iterable or None, default=None
+        As for ``GridSearchCV``. With `Entries` folds are sets of cells, and ``cv``
+        should shuffle: ``KFold(5, shuffle=True)``.
+    verbose : int, default=0
+        As for ``GridSearchCV``.
     pre_dispatch : int or str, default="2*n_jobs"
+        As for ``GridSearchCV``.
+    error_score : float or "raise", default=numpy.nan
+        As for ``GridSearchCV``.
+    return_train_score : bool, default=False
+        As for ``GridSearchCV``.
     batch_size : int >= 1 or "auto", default="auto"
         The most fits in one batch. "auto" shares them out evenly among the workers, as
         long as they take a quarter of the device's memory at most; on a CPU, matrices
@@ -369,14 +383,29 @@ class BatchedRandomizedSearchCV(_BatchedSearch, RandomizedSearchCV):
     Parameters
     ----------
     estimator : estimator
+        Of which each candidate is a clone.
     param_distributions : dict of lists or distributions, or list of such
         As for ``RandomizedSearchCV``.
     n_iter : int, default=10
         How many candidates are drawn.
-    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As for `BatchedGridSearchCV`.
+    n_jobs : int or None, default=None
+        As for `BatchedGridSearchCV`.
+    refit : bool, str or callable, default=True
+        As for `BatchedGridSearchCV`.
+    cv : int, splitter, iterable or None, default=None
+        As for `BatchedGridSearchCV`.
+    verbose : int, default=0
+        As for `BatchedGridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
         As for `BatchedGridSearchCV`.
     random_state : int, RandomState instance or None, default=None
         Draws the candidates.
+    error_score : float or "raise", default=numpy.nan
+        As for `BatchedGridSearchCV`.
+    return_train_score : bool, default=False
+        As for `BatchedGridSearchCV`.
     batch_size : int >= 1 or "auto", default="auto"
         As for `BatchedGridSearchCV`.
 
@@ -457,6 +486,7 @@ class BatchedHalvingSearchCV(_BatchedSearch):
     Parameters
     ----------
     estimator : estimator
+        Of which each candidate is a clone.
     param_grid : dict of lists, or list of such
         As for ``GridSearchCV``; without ``resource``.
     factor : float > 1, default=2
@@ -468,8 +498,22 @@ class BatchedHalvingSearchCV(_BatchedSearch):
         Iterations of the first rung. "auto" is ``max_iter / factor**K`` with ``K`` more
         rungs to come, so that each does ``factor`` times as many, but two looks at
         least: what is given up at the first look is often the best in the end.
-    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        As for `BatchedGridSearchCV`, but there is a single metric, and ``cv=5``.
+    scoring : str, callable or None, default=None
+        As for `BatchedGridSearchCV`, but a single metric.
+    n_jobs : int or None, default=None
+        As for `BatchedGridSearchCV`.
+    refit : bool, default=True
+        As for `BatchedGridSearchCV`.
+    cv : int, splitter or iterable, default=5
+        As for `BatchedGridSearchCV`.
+    verbose : int, default=0
+        As for `BatchedGridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        As for `BatchedGridSearchCV`.
+    error_score : float or "raise", default=numpy.nan
+        As for `BatchedGridSearchCV`.
+    return_train_score : bool, default=False
+        As for `BatchedGridSearchCV`.
     batch_size : int >= 1 or "auto", default="auto"
         As for `BatchedGridSearchCV`.
 

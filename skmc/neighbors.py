@@ -15,6 +15,21 @@ def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> T
     rows have; infinite where they share none. This is
     `sklearn.metrics.pairwise.nan_euclidean_distances`, squared. ``A`` and ``B`` are
     zero where unobserved.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\*batch, a, n), (\*batch, b, n)
+        Rows.
+    seen_a : bool Tensor
+        True where they are known.
+    B : Tensor of shape (\*batch, a, n), (\*batch, b, n)
+        Rows.
+    seen_b : bool Tensor
+        True where they are known.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, a, b)
     """
     P, Q = seen_a.to(A.dtype), seen_b.to(B.dtype)
     common = P @ Q.mT
@@ -41,9 +56,14 @@ def knn_values(
 
     Parameters
     ----------
-    queries, donors : Tensor of shape (k, n_cols) and (m, n_cols)
+    queries : Tensor of shape (k, n_cols)
         Double precision, zero where unobserved.
-    seen, donors_seen : bool Tensor, same shapes
+    seen : bool Tensor of shape (k, n_cols)
+        True where queries are observed.
+    donors : Tensor of shape (m, n_cols)
+        Double precision, zero where unobserved.
+    donors_seen : bool Tensor of shape (m, n_cols)
+        True where donors are observed.
     n_neighbors : int
         Donors averaged, per cell; fewer where fewer have the column. Of equally near
         donors the first come first.
@@ -156,6 +176,19 @@ def knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:
     r"""Symmetric 0/1 adjacency of each row and its nearest others.
 
     ``values`` and ``seen`` have shape (\*batch, m, n), the answer (\*batch, m, m).
+
+    Parameters
+    ----------
+    values : Tensor of shape (\*batch, k, n)
+        Rows.
+    seen : bool Tensor of shape (\*batch, k, n)
+        True where they are known.
+    n_neighbors : int
+        Of each row.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, k, k)
     """
     distances = squared_distances(values, seen, values, seen)
     n_rows = values.shape[-2]

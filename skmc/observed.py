@@ -68,6 +68,7 @@ class Observed:
 
     @property
     def batch_shape(self) -> torch.Size:
+        """Shape of the batch axes."""
         return self.values.shape[:-2]
 
     @cached_property
@@ -77,14 +78,35 @@ class Observed:
 
     @cached_property
     def n_observed(self) -> Tensor:  # (*batch,)
+        """How many cells of each member are seen, ``(*batch,)``."""
         return self.indicator.sum((-2, -1))
 
     def residual(self, X: Tensor) -> Tensor:
-        """``P(X - values)``: the misfit on the observed cells, zero elsewhere."""
+        """``P(X - values)``: the misfit on the observed cells, zero elsewhere.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return (X - self.values).mul_(self.indicator)
 
     def misfit(self, X: Tensor) -> Tensor:
-        """``|P(X - values)|_F^2``, ``(*batch,)``; NaN where ``X`` is not finite."""
+        """``|P(X - values)|_F^2``, ``(*batch,)``; NaN where ``X`` is not finite.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
         return self.residual(X).square().sum((-2, -1))
 
     @property
@@ -93,30 +115,99 @@ class Observed:
         return self.values.square().sum((-2, -1))
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
-        """Over observed cells, ``(*batch, 1, n_cols)`` or ``(*batch, 1, 1)``."""
+        """Over observed cells, ``(*batch, 1, n_cols)`` or ``(*batch, 1, 1)``.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (\\*batch, n_rows, n_cols)
+            What is added up.
+        by_column : bool
+            Whether each column has a sum of its own.
+
+        Returns
+        -------
+        Tensor
+        """
         return (cells * self.indicator).sum(-2 if by_column else (-2, -1), keepdim=True)
 
     def spread(self, sums: Tensor) -> Tensor:
-        """What belongs to columns or to all, in the shape of `values` or broadcast."""
+        """What belongs to columns or to all, in the shape of `values` or broadcast.
+
+        Parameters
+        ----------
+        sums : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
+            As of `sums`.
+
+        Returns
+        -------
+        Tensor
+        """
         return sums
 
     def zero(self) -> Tensor:
-        """The completion that knows nothing."""
+        """The completion that knows nothing.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return torch.zeros_like(self.values)
 
     def fill(self, X: Tensor) -> Tensor:
-        """The observed values, and ``X`` elsewhere."""
+        """The observed values, and ``X`` elsewhere.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return torch.where(self.mask, self.values, X)
 
     def hide(self, hidden: Tensor) -> Observed:
-        """The same matrix without the cells where ``hidden`` is True."""
+        """The same matrix without the cells where ``hidden`` is True.
+
+        Parameters
+        ----------
+        hidden : bool Tensor of shape (\\*batch, n_rows, n_cols)
+            True where a cell is to be hidden.
+
+        Returns
+        -------
+        Observed
+        """
         return Observed(self.values, self.mask & ~hidden)
 
     def select(self, members: Tensor) -> Observed:
-        """Some members of the (one) batch axis."""
+        """Some members of the (one) batch axis.
+
+        Parameters
+        ----------
+        members : bool or int Tensor
+            Those to keep, along the batch axis.
+
+        Returns
+        -------
+        Observed
+        """
         return Observed(self.values[members], self.mask[members])
 
     def to(self, *args, **kwargs) -> Observed:
-        """Move or cast the values as `torch.Tensor.to` does; the mask follows."""
+        """Move or cast the values as `torch.Tensor.to` does; the mask follows.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        Observed
+        """
         values = self.values.to(*args, **kwargs)
         return Observed(values, self.mask.to(values.device))

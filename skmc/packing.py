@@ -29,6 +29,15 @@ def classes(others: Iterable[type] = ()) -> dict[str, type]:
     """What a file may name: classes of this package, loaded already, and ``others``.
 
     Nothing is imported because a file says so.
+
+    Parameters
+    ----------
+    others : iterable of type, default=()
+        Classes outside of this package that a file may name.
+
+    Returns
+    -------
+    dict
     """
     ours = {
         name_of(cls): cls
@@ -43,7 +52,12 @@ def classes(others: Iterable[type] = ()) -> dict[str, type]:
 
 
 def name_of(cls: type) -> str:
-    """With its module if that is ours; others' modules are their own affair."""
+    """With its module if that is ours; others' modules are their own affair.
+
+    Returns
+    -------
+    str
+    """
     ours = cls.__module__.partition(".")[0] == "skmc"
     return f"{cls.__module__}.{cls.__name__}" if ours else cls.__name__
 
@@ -60,6 +74,7 @@ class Packer:
     Parameters
     ----------
     others : classes outside of this package that may be stored
+        Classes outside of this package that a file may name.
     given : mapping
         Objects that are not stored, by names under which `Unpacker` is given them.
     without : tuple of str
@@ -81,6 +96,17 @@ class Packer:
         self.alive: list[Any] = []  # a number says who it was while one lives
 
     def pack(self, value: Any) -> Any:
+        """Turn an object into what JSON holds; arrays go to ``arrays``.
+
+        Parameters
+        ----------
+        value : object
+            What is to be stored.
+
+        Returns
+        -------
+        object
+        """
         if id(value) in self.given:
             return {"$": "given", "name": self.given[id(value)]}
         if type(value) in PLAIN:
@@ -209,7 +235,17 @@ class Packer:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """What makes an object what it is, by name."""
+    """What makes an object what it is, by name.
+
+    Parameters
+    ----------
+    value : object
+        An object.
+
+    Returns
+    -------
+    dict
+    """
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     kept = dict(vars(value))
@@ -224,7 +260,9 @@ class Unpacker:
     Parameters
     ----------
     arrays : list of ndarray
+        As `Packer` made them.
     others, given : as for `Packer`
+        Classes outside of this package that a file may name.
     device : str, optional
         Where all tensors go; None is where they were.
     """
@@ -244,6 +282,17 @@ class Unpacker:
         self.storages: dict[tuple, Tensor] = {}
 
     def unpack(self, node: Any) -> Any:
+        """Make the object again.
+
+        Parameters
+        ----------
+        node : object
+            As `Packer.pack` made it.
+
+        Returns
+        -------
+        object
+        """
         if isinstance(node, list):
             return [self.unpack(item) for item in node]
         if not isinstance(node, dict):
@@ -251,7 +300,7 @@ class Unpacker:
         kind = node["$"]
         if kind == "again":
             return self.seen[node["id"]]
-        read = getattr(self, f"read_{kind}", None)
+        read = getattr(self, f"_read_{kind}", None)
         if read is None:
             raise StorageError(f"it holds a {kind!r}, which is unknown.")
         value = read(node)
@@ -259,81 +308,81 @@ class Unpacker:
             self.seen[node["id"]] = value
         return value
 
-    def read_given(self, node) -> Any:
+    def _read_given(self, node) -> Any:
         return self.given[node["name"]]
 
-    def read_float(self, node) -> float:
+    def _read_float(self, node) -> float:
         return float(node["value"])
 
-    def read_string(self, node) -> np.str_:
+    def _read_string(self, node) -> np.str_:
         return np.str_(node["value"])
 
-    def read_enum(self, node) -> Any:
+    def _read_enum(self, node) -> Any:
         cls = self._class(node)
         if not issubclass(cls, enum.Enum):
             raise StorageError(f"{node['class']} is no enumeration.")
         return cls(node["value"])
 
-    def read_scalar(self, node) -> Any:
+    def _read_scalar(self, node) -> Any:
         return self.arrays[node["array"]][()]
 
-    def read_tuple(self, node) -> tuple:
+    def _read_tuple(self, node) -> tuple:
         return tuple(self.unpack(item) for item in node["items"])
 
-    def read_set(self, node) -> set:
-        return set(self.read_tuple(node))
+    def _read_set(self, node) -> set:
+        return set(self._read_tuple(node))
 
-    def read_dict(self, node) -> dict:
+    def _read_dict(self, node) -> dict:
         return {self.unpack(k): self.unpack(v) for k, v in node["items"]}
 
-    def read_slice(self, node) -> slice:
-        return slice(*self.read_tuple(node))
+    def _read_slice(self, node) -> slice:
+        return slice(*self._read_tuple(node))
 
-    def read_dtype(self, node) -> torch.dtype:
+    def _read_dtype(self, node) -> torch.dtype:
         return DTYPES[node["name"]]
 
-    def read_device(self, node) -> torch.device:
+    def _read_device(self, node) -> torch.device:
         return torch.device(node["name"])
 
-    def read_size(self, node) -> torch.Size:
+    def _read_size(self, node) -> torch.Size:
         return torch.Size(node["items"])
 
-    def read_array(self, node) -> np.ndarray:
+    def _read_array(self, node) -> np.ndarray:
         array = self.arrays[node["array"]]
         return array.T if node["fortran"] else array
 
-    def read_objects(self, node) -> np.ndarray:
+    def _read_objects(self, node) -> np.ndarray:
         array = np.empty(math.prod(node["shape"]), node["dtype"])
         for i, item in enumerate(node["items"]):
             array[i] = self.unpack(item)
         return array.reshape(node["shape"])
 
-    def read_sparse(self, node) -> Any:
+    def _read_sparse(self, node) -> Any:
         *coords, data = (self.arrays[k] for k in node["arrays"])
         cls = sp.coo_matrix if node["matrix"] else sp.coo_array
         return cls((data, tuple(coords)), shape=node["shape"]).asformat(node["format"])
 
-    def read_generator(self, node) -> torch.Generator:
+    def _read_generator(self, node) -> torch.Generator:
         generator = torch.Generator()
         generator.set_state(self.unpack(node["state"]).cpu())
         return generator
 
-    def read_random_state(self, node) -> np.random.RandomState:
+    def _read_random_state(self, node) -> np.random.RandomState:
         generator = np.random.RandomState()
         generator.set_state(self.unpack(node["state"]))
         return generator
 
-    def read_adam(self, node) -> torch.optim.Adam:
+    def _read_adam(self, node) -> torch.optim.Adam:
         groups = [self.unpack(group) for group in node["groups"]]
         adam = torch.optim.Adam(groups, fused=groups[0]["fused"])
         for parameter, state in node["state"]:
             adam.state[self.unpack(parameter)] = self.unpack(state)
         return adam
 
-    def read_graph(self, node) -> None:
+    def _read_graph(self, node) -> None:
         return None
 
-    def read_tensor(self, node) -> Tensor:
+    def _read_tensor(self, node) -> Tensor:
         device = self.device or node["device"]
         key = node["memory"], device
         if key not in self.storages:
@@ -350,7 +399,7 @@ class Unpacker:
             value.grad = grad
         return value
 
-    def read_object(self, node) -> Any:
+    def _read_object(self, node) -> Any:
         cls = self._class(node)
         value: Any = object.__new__(cls)
         self.seen[node["id"]] = value  # it may hold itself

@@ -45,16 +45,19 @@ def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
     Parameters
     ----------
     X : matrix of any container
+        The matrix; what is missing in it is not hidden.
     fraction : float in [0, 1], default=0.3
         Share of the observed cells to hide.
     spare : bool, default=False
         Leave every row and every column at least one of its observed cells; fewer
         than ``fraction`` are hidden where that takes it.
     random_state : int, RandomState instance or None
+        Draws the cells.
 
     Returns
     -------
-    hidden : bool ndarray of X's shape
+    bool ndarray of shape (n_rows, n_cols)
+        True where a cell is to be hidden.
 
     Examples
     --------
@@ -80,6 +83,17 @@ def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
     """Rectangles ``(row_start, row_stop, col_start, col_stop)``.
 
     The default is the "patch" mask of the AIR paper, for 240 x 240.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    boxes : sequence of four int each
+        The rectangles.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
     """
     observed = _observed(X)
     hidden = np.zeros(observed.shape, bool)
@@ -97,7 +111,19 @@ def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
 
 
 def texture(X, mask_image) -> np.ndarray:
-    """Where a picture of the same shape is dark (below half of its range)."""
+    """Where a picture of the same shape is dark (below half of its range).
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    mask_image : array of shape (n_rows, n_cols)
+        The other picture.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
     observed, picture = _observed(X), np.asarray(mask_image)
     if picture.shape != observed.shape:
         raise ValueError(
@@ -113,10 +139,15 @@ def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
     Parameters
     ----------
     X : matrix of any container
+        The matrix; what is missing in it is not hidden.
     words : str
         Repeated to fill the picture.
     height : float in (0, 1]
         Height of a line as a share of the number of rows.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
 
     Raises
     ------
@@ -144,7 +175,21 @@ def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
 
 
 def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
-    """Whole rows."""
+    """Whole rows.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    fraction : float in [0, 1], default=0.1
+        Share of the rows to hide.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
     observed = _observed(X)
     rng = np.random.RandomState(seed_of(random_state) % 2**32)
     chosen = rng.permutation(len(observed))[
@@ -156,7 +201,21 @@ def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
 
 
 def columns(X, fraction=0.1, *, random_state=None) -> np.ndarray:
-    """Whole columns."""
+    """Whole columns.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    fraction : float in [0, 1], default=0.1
+        Share of the columns to hide.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
     cells = to_cells(X)
     return rows(cells.T, fraction, random_state=random_state).T
 
@@ -167,6 +226,21 @@ def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
     A random third of the columns (at least one) is never hidden; the likelihood of
     the others is ``expit(steepness * s)``, ``s`` the row's mean standardised value
     over those columns.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    fraction : float in [0, 1], default=0.3
+        Share of the observed cells to hide.
+    steepness : float >= 0, default=3.0
+        How much the chance depends on the value, which is standardised.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
     """
     cells = to_cells(X)
     observed = _observed(X)
@@ -186,6 +260,21 @@ def mnar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
     """Missing not at random: more likely the larger the cell *itself* is.
 
     The likelihood is ``expit(steepness * z)`` of the value standardised by column.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    fraction : float in [0, 1], default=0.3
+        Share of the observed cells to hide.
+    steepness : float >= 0, default=3.0
+        How much the chance depends on the value, which is standardised.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
     """
     cells = to_cells(X)
     observed = _observed(X)
@@ -206,6 +295,19 @@ def per_row(X, fraction=0.2, *, random_state=None) -> np.ndarray:
     """The same share of each row's observed cells: a hold-out per user.
 
     A row keeps at least one cell; of two cells or more at least one is hidden.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix; what is missing in it is not hidden.
+    fraction : float in [0, 1], default=0.2
+        Share of each row's observed cells to hide.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
     """
     observed = _observed(X)
     rng = np.random.RandomState(seed_of(random_state) % 2**32)

@@ -70,6 +70,7 @@ def load(path: str | os.PathLike) -> BaseCompleter | MixedCompleter:
     Parameters
     ----------
     path : str or path-like
+        Of the file.
 
     Returns
     -------

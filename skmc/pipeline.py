@@ -35,11 +35,33 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         self.missing_values = missing_values
 
     def fit(self, X, y=None):
-        """Learn the number and names of columns."""
+        """Learn the number and names of columns.
+
+        Parameters
+        ----------
+        X : container of shape (n_samples, n_features)
+            The matrix.
+        y : Ignored, default=None
+            For pipelines.
+
+        Returns
+        -------
+        self
+        """
         self._read(X, reset=True)
         return self
 
     def transform(self, X) -> np.ndarray:
-        """Float array with NaN where a cell is missing."""
+        """Float array with NaN where a cell is missing.
+
+        Parameters
+        ----------
+        X : container of shape (n_samples, n_features)
+            The matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
         check_is_fitted(self, "n_features_in_")
         return self._read(X, reset=False)

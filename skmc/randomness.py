@@ -13,6 +13,12 @@ from torch import Tensor
 
 
 def fresh_seed() -> int:
+    """Draw a seed from the system's entropy.
+
+    Returns
+    -------
+    int
+    """
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
@@ -21,7 +27,17 @@ ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fres
 
 
 def seed_of(random_state) -> int:
-    """A seed from scikit-learn's ``random_state``; fresh entropy for None."""
+    """A seed from scikit-learn's ``random_state``; fresh entropy for None.
+
+    Parameters
+    ----------
+    random_state : int, RandomState instance or None
+        As estimators have it.
+
+    Returns
+    -------
+    int
+    """
     if random_state is None:
         return ENTROPY.get()()
     if isinstance(random_state, numbers.Integral):
@@ -31,7 +47,17 @@ def seed_of(random_state) -> int:
 
 @dataclass(frozen=True)
 class Randomness:
-    """Draws of shape ``(*batch, rows, cols)``, on the CPU so that devices agree."""
+    """Draws of shape ``(*batch, rows, cols)``, on the CPU so that devices agree.
+
+    Parameters
+    ----------
+    generators : list of Generator
+        One of each member, in row-major order.
+    batch_shape : tuple of int
+        Shape of the batch axes.
+    dtype : dtype
+        Of what is drawn.
+    """
 
     generators: list[torch.Generator]  # one per member, row-major
     batch_shape: tuple[int, ...]
@@ -39,17 +65,57 @@ class Randomness:
 
     @classmethod
     def of(cls, seeds, batch_shape=(), dtype=torch.float32) -> Randomness:
+        """One generator for each seed.
+
+        Parameters
+        ----------
+        seeds : sequence of int
+            Of the members.
+        batch_shape : tuple of int, default=()
+            Shape of the batch axes.
+        dtype : torch.dtype, default=torch.float32
+            Of what is drawn.
+
+        Returns
+        -------
+        Randomness
+        """
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         return cls(generators, tuple(batch_shape), dtype)
 
     def stream(self, number: int) -> Randomness:
-        """An independent stream: what one part draws does not shift another's."""
+        """An independent stream: what one part draws does not shift another's.
+
+        Parameters
+        ----------
+        number : int
+            Of the stream.
+
+        Returns
+        -------
+        Randomness
+        """
         seeds = [
             (g.initial_seed() + number * 0x9E3779B97F4A7C15) for g in self.generators
         ]
         return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
 
     def normal(self, rows: int, cols: int, std: float) -> Tensor:
+        """Draw from N(0, std^2).
+
+        Parameters
+        ----------
+        rows : int
+            Size of each member's matrix.
+        cols : int
+            Size of each member's matrix.
+        std : float
+            Standard deviation.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, rows, cols)
+        """
         draws = [
             torch.empty(rows, cols, dtype=self.dtype).normal_(0, std, generator=g)
             for g in self.generators
@@ -57,7 +123,21 @@ class Randomness:
         return torch.stack(draws).view(*self.batch_shape, rows, cols)
 
     def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
-        """Between ``-bound`` and ``bound``."""
+        """Between ``-bound`` and ``bound``.
+
+        Parameters
+        ----------
+        rows : int
+            Size of each member's matrix.
+        cols : int
+            Size of each member's matrix.
+        bound : float
+            The largest absolute value.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, rows, cols)
+        """
         draws = [
             torch.empty(rows, cols, dtype=self.dtype).uniform_(
                 -bound, bound, generator=g

@@ -13,12 +13,14 @@ from skmc.solve import Progress, Solution, Status
 
 
 class CallbackHooks:
-    """scikit-learn's callbacks, told of every check and heard when they say stop.
+    """Tells scikit-learn's callbacks of every check, and hears when they say stop.
 
     Parameters
     ----------
     estimator : with ``max_iter``, ``check_every`` and `sklearn.callback`'s mixin
+        What is being fitted.
     X, y : what callbacks are told was fitted
+        What callbacks are told was fitted.
     fitted : callable
         From a solver's outputs to the attributes that prediction needs.
     """
@@ -37,6 +39,7 @@ class CallbackHooks:
         return arguments
 
     def begin(self) -> None:
+        """Tell that the fit begins."""
         self.root.call_on_fit_task_begin(**self._arguments())
 
     def __call__(self, progress: Progress) -> Tensor:
@@ -48,11 +51,26 @@ class CallbackHooks:
         return wish
 
     def end(self, outputs: dict[str, Tensor]) -> None:
+        """Tell that the fit has ended.
+
+        Parameters
+        ----------
+        outputs : dict
+            Of the solver.
+        """
         self.root.call_on_fit_task_end(**self._arguments(outputs))
 
 
 def record(estimator, solution: Solution) -> None:
-    """Set ``n_iter_``, ``status_`` and ``history_`` from one member's solution."""
+    """Set ``n_iter_``, ``status_`` and ``history_`` from one member's solution.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What was fitted.
+    solution : Solution
+        How the solve ended.
+    """
     estimator.n_iter_ = max(1, int(solution.n_iter))
     estimator.status_ = solution.status[0].value
     estimator.history_ = {
@@ -61,7 +79,21 @@ def record(estimator, solution: Solution) -> None:
 
 
 def diverged(estimator, solution: Solution, otherwise: str) -> str | None:
-    """What to say of a fit that diverged; ``otherwise`` is the remedy without steps."""
+    """What to say of a fit that diverged; ``otherwise`` is the remedy without steps.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What was fitted.
+    solution : Solution
+        How the solve ended.
+    otherwise : str
+        What to do for an estimator that has no length of steps.
+
+    Returns
+    -------
+    str or None
+    """
     if solution.status[0] is not Status.DIVERGED:
         return None
     steps = [name for name in ("lr", "delta") if hasattr(estimator, name)]
@@ -75,7 +107,19 @@ def diverged(estimator, solution: Solution, otherwise: str) -> str | None:
 
 
 def unfinished(estimator, solution: Solution) -> str | None:
-    """What to say of a fit that ran out of iterations."""
+    """What to say of a fit that ran out of iterations.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What was fitted.
+    solution : Solution
+        How the solve ended.
+
+    Returns
+    -------
+    str or None
+    """
     if solution.status[0] is not Status.MAX_ITER:
         return None
     return (

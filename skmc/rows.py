@@ -12,6 +12,11 @@ class RowIndex:
 
     Rows are compared through a 64-bit multilinear hash of their bits and then cell by
     cell, so that the look-up costs one pass over the matrix.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols)
+        NaN where missing.
     """
 
     def __init__(self, cells: np.ndarray):
@@ -21,7 +26,17 @@ class RowIndex:
         self.keys = keys[self.order]
 
     def find(self, cells: np.ndarray) -> np.ndarray:
-        """Position of the first equal row, -1 where there is none."""
+        """Position of the first equal row, -1 where there is none.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_rows, n_cols)
+            NaN where missing.
+
+        Returns
+        -------
+        int ndarray of shape (n_rows,)
+        """
         if cells.dtype != self.cells.dtype:
             return np.full(len(cells), -1)
         cells = _canonical(cells)

@@ -22,6 +22,13 @@ class Scaling:
 
     A constant column has ``scale`` zero: it is standardised to zero, and `undo` returns
     the constant whatever the model says.
+
+    Parameters
+    ----------
+    shift : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
+        Mean and standard deviation.
+    scale : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
+        Mean and standard deviation.
     """
 
     shift: Tensor  # (*batch, 1, n_cols) or (*batch, 1, 1)
@@ -31,7 +38,7 @@ class Scaling:
     def of(
         cls, data: Observed | SparseObserved, how: str | None, *, centre: bool = True
     ) -> Scaling:
-        """``how`` is "auto", "columns", "global" or None.
+        """From the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
         "auto" is "columns" for columns of unlike units: the deviations of a tenth of
@@ -41,6 +48,19 @@ class Scaling:
         centred on an estimate of its own, tables of many units cannot do without.
         With ``centre=False`` "auto" only divides a matrix of one unit, by its root mean
         square, for methods which a mean of up to 100 deviations does not disturb.
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+        how : {"auto", "columns", "global"} or None
+            Whose mean and deviation; None leaves all as it is.
+        centre : bool, default=True
+            Whether "auto" takes the mean from a matrix of one unit.
+
+        Returns
+        -------
+        Scaling
         """
         values = data.values
         if how is None:
@@ -69,16 +89,62 @@ class Scaling:
         return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
 
     def standardise(self, X: Tensor) -> Tensor:
+        """Shift and scale a whole matrix.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
 
     def apply(self, data: T) -> T:
+        """Shift and scale the observed cells.
+
+        Parameters
+        ----------
+        data : T
+            The observed cells.
+
+        Returns
+        -------
+        Observed or SparseObserved
+        """
         here = Scaling(data.spread(self.shift), data.spread(self.scale))
         return replace(data, values=here.standardise(data.values))
 
     def undo(self, X: Tensor) -> Tensor:
+        """Go back to the units of the data.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A scaled completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return X * self.scale + self.shift
 
     def to(self, *args, **kwargs) -> Scaling:
+        """Move or cast both tensors.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        Scaling
+        """
         return Scaling(self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs))
 
 

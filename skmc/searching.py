@@ -43,7 +43,17 @@ SHARE = 0.25  # of a device's memory
 
 @dataclass(frozen=True)
 class Task:
-    """One candidate on one fold."""
+    """One candidate on one fold.
+
+    Parameters
+    ----------
+    label : tuple of int
+        Numbers of the candidate and of the fold.
+    parameters : dict
+        Of the candidate.
+    completer : object
+        With these parameters.
+    """
 
     label: tuple[int, int]  # numbers of the candidate and of the fold
     parameters: dict[str, Any]
@@ -52,7 +62,15 @@ class Task:
 
 @dataclass
 class Outcome:
-    """Results by label, and the batches that may go on."""
+    """Results by label, and the batches that may go on.
+
+    Parameters
+    ----------
+    results : dict of tuple to dict
+        By label.
+    batches : list of BatchedFit
+        That may go on.
+    """
 
     results: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     batches: list[BatchedFit] = field(default_factory=list)
@@ -64,9 +82,12 @@ class Folds:
 
     Parameters
     ----------
-    X, y
+    X : container or Entries
+        As given to the search.
+    y : container or None
         As given to the search.
     splits : list of (train, test)
+        Positions to train on and to test on.
     estimator : estimator
         Without the parameters of a candidate.
     options : dict
@@ -81,14 +102,52 @@ class Folds:
     options: dict[str, Any]
 
     def train(self, split: int) -> tuple[Any, Any]:
+        """The part of the data to train on.
+
+        Parameters
+        ----------
+        split : int
+            Number of the fold.
+
+        Returns
+        -------
+        X : container
+        y : container or None
+        """
         return _safe_split(self.estimator, self.X, self.y, self.splits[split][0])
 
     def test(self, split: int) -> tuple[Any, Any]:
+        """The part of the data to test on.
+
+        Parameters
+        ----------
+        split : int
+            Number of the fold.
+
+        Returns
+        -------
+        X : container
+        y : container or None
+        """
         train, test = self.splits[split]
         return _safe_split(self.estimator, self.X, self.y, test, train)
 
     def alone(self, task: Task, resources: dict, **callbacks) -> dict[str, Any]:
-        """Fit and score as scikit-learn does."""
+        """Fit and score as scikit-learn does.
+
+        Parameters
+        ----------
+        task : Task
+            A candidate on a fold.
+        resources : dict
+            Parameters that the search sets, such as ``max_iter``.
+        **callbacks : dict
+            For scikit-learn's own fit.
+
+        Returns
+        -------
+        dict
+        """
         train, test = self.splits[task.label[1]]
         result = _fit_and_score(
             clone(self.estimator),
@@ -111,7 +170,21 @@ class Folds:
     def scored(
         self, member: Member, solution: Solution, seconds: float
     ) -> dict[str, Any]:
-        """The scores of a member of a batch, and what else scikit-learn reports."""
+        """The scores of a member of a batch, and what else scikit-learn reports.
+
+        Parameters
+        ----------
+        member : Member
+            Whose fit has ended.
+        solution : Solution
+            How it ended.
+        seconds : float
+            That it took.
+
+        Returns
+        -------
+        dict
+        """
         split = member.label[1]
         X, y = self.test(split)
         start = time.time()
@@ -162,7 +235,17 @@ class Folds:
         return _score(member.completer, X, y, scorer, params, error_score)
 
     def failed(self, error: str) -> dict[str, Any]:
-        """What stands in for the scores of a fit that failed."""
+        """What stands in for the scores of a fit that failed.
+
+        Parameters
+        ----------
+        error : str
+            The traceback.
+
+        Returns
+        -------
+        dict
+        """
         score = self.options["error_score"]
         if score == "raise":
             raise FloatingPointError(error)
@@ -175,6 +258,25 @@ class Folds:
 
 
 def run_alone(folds: Folds, task: Task, resources: dict, caller, context) -> Outcome:
+    """Fit a task as scikit-learn does.
+
+    Parameters
+    ----------
+    folds : Folds
+        What all fits share.
+    task : Task
+        A candidate on a fold.
+    resources : dict
+        Parameters that the search sets, such as ``max_iter``.
+    caller : estimator
+        The search, for callbacks.
+    context : sklearn.callback.CallbackContext
+        Of the search.
+
+    Returns
+    -------
+    Outcome
+    """
     result = folds.alone(task, resources, caller=caller, callback_ctx=context)
     return Outcome({task.label: result})
 
@@ -185,6 +287,23 @@ def run_batch(
     """Fit tasks in one batch; what cannot be is fitted alone, with all its errors.
 
     ``keep`` batches, which may go on then.
+
+    Parameters
+    ----------
+    folds : Folds
+        What all fits share.
+    tasks : sequence of Task
+        Candidates on folds.
+    n_iter : int
+        Iterations in all.
+    resources : dict
+        Parameters that the search sets, such as ``max_iter``.
+    keep : bool
+        Whether the batches may go on afterwards.
+
+    Returns
+    -------
+    Outcome
     """
     start, members = time.time(), []
     trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
@@ -200,7 +319,23 @@ def run_batch(
 def resume_batch(
     folds: Folds, tasks: Sequence[Task], batch: BatchedFit, resources: dict
 ) -> Outcome:
-    """Go on with those tasks of a batch."""
+    """Go on with those tasks of a batch.
+
+    Parameters
+    ----------
+    folds : Folds
+        What all fits share.
+    tasks : sequence of Task
+        Candidates on folds.
+    batch : BatchedFit
+        Which has done some iterations.
+    resources : dict
+        Parameters that the search sets, such as ``max_iter``.
+
+    Returns
+    -------
+    Outcome
+    """
     start = time.time()
     batch.keep({task.label for task in tasks})
     batches = batch.advance(*resources.values())
@@ -229,12 +364,33 @@ def _collected(folds, tasks, batches, start, resources, keep) -> Outcome:
 
 
 def on_cpu(task: Task) -> bool:
+    """Whether a task is fitted on the CPU.
+
+    Parameters
+    ----------
+    task : Task
+        A candidate on a fold.
+
+    Returns
+    -------
+    bool
+    """
     return resolve_device(task.completer.device).type == "cpu"
 
 
 @contextmanager
 def threads_for(n_workers: int) -> Iterator[None]:
-    """Torch's threads are shared out among so many threads begun in this block."""
+    """Torch's threads are shared out among so many threads begun in this block.
+
+    Parameters
+    ----------
+    n_workers : int
+        That work at a time.
+
+    Yields
+    ------
+    None
+    """
     n_threads = torch.get_num_threads()
     if n_workers > 1:
         torch.set_num_threads(max(1, n_threads // n_workers))
@@ -245,7 +401,20 @@ def threads_for(n_workers: int) -> Iterator[None]:
 
 
 def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list[Task]]:
-    """Tasks that can share a batch, group by group, and those that cannot."""
+    """Tasks that can share a batch, group by group, and those that cannot.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+        Candidates on folds.
+    folds : Folds
+        What all fits share.
+
+    Returns
+    -------
+    batched : list of list of Task
+    alone : list of Task
+    """
     groups: dict[Any, list[Task]] = {}
     alone = []
     kinds = [_kind(folds.train(split)[0]) for split in range(len(folds.splits))]
@@ -283,7 +452,25 @@ def _family(completer) -> str | None:
 def batches_of(
     group: list[Task], folds: Folds, n_workers: int, size: str | int, threads: bool
 ) -> list[list[Task]]:
-    """A group cut so that each worker has some, and that its memory suffices."""
+    """A group cut so that each worker has some, and that its memory suffices.
+
+    Parameters
+    ----------
+    group : list of Task
+        Tasks that can share a batch.
+    folds : Folds
+        What all fits share.
+    n_workers : int
+        That work at a time.
+    size : int or "auto"
+        Tasks of a batch at most.
+    threads : bool
+        Whether workers are threads, which share the memory.
+
+    Returns
+    -------
+    list of list of Task
+    """
     X = folds.train(group[0].label[1])[0]
     device = resolve_device(group[0].completer.device)
     n_cells = math.prod(_kind(X)[0])
@@ -301,7 +488,19 @@ def batches_of(
 
 
 def bytes_of(completer: IterativeCompleter, X) -> float:
-    """Memory that a fit of ``completer`` to ``X`` takes as a member of a batch."""
+    """Memory that a fit of ``completer`` to ``X`` takes as a member of a batch.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        To be fitted.
+    X : container as in ``fit``
+        A matrix.
+
+    Returns
+    -------
+    float
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

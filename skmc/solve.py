@@ -47,7 +47,29 @@ class Status(StrEnum):
 
 @dataclass
 class Progress:
-    """What stop rules and callbacks see at every check."""
+    """What stop rules and callbacks see at every check.
+
+    Parameters
+    ----------
+    n_iter : int
+        Steps done.
+    data : Observed or SparseObserved
+        The observed cells.
+    solver : Solver
+        What one step is.
+    state : State
+        The iterate.
+    outputs : dict
+        Of the solver for this state.
+    residual : Tensor of shape (\\*batch,)
+        The solver's measure of optimality.
+    running : bool Tensor of shape (\\*batch,)
+        Who has not ended.
+    record : dict
+        This check's row of the history.
+    pinned : bool Tensor of shape (\\*batch,) or None, default=None
+        Whose answer this iterate becomes.
+    """
 
     n_iter: int
     data: Observed | SparseObserved
@@ -60,7 +82,13 @@ class Progress:
     pinned: Tensor | None = None
 
     def keep(self, members: Tensor) -> None:
-        """Make this iterate the answer of ``members``, whatever comes after."""
+        """Make this iterate the answer of ``members``, whatever comes after.
+
+        Parameters
+        ----------
+        members : bool Tensor of shape (\\*batch,)
+            Whose answer it becomes.
+        """
         self.pinned = members
 
 
@@ -71,7 +99,21 @@ Callback = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer, and how it was come by. Every array has the batch axes in front."""
+    """The answer, and how it was come by. Every array has the batch axes in front.
+
+    Parameters
+    ----------
+    outputs : dict
+        Of the solver, among them the completion "X".
+    status : list of Status
+        One of each member, in row-major order of the batch axes.
+    n_iter : Tensor of shape (\\*batch,)
+        Steps.
+    residual : Tensor of shape (\\*batch,)
+        At the last check.
+    history : dict
+        Name -> Tensor of shape (n_checks, *batch).
+    """
 
     outputs: dict[str, Any]
     status: list[Status]  # one per member, in row-major order of the batch axes
@@ -81,11 +123,22 @@ class Solution:
 
     @property
     def X(self) -> Any:
+        """The completion."""
         return self.outputs["X"]
 
     @classmethod
     def before(cls, data: Observed | SparseObserved) -> Solution:
-        """Interrupted before the first step: zero everywhere."""
+        """Interrupted before the first step: zero everywhere.
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+
+        Returns
+        -------
+        Solution
+        """
         count = torch.zeros_like(data.n_observed)
         status = [Status.INTERRUPTED] * count.numel()
         return cls({"X": data.zero()}, status, count, count + torch.inf, {})
@@ -93,7 +146,15 @@ class Solution:
 
 @dataclass
 class Work:
-    """A solve between two steps, and all that it takes to go on."""
+    """A solve between two steps, and all that it takes to go on.
+
+    Parameters
+    ----------
+    run : dict
+        What the `Run` knows.
+    memory : list of dict
+        Of the stop rules that have any.
+    """
 
     run: dict[str, Any]
     memory: list[dict[str, Any]]  # of the stop rules that have any
@@ -103,12 +164,37 @@ class Keeper(Protocol):
     """Keeps solves, so that they can be taken up again after a crash."""
 
     def begin(self, solver: Solver, data: Any) -> Work | Solution | None:
-        """What is known of the solve that begins now."""
+        """What is known of the solve that begins now.
+
+        Parameters
+        ----------
+        solver : Solver
+            What one step is.
+        data : object
+            The observed cells.
+
+        Returns
+        -------
+        Work or Solution or None
+        """
 
     def offer(self, work: Callable[[], Work]) -> None:
-        """Called before every step."""
+        """Called before every step.
 
-    def finish(self, solution: Solution) -> None: ...
+        Parameters
+        ----------
+        work : callable
+            Makes what is to be kept.
+        """
+
+    def finish(self, solution: Solution) -> None:
+        """Called with the answer.
+
+        Parameters
+        ----------
+        solution : Solution
+            The answer.
+        """
 
 
 KEEPER: ContextVar[Keeper | None] = ContextVar("skmc_keeper", default=None)
@@ -186,7 +272,21 @@ def solve(
 def solve_part(
     solver: Solver, data: Observed | SparseObserved, **params: Any
 ) -> Solution:
-    """`solve` as a part of something longer, which an interruption ends as well."""
+    """`solve` as a part of something longer, which an interruption ends as well.
+
+    Parameters
+    ----------
+    solver : Solver
+        What one step is.
+    data : Observed or SparseObserved
+        The observed cells.
+    **params : dict
+        As of `solve`.
+
+    Returns
+    -------
+    Solution
+    """
     solution = solve(solver, data, **params)
     if Status.INTERRUPTED in solution.status:
         raise KeyboardInterrupt
@@ -199,6 +299,23 @@ class Run:
     With ``compact=True``, which is for a single batch axis, members that ended leave
     the batch once they are more than a quarter of it, so that the cost follows the
     living; the solver and the stop rules must know `select`.
+
+    Parameters
+    ----------
+    solver : Solver
+        What one step is.
+    data : Observed or SparseObserved
+        The observed cells.
+    tol : float, default=0.0
+        As of `solve`.
+    stop : sequence of StopRule, default=()
+        As of `solve`.
+    callbacks : sequence of Callback, default=()
+        As of `solve`.
+    check_every : int, default=25
+        As of `solve`.
+    compact : bool, default=False
+        Whether members that have ended leave the batch.
     """
 
     def __init__(
@@ -235,10 +352,22 @@ class Run:
         self.gone: list[dict[str, Any]] = []
 
     def work(self) -> Work:
+        """What has to be kept to go on from here.
+
+        Returns
+        -------
+        Work
+        """
         return Work({name: getattr(self, name) for name in WORK}, self._memory())
 
     def resume(self, work: Work) -> None:
-        """Be where another run of the same solve was."""
+        """Be where another run of the same solve was.
+
+        Parameters
+        ----------
+        work : Work
+            What the other run kept.
+        """
         vars(self).update(work.run)
         self.state = self.solver.resume(self.data, self.state)
         for own, old in zip(self._memory(), work.memory, strict=True):
@@ -254,6 +383,13 @@ class Run:
         """Take steps up to the ``until``-th; the last one is followed by a check.
 
         ``offer`` is called before every step with what gives the work so far.
+
+        Parameters
+        ----------
+        until : int
+            Steps in all.
+        offer : callable, None] or None, default=None
+            Called before every step with what makes the `Work`.
 
         Raises
         ------
@@ -286,6 +422,17 @@ class Run:
             self.interrupt()
 
     def check(self, previous: State) -> Progress:
+        """Look at the iterate: residuals, stop rules, callbacks, history.
+
+        Parameters
+        ----------
+        previous : State
+            The state before the last step.
+
+        Returns
+        -------
+        Progress
+        """
         running, state, n_iter = self.running, self.state, self.iteration
         outputs = self.solver.outputs(state)
         lost = running & ~self.sound(state, outputs["X"])
@@ -328,7 +475,19 @@ class Run:
         return progress
 
     def sound(self, state: State, X: Any) -> Tensor:
-        """Members whose iterate is finite and not lost far from the data."""
+        """Members whose iterate is finite and not lost far from the data.
+
+        Parameters
+        ----------
+        state : State
+            The iterate.
+        X : object
+            Its completion.
+
+        Returns
+        -------
+        bool Tensor of shape (\\*batch,)
+        """
         misfit = self.data.misfit(X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
 
@@ -339,6 +498,7 @@ class Run:
         self.end(self.running, Status.DIVERGED)
 
     def interrupt(self) -> None:
+        """End all members, whose answers are what there is."""
         free = self.running & ~self.pinned
         outputs = self.solver.outputs(self.state)
         sound = self.sound(self.state, outputs["X"])
@@ -347,6 +507,15 @@ class Run:
         self.end(self.running, Status.INTERRUPTED)
 
     def end(self, members: Tensor, status: Status) -> None:
+        """Let members end.
+
+        Parameters
+        ----------
+        members : bool Tensor of shape (\\*batch,)
+            Who ends.
+        status : Status
+            How they end.
+        """
         self.status = torch.where(members, list(Status).index(status), self.status)
         self.running = self.running & ~members
 
@@ -372,7 +541,12 @@ class Run:
         return {"answer": _take(self.answer, members), **ends}
 
     def solution(self) -> Solution:
-        """What there is by now; members still running end by ``MAX_ITER``."""
+        """What there is by now; members still running end by ``MAX_ITER``.
+
+        Returns
+        -------
+        Solution
+        """
         last = list(Status).index(Status.MAX_ITER)
         status = torch.where(self.running, last, self.status)
         whole = {"status": status, "n_iter": self.n_iter, "residual": self.residual}

@@ -28,10 +28,12 @@ class CellSplit:
         where another column (its own value) is large, see `skmc.patterns.mar` and
         `skmc.patterns.mnar`.
     n_splits : int >= 1, default=5
+        How often.
     fraction : float in (0, 1), default=0.2
         Share of the observed cells to hold out; for "patch" of the cells, observed or
         not, for "rows" of the rows.
     random_state : int, RandomState instance or None, default=None
+        Draws the cells.
 
     Examples
     --------
@@ -54,7 +56,22 @@ class CellSplit:
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Positions in ``Entries(X)`` to train on and to hold out."""
+        """Positions in ``Entries(X)`` to train on and to hold out.
+
+        Parameters
+        ----------
+        X : container
+            The matrix.
+        y : Ignored, default=None
+            For scikit-learn.
+        groups : Ignored, default=None
+            For scikit-learn.
+
+        Yields
+        ------
+        train : int ndarray
+        test : int ndarray
+        """
         if self.pattern not in PATTERNS:
             raise ValueError(
                 f"pattern must be one of {PATTERNS}, got {self.pattern!r}."
@@ -96,6 +113,21 @@ class CellSplit:
         return hidden[cells.rows, cells.cols]
 
     def get_n_splits(self, X=None, y=None, groups=None) -> int:
+        """How many splits there are.
+
+        Parameters
+        ----------
+        X : Ignored, default=None
+            For scikit-learn.
+        y : Ignored, default=None
+            For scikit-learn.
+        groups : Ignored, default=None
+            For scikit-learn.
+
+        Returns
+        -------
+        int
+        """
         return self.n_splits
 
     def __repr__(self) -> str:

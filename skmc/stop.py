@@ -42,6 +42,12 @@ class HeldOut:
         return progress.n_iter - since >= self.patience
 
     def select(self, members: Tensor) -> None:
-        """Keep some members of the (one) batch axis."""
+        """Keep some members of the (one) batch axis.
+
+        Parameters
+        ----------
+        members : bool or int Tensor
+            Those to keep, along the batch axis.
+        """
         self.truth = self.truth.select(members)
         self.memory.update({k: v[members] for k, v in self.memory.items()})

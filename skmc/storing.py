@@ -22,6 +22,17 @@ def write(path: str | os.PathLike, kind: str, value: Any, **known: Any) -> None:
     """Write ``value`` as a file of some kind, which appears whole or not at all.
 
     ``known`` is what `Packer` has to know besides.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file.
+    kind : str
+        What the file holds; `read` insists on it.
+    value : object
+        What is stored.
+    **known : dict
+        For `Packer`.
     """
     packer = Packer(**known)
     write_packed(path, kind, packer.pack(value), packer.arrays)
@@ -31,6 +42,19 @@ def read(path: str | os.PathLike, kind: str, **known: Any) -> Any:
     """What `write` was given; `StorageError` says what is wrong with a file.
 
     ``known`` is what `Unpacker` has to know besides.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file.
+    kind : str
+        What the file holds; `read` insists on it.
+    **known : dict
+        For `Unpacker`.
+
+    Returns
+    -------
+    object
     """
     header, arrays = read_packed(path, kind)
     trouble = f"{path}, written by skmc {header['skmc']}, cannot be read by {version()}"
@@ -43,7 +67,19 @@ def read(path: str | os.PathLike, kind: str, **known: Any) -> Any:
 
 
 def fingerprint(value: Any, **known: Any) -> str:
-    """SHA-256 of what `write` would store, the same in every process."""
+    """SHA-256 of what `write` would store, the same in every process.
+
+    Parameters
+    ----------
+    value : object
+        What is stored.
+    **known : dict
+        For `Packer`.
+
+    Returns
+    -------
+    str
+    """
     packer = Packer(**known)
     return _digest(json.dumps([version(), packer.pack(value)]), packer.arrays)
 
@@ -51,6 +87,19 @@ def fingerprint(value: Any, **known: Any) -> str:
 def write_packed(
     path: str | os.PathLike, kind: str, content: Any, arrays: list[np.ndarray]
 ) -> None:
+    """Write what a `Packer` has made.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file.
+    kind : str
+        What the file holds; `read` insists on it.
+    content : object
+        As of `Packer.pack`.
+    arrays : list of ndarray
+        Of the packer.
+    """
     header = {"format": FORMAT, "kind": kind, "skmc": version(), "content": content}
     text = json.dumps(header, allow_nan=False)
     digest = _digest(text, arrays)
@@ -60,7 +109,15 @@ def write_packed(
 
 
 def replace(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
-    """A file that ``fill`` writes, in the place of ``path`` once it is whole."""
+    """A file that ``fill`` writes, in the place of ``path`` once it is whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file.
+    fill : callable
+        Writes to the path that it is given.
+    """
     path = Path(path)
     part = path.with_name(f".{path.name}.part")
     try:
@@ -73,7 +130,19 @@ def replace(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
 
 
 def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
-    """Header and arrays of a file that is whole and as it was written."""
+    """Header and arrays of a file that is whole and as it was written.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Of the file.
+    kind : str
+        What the file holds; `read` insists on it.
+
+    Returns
+    -------
+    tuple of dict, list of ndarray
+    """
     with open(path, "rb"):
         pass  # an error of the system's says more
     try:
@@ -125,6 +194,12 @@ def _digest(text: str, arrays: list[np.ndarray]) -> str:
 
 
 def version() -> str:
+    """Of this package.
+
+    Returns
+    -------
+    str
+    """
     import skmc
 
     return skmc.__version__

@@ -49,12 +49,14 @@ class MultipleCompletion(BaseEstimator):
         Fitted as it is but for its ``random_state``. Draws are one batch where it has a
         batched solve (see `skmc.batch.fit_batch`), else one fit after the other.
     n_draws : int >= 2, default=20
+        How many.
     pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
         How cells are left out, see `skmc.splitters.CellSplit`: as they are missing, so
         that the correction is one for them. Others than "mcar" leave out a fifth.
     n_jobs : int or None, default=None
         Fits at a time where there is no batch.
     random_state : int, RandomState instance or None, default=None
+        Draws the parts and the completers' seeds.
 
     Attributes
     ----------
@@ -111,7 +113,9 @@ class MultipleCompletion(BaseEstimator):
         Parameters
         ----------
         X : matrix of any container, or `Entries`
+            The matrix.
         y : Ignored
+            For pipelines.
 
         Returns
         -------
@@ -192,10 +196,12 @@ class MultipleCompletion(BaseEstimator):
         Parameters
         ----------
         level : float in (0, 1), default=0.9
+            The share.
 
         Returns
         -------
-        low, high : ndarray of shape (n_rows, n_cols)
+        low : ndarray of shape (n_rows, n_cols)
+        high : ndarray of shape (n_rows, n_cols)
         """
         check_is_fitted(self)
         if not 0 < level < 1:
@@ -219,6 +225,7 @@ class MultipleCompletion(BaseEstimator):
         n_samples : int >= 1, default=1
             More than ``n_draws`` use draws again.
         random_state : int, RandomState instance or None, default=None
+            Draws the matrices and the noise.
 
         Returns
         -------
@@ -234,7 +241,19 @@ class MultipleCompletion(BaseEstimator):
 
 
 class Pooled(NamedTuple):
-    """What `pool` finds."""
+    """What `pool` finds.
+
+    Parameters
+    ----------
+    estimate : float or ndarray
+        The mean of the estimates.
+    std_error : float or ndarray
+        Its standard error.
+    dof : float or ndarray
+        Degrees of freedom of its t distribution.
+    missing_information : float or ndarray
+        Share of the information that is missing.
+    """
 
     estimate: Any
     std_error: Any
@@ -253,6 +272,7 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any]) -> Pooled:
     Parameters
     ----------
     estimates : sequence of float or arrays of equal shape, at least two
+        Of the completed matrices.
     variances : sequence of the same
         Squared standard errors.
 

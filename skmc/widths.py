@@ -9,7 +9,21 @@ from numbers import Integral
 def checked_widths(
     widths: Sequence[int], name: str = "hidden", *, fewest: int = 1
 ) -> list[int]:
-    """``widths`` as a list, or an error that says what is wrong with it."""
+    """``widths`` as a list, or an error that says what is wrong with it.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        What a user gave.
+    name : str, default="hidden"
+        What the error calls them.
+    fewest : int, default=1
+        Layers at least.
+
+    Returns
+    -------
+    list of int
+    """
     whole = all(isinstance(w, Integral) and not isinstance(w, bool) for w in widths)
     if not whole or any(w < 1 for w in widths) or len(widths) < fewest:
         raise ValueError(

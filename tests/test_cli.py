@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from skmc import MeanCompleter, SVDCompleter, patterns
+from skmc._command import main, methods, reproduce
+from skmc._command.csv_file import _cells, _separator
 from skmc.checks import all_completers
-from skmc.command import main, methods, reproduce
-from skmc.command.csv_file import _cells, _separator
 from skmc.comparison import compare
 
 TABLE = '''\

@@ -82,6 +82,7 @@ class AIRCompleter(IterativeCompleter):
     fixed_laplacians : dict of {str: array} or None, default=None
         Laplacians to use instead of learning them, by the names in ``laplacians_``.
     max_iter : int >= 1, default=400
+        Steps of Adam.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
     early_stopping : bool, default=False
@@ -89,6 +90,7 @@ class AIRCompleter(IterativeCompleter):
         fits them best and stop after ``n_iter_no_change`` iterations without a better
         one. Each row and column keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.1
+        Share of the observed cells that is held out.
     n_iter_no_change : int >= 1, default=100
         Looked at every 25 iterations.
     warm_start : bool, default=False
@@ -284,20 +286,7 @@ class AIRCompleter(IterativeCompleter):
         return list((self.blocks or {}).items())
 
     def _fitted(self, cells, data, scaling, outputs) -> dict:
-        off = {"X", "parameters"} | {
-            name
-            for name, weight in (
-                ("rows", self.lambda_row),
-                ("columns", self.lambda_col),
-            )
-            if weight == 0
-        }
-        laplacians = {
-            name: value.cpu().numpy()
-            for name, value in outputs.items()
-            if name not in off
-        }
         return {
             **super()._fitted(cells, data, scaling, outputs),
-            "laplacians_": laplacians,
+            "laplacians_": self._laplacians(outputs),
         }

@@ -75,6 +75,7 @@ class AutoencoderCompleter(IterativeCompleter):
     validation_fraction : float in (0, 1), default=0.05
         Share of the observed cells to hold out; rows and columns keep one.
     n_iter_no_change : int >= 1, default=100
+        Epochs; looked at every 25.
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
@@ -239,7 +240,17 @@ class AutoencoderCompleter(IterativeCompleter):
 
 
 def nested(shells: Sequence[Autoencoder]) -> Autoencoder:
-    """All encoders after each other, then the decoders from the innermost outwards."""
+    """All encoders after each other, then the decoders from the innermost outwards.
+
+    Parameters
+    ----------
+    shells : sequence of Autoencoder
+        From the outermost inwards.
+
+    Returns
+    -------
+    Autoencoder
+    """
     order = [(shell, 0) for shell in shells] + [(s, 1) for s in reversed(shells)]
     return Autoencoder(
         [shell.weights[i] for shell, i in order],

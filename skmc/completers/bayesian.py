@@ -34,6 +34,7 @@ class BayesianFactorizationCompleter(FactoredCompleter):
         Columns of ``U`` and ``V``; more than needed does little harm. None is 30, or
         the largest there is.
     n_draws : int >= 1, default=60
+        Draws that are averaged.
     n_burn_in : int >= 0, default=15
         Draws before those, which are left out.
     implicit : bool, default=False
@@ -144,6 +145,7 @@ class BayesianFactorizationCompleter(FactoredCompleter):
 
     @property
     def max_iter(self) -> int:
+        """Draws in all, those of the burn-in included."""
         return self.n_burn_in + self.n_draws
 
     def _make_solver(self, data: SparseObserved, draw: Randomness) -> Solver:  # type: ignore[override]

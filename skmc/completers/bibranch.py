@@ -48,6 +48,7 @@ class BiBNNCompleter(IterativeCompleter):
         Standard deviation of the first layer's entries (of ``U`` and ``V`` without a
         hidden layer) at the start; further weights have variance ``1 / fan_in``.
     max_iter : int >= 1, default=1000
+        Steps of Adam.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
     early_stopping : bool, default=True
@@ -56,6 +57,7 @@ class BiBNNCompleter(IterativeCompleter):
         one: without it the network fits noise in the end. Each row and column keeps a
         cell to train on.
     validation_fraction : float in (0, 1), default=0.05
+        Share of the observed cells that is held out.
     n_iter_no_change : int >= 1, default=250
         Looked at every 25 iterations.
     scaling : {"auto", "columns", "global"} or None, default="auto"

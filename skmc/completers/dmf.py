@@ -65,6 +65,7 @@ class DMFCompleter(IterativeCompleter):
     init_scale : float > 0, default=0.01
         Standard deviation of the factors' entries at the start (mean zero).
     max_iter : int >= 1, default=2000
+        Steps of Adam.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
     early_stopping : bool, default=True
@@ -73,6 +74,7 @@ class DMFCompleter(IterativeCompleter):
         one: without it the factorization fits noise in the end. Each row and column
         keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.05
+        Share of the observed cells that is held out.
     n_iter_no_change : int >= 1, default=250
         Looked at every 25 iterations.
     warm_start : bool, default=False
@@ -99,6 +101,9 @@ class DMFCompleter(IterativeCompleter):
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
+    laplacians_ : dict of ndarray
+        Of the graphs of "dirichlet", as used: "rows" (n_samples, n_samples), "columns"
+        (n_features, n_features). Empty without.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
@@ -214,6 +219,12 @@ class DMFCompleter(IterativeCompleter):
         )
         solver = Descent(model, terms, lr=self.lr, horizon=self.max_iter)
         return self._from_last(solver, data)
+
+    def _fitted(self, cells, data, scaling, outputs) -> dict:
+        return {
+            **super()._fitted(cells, data, scaling, outputs),
+            "laplacians_": self._laplacians(outputs),
+        }
 
     def _graph_laplacian(self, name: str, values, mask) -> torch.Tensor:
         graph, k = getattr(self, name), values.shape[-2]

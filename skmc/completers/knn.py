@@ -96,6 +96,7 @@ class KNNCompleter(BaseCompleter):
 
     @property
     def reconstruction_(self) -> np.ndarray:
+        """The model's value of every cell, made at the first access."""
         check_is_fitted(self)
         own = np.arange(len(self._cells))
         completed = self._average(self._cells, leave_out=own, everywhere=True)

@@ -75,6 +75,7 @@ class PatchCNNCompleter(IterativeCompleter):
         one. Each row and column keeps a cell to train on. The network is shown these
         cells when it completes the hidden ones.
     validation_fraction : float in (0, 1), default=0.05
+        Share of the observed cells that is held out.
     n_iter_no_change : int >= 1, default=50
         Looked at every 25 iterations.
     scaling : {"auto", "columns", "global"} or None, default="global"

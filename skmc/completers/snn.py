@@ -67,6 +67,7 @@ class SNNCompleter(IterativeCompleter):
         one: without it the factorization fits noise in the end. Each row and column
         keeps a cell to train on.
     validation_fraction : float in (0, 1), default=0.05
+        Share of the observed cells that is held out.
     n_iter_no_change : int >= 1, default=250
         Looked at every 25 iterations.
     warm_start : bool, default=False

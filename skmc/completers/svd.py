@@ -33,7 +33,10 @@ class SVDCompleter(IterativeCompleter):
         until the error has risen four times in a row, and fits the best one to all
         cells. This choice is ours.
     max_iter : int >= 1, default=500
+        Alternations of rows and columns.
     tol : float >= 0, default=1e-3
+        Stop once the slope along the matrices of this rank is at most ``tol`` times the
+        norm of the data.
     warm_start : bool, default=False
         Go on from the solution of the last `fit`, whose matrix had the same shape,
         instead of from the start. ``rank="auto"`` is chosen anew.
@@ -125,7 +128,19 @@ class SVDCompleter(IterativeCompleter):
 
 
 def hard_rank(completer: IterativeCompleter, data: Observed) -> int:
-    """``completer.rank``; for "auto", where the truncated SVD completes best."""
+    """``completer.rank``; for "auto", where the truncated SVD completes best.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        With the parameter ``rank``.
+    data : Observed
+        The observed cells.
+
+    Returns
+    -------
+    int
+    """
     rank, most = completer.rank, min(data.shape)
     if rank == "auto":
         return completer._choose(

@@ -35,6 +35,7 @@ class SVTCompleter(IterativeCompleter):
         and convergence is certain below 2. "auto" is step 1 with Nesterov's momentum,
         which is ours: it converges for any share, and faster.
     max_iter : int >= 1, default=1000
+        Singular value decompositions at most.
     tol : float >= 0, default=1e-3
         Stop when ``|P(X - M)|`` is at most ``tol`` times that of the mean.
     scaling : {"auto", "columns", "global"} or None, default="auto"

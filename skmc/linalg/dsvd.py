@@ -55,6 +55,7 @@ class DSVD(nn.Module):
     depth : int >= 1
         ``K_svd``, the number of layers.
     inverse_order : int >= 2
+        Terms of each step of the inverses, see `LDMinv`.
     inverse_depth : int >= 1
         ``L`` and ``K`` of each `LDMinv`. The condition of ``I + t/2 P`` is at most 2.3,
         and below 1.5 untrained: four layers are enough, three are for most matrices.
@@ -114,6 +115,7 @@ class DSVD(nn.Module):
         M : Tensor of shape (\\*batch, m, n)
             Real and finite.
         U0 : Tensor of shape (\\*batch, m, r), optional
+            Left start, as ``V0``.
         V0 : Tensor of shape (\\*batch, n, r), optional
             Where to start: orthonormal columns, ``r = min(m, n)``, in the dtype of
             ``M``. The default is random, uniform on the Stiefel manifold.
@@ -166,9 +168,13 @@ class DSVD(nn.Module):
         Parameters
         ----------
         matrices : Tensor of shape (\\*batch, m, n)
+            What to learn from, real and finite.
         max_iter : int >= 0
+            Iterations.
         lr : float >= 0
+            Learning rate of the gradient descent.
         batch_size : int >= 1
+            Matrices drawn at each iteration.
         generator : torch.Generator, optional
             On the CPU; the default is seeded.
         callback : callable, optional
@@ -220,6 +226,12 @@ class DSVD(nn.Module):
         return self
 
     def extra_repr(self) -> str:
+        """The sizes, for torch's ``repr``.
+
+        Returns
+        -------
+        str
+        """
         return f"depth={self.depth}"
 
     def _layers(
@@ -253,19 +265,58 @@ def _trained_inverse(inverse: LDMinv, A: Tensor) -> Tensor:
 
 
 def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:
-    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``."""
+    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``.
+
+    Parameters
+    ----------
+    M : Tensor of shape (\*batch, m, n)
+        Whose SVD is wanted.
+    U : Tensor of shape (\*batch, m, r)
+        Left vectors.
+    V : Tensor of shape (\*batch, n, r)
+        Right vectors.
+
+    Returns
+    -------
+    Tensor of shape (\*batch,)
+    """
     product = U.mT @ M @ V
     return offdiag(product).square().sum((-2, -1)) / 2 - _trace(product)
 
 
 def offdiag(A: Tensor) -> Tensor:
+    """A square matrix with zeros on its diagonal.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, r, r)
+        The matrix.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, r, r)
+    """
     return A - torch.diag_embed(A.diagonal(dim1=-2, dim2=-1))
 
 
 def random_orthonormal(
     shape: tuple[int, ...], like: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """Uniform on the Stiefel manifold, in the dtype and on the device of ``like``."""
+    """Uniform on the Stiefel manifold, in the dtype and on the device of ``like``.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``(\\*batch, m, r)``.
+    like : Tensor
+        Gives dtype and device.
+    generator : Generator
+        Where random numbers come from.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, m, r)
+    """
     draws = torch.randn(shape, generator=generator, dtype=torch.float64)
     Q, R = torch.linalg.qr(draws)
     Q = Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]

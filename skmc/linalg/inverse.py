@@ -23,7 +23,7 @@ TOL = 1e-3  # gain of a step, in the sum of logarithms, that ends it
 def d_minv(
     A: Tensor, order: int = 4, depth: int = 8, *, c0: float | Tensor | None = None
 ) -> Tensor:
-    r"""The pseudo-inverse of ``A`` after ``depth`` steps of order ``order``: D-Minv. ::
+    r"""The pseudo-inverse of ``A`` after ``depth`` steps of order ``order``: D-Minv.
 
         X_0 = A' / c0,    X_(k+1) = X_k (I + E_k + ... + E_k^(L-1)),  E_k = I - A X_k
 
@@ -45,7 +45,7 @@ def d_minv(
         Real. Products are with the smaller of ``A A'`` and ``A' A``.
     order : int >= 2
         ``L``, the number of terms. A step takes about ``2 sqrt(L)`` products for them
-        and two more. (With one term nothing would change. The paper takes 4 or more.)
+        and two more. With one term nothing would change. The paper takes 4 or more.
     depth : int >= 1
         ``K``, the number of steps.
     c0 : float or Tensor of shape (\\*batch,), optional
@@ -100,7 +100,7 @@ def d_minv(
 
 
 class LDMinv(nn.Module):
-    r"""D-Minv with learned coefficients: LD-Minv. ::
+    r"""D-Minv with learned coefficients: LD-Minv.
 
         X_0 = A' / c0,  X_(k+1) = X_k (C_k0 I + C_k1 E_k + ... + C_k(L-1) E_k^(L-1))
 
@@ -157,7 +157,17 @@ class LDMinv(nn.Module):
         self.history_: list[float] = []
 
     def forward(self, A: Tensor) -> Tensor:
-        r"""``(\\*batch, m, n) -> (\\*batch, n, m)``; errors are those of `d_minv`."""
+        r"""``(\\*batch, m, n) -> (\\*batch, n, m)``; errors are those of `d_minv`.
+
+        Parameters
+        ----------
+        A : Tensor of shape (\*batch, m, n)
+            Matrices.
+
+        Returns
+        -------
+        Tensor of shape (\*batch, n, m)
+        """
         check_matrix(A, "A")
         return unrolled(A, self.coefficients)
 
@@ -180,6 +190,7 @@ class LDMinv(nn.Module):
         Parameters
         ----------
         matrices : Tensor of shape (\\*batch, m, n)
+            What to learn from.
         solver : {"gauss-newton", "sgd"}, default="gauss-newton"
             "sgd" is the paper's: gradient descent on
             ``1 / (2 n K) sum_i sum_k |A_i X_ik A_i - A_i|_F^2``, ``n`` matrices drawn
@@ -229,11 +240,31 @@ class LDMinv(nn.Module):
         return self
 
     def extra_repr(self) -> str:
+        """The sizes, for torch's ``repr``.
+
+        Returns
+        -------
+        str
+        """
         return f"order={self.order}, depth={self.depth}"
 
 
 def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tensor:
-    """All layers, ``(depth, order)`` coefficients, without looking at the cells."""
+    """All layers, ``(depth, order)`` coefficients, without looking at the cells.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, m, n)
+        Matrices.
+    coefficients : Tensor of shape (depth, order)
+        Of the layers.
+    c0 : Tensor or None, default=None
+        Bound of the squared norm, see `d_minv`; None makes one.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, m)
+    """
     if A.shape[-2] > A.shape[-1]:
         return unrolled(A.mT, coefficients, c0).mT
     # The map is equivariant to scale, so that the unit may be left out of derivatives.
@@ -256,7 +287,17 @@ def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tenso
 
 
 def norm_bound(gram: Tensor) -> Tensor:
-    """At least the spectral norm of symmetric matrices; one where they are zero."""
+    """At least the spectral norm of symmetric matrices; one where they are zero.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (\\*batch, n, n)
+        Symmetric.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, 1, 1)
+    """
     rows = gram.abs().sum(-1).amax(-1)
     bound = torch.minimum(rows, torch.linalg.vector_norm(gram, dim=(-2, -1)))
     return torch.where(bound > 0, bound, 1)
@@ -267,6 +308,19 @@ def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
 
     In blocks of ``sqrt(L)`` terms: Horner's rule over the blocks, whose terms need the
     first powers alone (Paterson and Stockmeyer 1973).
+
+    Parameters
+    ----------
+    coefficients : Tensor of shape (order,)
+        Of the powers 0, 1, 2, ...
+    E : Tensor of shape (\\*batch, n, n)
+        Square.
+    eye : Tensor of shape (n, n)
+        The identity.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, n)
     """
     size = round(len(coefficients) ** 0.5)
     powers = [eye, E]
@@ -282,6 +336,19 @@ def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
 
 
 def combined(coefficients: Tensor, powers: list[Tensor]) -> Tensor:
+    """A linear combination of the first powers.
+
+    Parameters
+    ----------
+    coefficients : Tensor of shape (k,)
+        At most as many as powers.
+    powers : list of Tensor
+        From the identity on.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, n)
+    """
     result = coefficients[0] * powers[0]
     for c, power in zip(coefficients[1:], powers[1:], strict=False):
         result = result + c * power
@@ -289,7 +356,15 @@ def combined(coefficients: Tensor, powers: list[Tensor]) -> Tensor:
 
 
 class Spectra:
-    """Singular values of matrices ``s`` and ``t = s^2 / c0``, both ``(n, rank)``."""
+    """Singular values of matrices ``s`` and ``t = s^2 / c0``, both ``(n, rank)``.
+
+    Parameters
+    ----------
+    s : Tensor of shape (n, rank)
+        Singular values.
+    t : Tensor of shape (n, rank)
+        Their squares over ``c0``.
+    """
 
     def __init__(self, s: Tensor, t: Tensor):
         self.s = s
@@ -297,6 +372,17 @@ class Spectra:
 
     @classmethod
     def of(cls, A: Tensor) -> Spectra:
+        """Those of a batch of matrices.
+
+        Parameters
+        ----------
+        A : Tensor of shape (\\*batch, m, n)
+            Matrices.
+
+        Returns
+        -------
+        Spectra
+        """
         A = A.reshape(-1, *A.shape[-2:]).double()
         if A.shape[-2] > A.shape[-1]:
             A = A.mT
@@ -309,7 +395,12 @@ class Spectra:
         return Spectra(self.s[chosen], self.t[chosen])
 
     def widened(self) -> Spectra:
-        """With a margin around the values, of one row and of bounded size."""
+        """With a margin around the values, of one row and of bounded size.
+
+        Returns
+        -------
+        Spectra
+        """
         t = torch.cat([self.t.flatten() * (1 + m) for m in (-MARGIN, 0.0, MARGIN)])
         t, order = t.sort()
         s = self.s.flatten().repeat(3)[order]
@@ -319,7 +410,17 @@ class Spectra:
         return Spectra(s[None], t[None])
 
     def errors(self, coefficients: Tensor) -> Tensor:
-        """``|A X_k A - A|_F^2``, mean over matrices, ``(depth,)``."""
+        """``|A X_k A - A|_F^2``, mean over matrices, ``(depth,)``.
+
+        Parameters
+        ----------
+        coefficients : Tensor of shape (depth, order)
+            Of the layers.
+
+        Returns
+        -------
+        Tensor of shape (depth,)
+        """
         t, errors = self.t, []
         for layer in coefficients:
             E = 1 - t
@@ -334,6 +435,16 @@ class Spectra:
         """``sum_k J_k' J_k / |r_k|^2`` and ``sum_k J_k' r_k / |r_k|^2``.
 
         ``r_k = s (1 - t_k)``, and ``-J_k`` are its derivatives by all coefficients.
+
+        Parameters
+        ----------
+        coefficients : Tensor of shape (depth, order)
+            Of the layers.
+
+        Returns
+        -------
+        gram : Tensor of shape (k, k), k = depth * order
+        right : Tensor of shape (k,)
         """
         depth, order = coefficients.shape
         s, t = self.s.flatten(), self.t.flatten()
@@ -427,7 +538,13 @@ def _sgd(
 
 
 class Best:
-    """What had the lowest loss, and all losses."""
+    """What had the lowest loss, and all losses.
+
+    Parameters
+    ----------
+    start : Tensor
+        The parameters at the start.
+    """
 
     def __init__(self, start: Tensor):
         self.best = start
@@ -443,7 +560,15 @@ class Best:
 
 
 def check_matrix(A: Tensor, name: str) -> None:
-    """Real floats, at least one cell, finite."""
+    """Real floats, at least one cell, finite.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, m, n)
+        Matrices.
+    name : str
+        What the error calls it.
+    """
     if not isinstance(A, Tensor):
         raise TypeError(f"{name} is a {type(A).__name__}; make it a torch.Tensor.")
     if not A.is_floating_point():
@@ -466,6 +591,17 @@ def check_matrix(A: Tensor, name: str) -> None:
 
 
 def check_count(value: int, name: str, least: int) -> None:
+    """Refuse what is no integer of at least ``least``.
+
+    Parameters
+    ----------
+    value : int
+        To be checked.
+    name : str
+        What the error calls it.
+    least : int
+        The least that is allowed.
+    """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(
             f"{name}={value!r}: it must be an integer of at least {least}."
@@ -473,5 +609,14 @@ def check_count(value: int, name: str, least: int) -> None:
 
 
 def check_number(value: float, name: str) -> None:
+    """Refuse what is no finite number that is at least zero.
+
+    Parameters
+    ----------
+    value : float
+        To be checked.
+    name : str
+        What the error calls it.
+    """
     if not isinstance(value, Real) or not 0 <= value < math.inf:
         raise ValueError(f"{name}={value!r}: it must be a finite number, at least 0.")

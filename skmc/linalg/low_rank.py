@@ -12,25 +12,57 @@ BLOCK = 2**22  # numbers gathered at once
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """``left @ right'``, shapes ``(*batch, m, rank)`` and ``(*batch, n, rank)``."""
+    """``left @ right'``, shapes ``(*batch, m, rank)`` and ``(*batch, n, rank)``.
+
+    Parameters
+    ----------
+    left : Tensor of shape (\\*batch, m, rank)
+        The left factor.
+    right : Tensor of shape (\\*batch, n, rank)
+        The right factor.
+    """
 
     left: Tensor
     right: Tensor
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Of the product, ``(*batch, m, n)``."""
         return self.left.shape[-2], self.right.shape[-2]
 
     def dense(self) -> Tensor:
+        """Make the product.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
         return self.left @ self.right.mT
 
     def squared_norm(self) -> Tensor:
-        """``|.|_F^2``, shape ``(*batch,)``."""
+        """``|.|_F^2``, shape ``(*batch,)``.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
         left, right = self.left, self.right
         return ((left.mT @ left) * (right.mT @ right)).sum((-2, -1))
 
     def at(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """Single cells, ``(n_cells,)``."""
+        """Single cells, ``(n_cells,)``.
+
+        Parameters
+        ----------
+        rows : int64 Tensor of shape (n_cells,)
+            Positions.
+        cols : int64 Tensor of shape (n_cells,)
+            Positions.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
         size = max(1, BLOCK // max(1, self.left.shape[-1]))
         parts = [
             (self.left[i] * self.right[j]).sum(-1)
@@ -43,6 +75,7 @@ class LowRank:
 
     @property
     def mT(self) -> LowRank:
+        """The transpose."""
         return LowRank(self.right, self.left)
 
     def __add__(self, other: LowRank) -> LowRank:
@@ -61,6 +94,15 @@ class SparsePlusLowRank:
 
     ``sparse`` and ``transposed`` hold the same sparse matrix in compressed rows, one of
     them transposed, so that products with either are fast.
+
+    Parameters
+    ----------
+    sparse : Tensor of shape (m, n), layout sparse_csr
+        The sparse part.
+    transposed : Tensor of shape (n, m), layout sparse_csr
+        Its transpose.
+    low : LowRank
+        The rest.
     """
 
     sparse: Tensor  # (m, n), layout sparse_csr
@@ -69,14 +111,17 @@ class SparsePlusLowRank:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Of the sum, ``(m, n)``."""
         return self.sparse.shape[0], self.sparse.shape[1]
 
     @property
     def dtype(self) -> torch.dtype:
+        """Of both parts."""
         return self.low.left.dtype
 
     @property
     def device(self) -> torch.device:
+        """Of both parts."""
         return self.low.left.device
 
     @property
@@ -86,6 +131,12 @@ class SparsePlusLowRank:
         return 4 * self.sparse.values().numel() < m * n
 
     def dense(self) -> Tensor:
+        """Make the sum.
+
+        Returns
+        -------
+        Tensor of shape (m, n)
+        """
         return self.sparse.to_dense() + self.low.dense()
 
     def __matmul__(self, other: Tensor) -> Tensor:
@@ -93,4 +144,5 @@ class SparsePlusLowRank:
 
     @property
     def mT(self) -> SparsePlusLowRank:
+        """The transpose."""
         return SparsePlusLowRank(self.transposed, self.sparse, self.low.mT)

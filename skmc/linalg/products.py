@@ -26,7 +26,13 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
+        The matrix.
     tau : float > 0
+        What singular values lose.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, m, n)
 
     References
     ----------

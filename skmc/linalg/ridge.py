@@ -26,6 +26,21 @@ class RowModel:
     Where ``per_cell``, the precision counts once for every cell that is given. With a
     ``link``, the mean is ``mean + sum_j link_j / sqrt(k)`` over the ``k`` columns of
     the row that are given: *which* they are says something, whatever their values.
+
+    Parameters
+    ----------
+    F : Tensor of shape (n, rank)
+        Factors of the columns.
+    offset : Tensor of shape (n,)
+        Of the columns.
+    precision : Tensor of shape (rank, rank)
+        Of the prior of ``w``, in units of the noise.
+    mean : Tensor of shape (rank,)
+        Of that prior.
+    per_cell : bool, default=False
+        Whether the precision counts once for each cell of a row, and not once a row.
+    link : Tensor of shape (n, rank) or None, default=None
+        What the columns seen in a row add to that mean.
     """
 
     F: Tensor  # (n, rank)
@@ -37,11 +52,36 @@ class RowModel:
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
-        """Every row is zero."""
+        """Every row is zero.
+
+        Parameters
+        ----------
+        n : int
+            Columns.
+        like : Tensor
+            Gives dtype and device.
+
+        Returns
+        -------
+        RowModel
+        """
         zero = like.new_zeros(n)
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
 
     def to(self, *args, **kwargs) -> RowModel:
+        """Move or cast all tensors.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        RowModel
+        """
         moved = {
             name: getattr(self, name).to(*args, **kwargs)
             for name in ("F", "offset", "precision", "mean", "link")
@@ -63,10 +103,16 @@ class RowModel:
         starts : int64 Tensor of shape (m + 1,)
             Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
         cols : int64 Tensor of shape (n_cells,)
+            Column of each cell.
         values : Tensor of shape (n_cells,)
+            Value of each cell.
         noise : callable, optional
             ``noise(k, rank)`` are standard normal numbers times the deviation of the
             observation noise; with it ``w`` is drawn from its posterior.
+
+        Returns
+        -------
+        Tensor of shape (m, rank)
         """
         rank = self.F.shape[1]
         mean = self.mean
@@ -96,7 +142,21 @@ class RowModel:
 
 
 def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
-    """Sparse ``(m, n)``: ``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
+    """Sparse ``(m, n)``: ``1 / sqrt(k)`` at each of the ``k`` cells of a row.
+
+    Parameters
+    ----------
+    starts : int64 Tensor of shape (m + 1,)
+        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
+    cols : int64 Tensor of shape (n_cells,)
+        Column of each cell.
+    like : Tensor
+        Gives dtype and device.
+
+    Returns
+    -------
+    Tensor of shape (m, n), layout sparse_csr
+    """
     count = starts.diff()
     weights = count.clamp_min(1).to(like.dtype).rsqrt().repeat_interleave(count)
     with warnings.catch_warnings():  # says that the layout is in beta
@@ -108,7 +168,19 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class NormalEquations:
-    """``gram w = right`` for some rows: sums over their cells of ``f f'``, ``f y``."""
+    """``gram w = right`` for some rows: sums over their cells of ``f f'``, ``f y``.
+
+    Parameters
+    ----------
+    rows : int64 Tensor of shape (k,)
+        Which rows.
+    gram : Tensor of shape (k, rank, rank)
+        Left sides.
+    right : Tensor of shape (k, rank)
+        Right sides.
+    count : Tensor of shape (k,)
+        Cells of each row.
+    """
 
     rows: Tensor  # (k,), which rows
     gram: Tensor  # (k, rank, rank)
@@ -123,6 +195,21 @@ def normal_equations(
 
     Blocks do not depend on each other: they may be worked at in different places.
     Parameters are as in `RowModel.solve`.
+
+    Parameters
+    ----------
+    starts : int64 Tensor of shape (m + 1,)
+        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
+    cols : int64 Tensor of shape (n_cells,)
+        Column of each cell.
+    values : Tensor of shape (n_cells,)
+        Value of each cell.
+    F : Tensor of shape (n, rank)
+        Factors of the columns.
+
+    Yields
+    ------
+    NormalEquations
     """
     rank = F.shape[1]
     count = starts.diff()

@@ -29,6 +29,16 @@ class Activation:
 
     ``quotient(a, b)`` is ``(gamma(a) - gamma(b)) / (a - b)``, and ``gamma'(a)`` where
     ``a = b``, in a form that does not cancel.
+
+    Parameters
+    ----------
+    value : callable
+        ``gamma(s)`` of a Tensor, elementwise.
+    quotient : callable
+        ``(gamma(s) - gamma(t)) / (s - t)`` of two Tensors, and the slope where they are
+        equal.
+    slope : float, default=1.0
+        ``gamma'(0)``.
     """
 
     value: Callable[[Tensor], Tensor]
@@ -85,7 +95,7 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     Parameters
     ----------
     Z : Tensor of shape (\*batch, m, n)
-        float32 or float64.
+        The matrix, float32 or float64.
     activation : Activation
         One of ``skmc.linalg.spectral.ACTIVATIONS``: "tanh", "sigmoid",
         "truncated_relu".
@@ -119,6 +129,7 @@ class SpectralActivation(nn.Module):
     Parameters
     ----------
     activation : Activation
+        What acts on the singular values.
     """
 
     def __init__(self, activation: Activation):
@@ -128,6 +139,17 @@ class SpectralActivation(nn.Module):
         self.starts: list[Tensor | None] = []  # of each member, (n, k)
 
     def forward(self, Z: Tensor) -> Tensor:  # (*batch, m, n) -> the same
+        """Apply the activation.
+
+        Parameters
+        ----------
+        Z : Tensor of shape (\\*batch, m, n)
+            The matrix.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
         if min(Z.shape[-2:]) < LARGE or not Z.numel():
             return apply_to_singular_values(Z, self.activation)
         members = Z.detach().reshape(-1, *Z.shape[-2:])

@@ -28,7 +28,7 @@ def cayley_step(
     step: float | Tensor,
     inverse: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    r"""A step from ``U`` against the gradient ``G`` that keeps columns orthonormal. ::
+    r"""A step from ``U`` against the gradient ``G`` that keeps columns orthonormal.
 
         (I + step/2 P)^-1 (I - step/2 P) U,    P = G U' - U G'
 
@@ -46,6 +46,7 @@ def cayley_step(
     G : Tensor of shape (\\*batch, m, r)
         The gradient of what shall decrease, as `torch.autograd.grad` gives it.
     step : float or Tensor of shape (\\*batch,)
+        Length of the step.
     inverse : callable, optional
         ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`: then products are
         all that is done. Columns stay orthonormal as far as it is exact: the singular
@@ -82,6 +83,15 @@ def cayley_step(
 
 
 def check_tall(U: Tensor, name: str) -> None:
+    """Refuse what has more columns than rows.
+
+    Parameters
+    ----------
+    U : Tensor of shape (\\*batch, m, r)
+        With orthonormal columns.
+    name : str
+        What the error calls it.
+    """
     m, r = U.shape[-2:]
     if m < r:
         raise ValueError(
@@ -91,7 +101,15 @@ def check_tall(U: Tensor, name: str) -> None:
 
 
 def check_orthonormal(U: Tensor, name: str) -> None:
-    """A matrix, or a batch of them, with orthonormal columns."""
+    """A matrix, or a batch of them, with orthonormal columns.
+
+    Parameters
+    ----------
+    U : Tensor of shape (\\*batch, m, r)
+        With orthonormal columns.
+    name : str
+        What the error calls it.
+    """
     check_matrix(U, name)
     check_tall(U, name)
     eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
@@ -104,7 +122,17 @@ def check_orthonormal(U: Tensor, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Skew:
-    """``P = G U' - U G'``: ``W Z'`` where that is smaller, else ``W`` is None."""
+    """``P = G U' - U G'``: ``W Z'`` where that is smaller, else ``W`` is None.
+
+    Parameters
+    ----------
+    K : Tensor
+        ``P``, or ``Z' W``: the eigenvalues of ``P``, but for zeros.
+    W : Tensor of shape (\\*batch, m, 2 r) or None
+        The factors of ``P``.
+    Z : Tensor of shape (\\*batch, m, 2 r) or None
+        The factors of ``P``.
+    """
 
     K: Tensor  # P, or Z' W: the eigenvalues of P, but for zeros
     W: Tensor | None  # (*batch, m, 2 r)
@@ -112,6 +140,19 @@ class Skew:
 
     @classmethod
     def of(cls, U: Tensor, G: Tensor) -> Skew:
+        """Make ``P`` in the smaller of its forms.
+
+        Parameters
+        ----------
+        U : Tensor of shape (\\*batch, m, r)
+            With orthonormal columns.
+        G : Tensor of shape (\\*batch, m, r)
+            The gradient.
+
+        Returns
+        -------
+        Skew
+        """
         m, r = U.shape[-2:]
         if 2 * r >= m:
             return cls(G @ U.mT - U @ G.mT, None, None)
@@ -137,7 +178,21 @@ class Skew:
         step: float | Tensor,
         inverse: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """``(I + step/2 P)^-1 (I - step/2 P) U``."""
+        """``(I + step/2 P)^-1 (I - step/2 P) U``.
+
+        Parameters
+        ----------
+        U : Tensor of shape (\\*batch, m, r)
+            With orthonormal columns.
+        step : float or Tensor
+            Length of the step.
+        inverse : callable or None, default=None
+            Makes the inverse of a square matrix; None solves.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, r)
+        """
         t = torch.as_tensor(step, dtype=U.dtype, device=U.device)[..., None, None]
         eye = torch.eye(self.K.shape[-1], dtype=U.dtype, device=U.device)
         system = eye + t / 2 * self.K
@@ -151,7 +206,21 @@ class Skew:
 
 @dataclass(frozen=True, eq=False)
 class StiefelResult:
-    """What `minimize_on_stiefel` found."""
+    """What `minimize_on_stiefel` found.
+
+    Parameters
+    ----------
+    U : Tensor of shape (\\*batch, m, r)
+        With orthonormal columns.
+    value : float
+        ``f(U)``.
+    n_iter : int
+        Steps.
+    converged : bool
+        Whether the slope fell to ``tol``.
+    history : list of float
+        ``f`` at every iterate.
+    """
 
     U: Tensor  # (*batch, m, r)
     value: float  # f(U)
@@ -191,6 +260,7 @@ def minimize_on_stiefel(
         Where to start: orthonormal columns. Members of a batch share the step, and
         ``f`` is usually a sum over them.
     max_iter : int >= 0
+        Steps at most.
     tol : float >= 0
         Single precision does not reach much less than the default.
 

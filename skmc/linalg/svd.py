@@ -22,7 +22,17 @@ SINGLE_LIMIT = 5e-3
 
 @dataclass(frozen=True, eq=False)
 class SVD:
-    """``U diag(s) V'`` with orthonormal columns and ``s`` descending."""
+    """``U diag(s) V'`` with orthonormal columns and ``s`` descending.
+
+    Parameters
+    ----------
+    U : Tensor of shape (\\*batch, m, rank)
+        Left singular vectors.
+    s : Tensor of shape (\\*batch, rank)
+        Singular values.
+    V : Tensor of shape (\\*batch, n, rank)
+        Right singular vectors.
+    """
 
     U: Tensor  # (*batch, m, rank)
     s: Tensor  # (*batch, rank)
@@ -30,34 +40,101 @@ class SVD:
 
     @classmethod
     def zero(cls, A: Tensor) -> SVD:
-        """Rank 0, in the shape of ``A``."""
+        """Rank 0, in the shape of ``A``.
+
+        Parameters
+        ----------
+        A : Tensor of shape (\\*batch, m, n)
+            The matrix.
+
+        Returns
+        -------
+        SVD
+        """
         return cls(A[..., :0], A[..., 0, :0], A.mT[..., :0])
 
     @property
     def rank(self) -> int:
+        """How many singular values are held."""
         return self.s.shape[-1]
 
     def first(self, rank: int) -> SVD:
+        """The part of the largest singular values.
+
+        Parameters
+        ----------
+        rank : int
+            How many.
+
+        Returns
+        -------
+        SVD
+        """
         return SVD(self.U[..., :rank], self.s[..., :rank], self.V[..., :rank])
 
     def low_rank(self) -> LowRank:
+        """The matrix as a product.
+
+        Returns
+        -------
+        LowRank
+        """
         return LowRank(self.U * self.s[..., None, :], self.V)
 
     def dense(self) -> Tensor:
+        """Make the matrix.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
         return self.low_rank().dense()
 
     def to(self, *args, **kwargs) -> SVD:
+        """Move or cast all tensors.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        SVD
+        """
         return SVD(*(part.to(*args, **kwargs) for part in (self.U, self.s, self.V)))
 
 
 def full_svd(A: Tensor) -> SVD:
-    """All singular values, by LAPACK (cuSOLVER on CUDA)."""
+    """All singular values, by LAPACK (cuSOLVER on CUDA).
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, m, n)
+        The matrix.
+
+    Returns
+    -------
+    SVD
+    """
     U, s, Vh = torch.linalg.svd(A, full_matrices=False)
     return SVD(U, s, Vh.mT)
 
 
 def svd_of(X: LowRank) -> SVD:
-    """All singular values of a product; those that are rounding are left out."""
+    """All singular values of a product; those that are rounding are left out.
+
+    Parameters
+    ----------
+    X : LowRank
+        A product.
+
+    Returns
+    -------
+    SVD
+    """
     (Q, R), (P, S) = torch.linalg.qr(X.left), torch.linalg.qr(X.right)
     core = full_svd(R @ S.mT)
     eps = torch.finfo(core.s.dtype).eps * max(X.shape)
@@ -84,7 +161,9 @@ def partial_svd(
     Parameters
     ----------
     A : Tensor of shape (m, n), or SparsePlusLowRank
+        The matrix.
     rank : int in [1, min(m, n)]
+        How many at most.
     above : float
         Singular values below need not be accurate.
     start : Tensor of shape (n, k), optional
@@ -92,6 +171,12 @@ def partial_svd(
         nearby matrix. The rest of the block is random, always the same.
     tol : float
         At least 50 times the rounding of the dtype, whatever is asked.
+    max_steps : int, default=200
+        Steps at most.
+
+    Returns
+    -------
+    SVD
 
     Examples
     --------
@@ -211,6 +296,7 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
+        The matrix.
     tau : float or Tensor of shape (\\*batch,)
         At least 0.
 

@@ -12,12 +12,32 @@ from skmc.randomness import Randomness
 
 
 def bent(a: Tensor) -> Tensor:
-    """``1.7159 tanh(2a/3)``, whose value and slope at 1 are about 1 (LeCun)."""
+    """``1.7159 tanh(2a/3)``, whose value and slope at 1 are about 1 (LeCun).
+
+    Parameters
+    ----------
+    a : Tensor
+        What a layer adds up.
+
+    Returns
+    -------
+    Tensor of the same shape
+    """
     return 1.7159 * torch.tanh(a * (2 / 3))
 
 
 def slope_at(z: Tensor) -> Tensor:
-    """The slope of `bent` where its value is ``z``."""
+    """The slope of `bent` where its value is ``z``.
+
+    Parameters
+    ----------
+    z : Tensor
+        Values of `bent`.
+
+    Returns
+    -------
+    Tensor of the same shape
+    """
     return (2 / 3) * (1.7159 - z.square() / 1.7159)
 
 
@@ -35,6 +55,7 @@ class Autoencoder(nn.Module):
     biases : sequence of Tensor
         ``b[i]`` of shape (1, width of layer i + 1).
     bent_output : bool
+        Whether `bent` is applied to the output, too.
 
     References
     ----------
@@ -57,13 +78,39 @@ class Autoencoder(nn.Module):
     def random(
         cls, widths: Sequence[int], draw: Randomness, *, gain: float = 4.0, **params
     ) -> Autoencoder:
-        """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero."""
+        """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero.
+
+        Parameters
+        ----------
+        widths : sequence of int
+            Of all layers, those of input and output included.
+        draw : Randomness
+            Where random numbers come from.
+        gain : float, default=4.0
+            Multiplies the bound.
+        **params : dict
+            For the constructor.
+
+        Returns
+        -------
+        Autoencoder
+        """
         sizes = list(itertools.pairwise(widths))
         weights = [draw.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
         return cls(weights, [torch.zeros_like(W[:1]) for W in weights], **params)
 
     def hidden(self, rows: Tensor) -> list[Tensor]:
-        """What the hidden layers make of rows ``(k, n_cols)``, each ``(k, width)``."""
+        """What the hidden layers make of rows ``(k, n_cols)``, each ``(k, width)``.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (k, n_cols)
+            Zero where missing.
+
+        Returns
+        -------
+        list of Tensor
+        """
         outputs = []
         for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
             rows = bent(torch.addmm(b, rows, W))

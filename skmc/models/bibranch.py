@@ -32,7 +32,21 @@ class Branch(nn.Module):
 
     @classmethod
     def random(cls, widths: Sequence[int], std: float, draw: Randomness) -> Branch:
-        """Entries of the table N(0, std^2), further weights of variance 1/fan_in."""
+        """Entries of the table N(0, std^2), further weights of variance 1/fan_in.
+
+        Parameters
+        ----------
+        widths : sequence of int
+            Of the layers, from the number of entries in the table on.
+        std : float
+            Deviation of the table's entries.
+        draw : Randomness
+            Where random numbers come from.
+
+        Returns
+        -------
+        Branch
+        """
         first, *rest = itertools.pairwise(widths)
         weights = [draw.normal(*first, std)]
         weights += [draw.normal(a, b, a**-0.5) for a, b in rest]
@@ -47,7 +61,15 @@ class Branch(nn.Module):
 
 
 class BiBranch(nn.Module):
-    """``X[i, j] = <row branch (i), column branch (j)>``."""
+    """``X[i, j] = <row branch (i), column branch (j)>``.
+
+    Parameters
+    ----------
+    rows : Branch
+        One embedding for each row.
+    cols : Branch
+        One embedding for each column.
+    """
 
     def __init__(self, rows: Branch, cols: Branch):
         super().__init__()

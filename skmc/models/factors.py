@@ -39,7 +39,25 @@ class FactorProduct(nn.Module):
         std: float,
         draw: Randomness,
     ) -> FactorProduct:
-        """``depth`` factors with independent N(0, std^2) entries."""
+        """``depth`` factors with independent N(0, std^2) entries.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            ``(n_rows, n_cols)``.
+        depth : int
+            Number of factors.
+        width : int
+            Inner size.
+        std : float
+            Deviation of the entries.
+        draw : Randomness
+            Where random numbers come from.
+
+        Returns
+        -------
+        FactorProduct
+        """
         sizes = [shape[1], *[width] * (depth - 1), shape[0]]
         return cls(
             [draw.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
@@ -49,7 +67,23 @@ class FactorProduct(nn.Module):
     def identity(
         cls, shape: tuple[int, int], depth: int, width: int, scale: float
     ) -> FactorProduct:
-        """``depth`` factors with ``scale`` on their diagonals."""
+        """``depth`` factors with ``scale`` on their diagonals.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            ``(n_rows, n_cols)``.
+        depth : int
+            Number of factors.
+        width : int
+            Inner size.
+        scale : float
+            On the diagonals.
+
+        Returns
+        -------
+        FactorProduct
+        """
         sizes = [shape[1], *[width] * (depth - 1), shape[0]]
         return cls(
             [scale * torch.eye(rows, cols) for cols, rows in itertools.pairwise(sizes)]

@@ -12,15 +12,18 @@ KEPT = 2**24  # numbers that a graph may remember to spare evaluations of tanh
 
 
 class LinkedFactorization(nn.Module):
-    r"""``X = f(C)`` cell by cell, ``C = U V'``, with one link for all cells,
+    r"""``X = f(C)`` cell by cell, ``C = U V'``, with one link for all cells.
 
     ``f(c) = slope c + offset + sum_j heights[j] tanh(steeps[j] c + shifts[j])``.
 
     Parameters
     ----------
     U : Tensor of shape (\*batch, n_rows, rank)
+        Factors of the rows.
     V : Tensor of shape (\*batch, n_cols, rank)
+        Factors of the columns.
     heights, steeps, shifts : Tensor of shape (\*batch, 1, n_units)
+        Of the units.
     """
 
     def __init__(
@@ -38,22 +41,64 @@ class LinkedFactorization(nn.Module):
     def near(
         cls, U: Tensor, V: Tensor, n_units: int, draw: Randomness
     ) -> LinkedFactorization:
-        """A link that is nearly the identity: heights N(0, .1^2), the rest N(0, 1)."""
+        """A link that is nearly the identity: heights N(0, .1^2), the rest N(0, 1).
+
+        Parameters
+        ----------
+        U : Tensor of shape (\\*batch, n_rows, rank)
+            Factors of the rows.
+        V : Tensor of shape (\\*batch, n_cols, rank)
+            Factors of the columns.
+        n_units : int
+            Units of the link.
+        draw : Randomness
+            Where random numbers come from.
+
+        Returns
+        -------
+        LinkedFactorization
+        """
         units = [draw.normal(1, n_units, std).to(U) for std in (0.1, 1.0, 1.0)]
         return cls(U, V, *units)
 
     def latent(self) -> Tensor:
-        """``C``, shape ``(*batch, n_rows, n_cols)``."""
+        """``C``, shape ``(*batch, n_rows, n_cols)``.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return self.U @ self.V.mT
 
     def link(self, C: Tensor) -> Tensor:
+        """Apply the link to every cell.
+
+        Parameters
+        ----------
+        C : Tensor of shape (\\*batch, n_rows, n_cols)
+            The latent matrix.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return _Link.apply(
             C, self.slope, self.offset, self.heights, self.steeps, self.shifts
         )
 
     @torch.no_grad()
     def link_and_slope(self, C: Tensor) -> tuple[Tensor, Tensor]:
-        """``f(C)`` and ``f'(C)``, without a graph."""
+        """``f(C)`` and ``f'(C)``, without a graph.
+
+        Parameters
+        ----------
+        C : Tensor of shape (\\*batch, n_rows, n_cols)
+            The latent matrix.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
         parts = []
         for c in _flat(C).split(BLOCK, -1):
             T = _bent(c, self.steeps, self.shifts)
@@ -66,10 +111,21 @@ class LinkedFactorization(nn.Module):
 
     @property
     def n_held(self) -> int:
+        """Numbers that `decode` holds of a row."""
         return self.V.numel()
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows ``f(V u)`` of ``u (k, rank)``, and their slopes (k, n_cols, rank)."""
+        """Rows ``f(V u)`` of ``u (k, rank)``, and their slopes (k, n_cols, rank).
+
+        Parameters
+        ----------
+        u : Tensor of shape (k, rank)
+            Factors of some rows.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
         X, slope = self.link_and_slope(u @ self.V.mT)
         return X, slope[..., None] * self.V
 

@@ -45,11 +45,35 @@ class Patches:
         )
 
     def around(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """Patches around cells, shape ``(n_cells, side, side, *channels)``."""
+        """Patches around cells, shape ``(n_cells, side, side, *channels)``.
+
+        Parameters
+        ----------
+        rows : int64 Tensor of shape (n_cells,)
+            Positions of the cells.
+        cols : int64 Tensor of shape (n_cells,)
+            Positions of the cells.
+
+        Returns
+        -------
+        Tensor
+        """
         return self.view[rows, cols]
 
     def elsewhere(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """False at the cell itself, wherever a patch shows it or its reflections."""
+        """False at the cell itself, wherever a patch shows it or its reflections.
+
+        Parameters
+        ----------
+        rows : int64 Tensor of shape (n_cells,)
+            Positions of the cells.
+        cols : int64 Tensor of shape (n_cells,)
+            Positions of the cells.
+
+        Returns
+        -------
+        bool Tensor of shape (n_cells, side, side)
+        """
         window = torch.arange(self.side, device=rows.device)
         same_row = self.rows[rows[:, None] + window] == rows[:, None]
         same_col = self.cols[cols[:, None] + window] == cols[:, None]
@@ -68,6 +92,15 @@ def filling_order(mask: Tensor) -> Tensor:
 
     Observed cells have zero. A cell is filled as soon as 3 of its 8 neighbours are
     known, or in the round after the one in which it had any.
+
+    Parameters
+    ----------
+    mask : bool Tensor of shape (n_rows, n_cols)
+        True where known.
+
+    Returns
+    -------
+    int64 Tensor of shape (n_rows, n_cols)
 
     Examples
     --------
@@ -137,7 +170,17 @@ class PatchCNN(nn.Module):
         self.float()
 
     def forward(self, patches: Tensor) -> Tensor:
-        """``(n_cells, side, side, 2)`` -> ``(n_cells,)``, in units of ``unit``."""
+        """``(n_cells, side, side, 2)`` -> ``(n_cells,)``, in units of ``unit``.
+
+        Parameters
+        ----------
+        patches : Tensor of shape (n_cells, side, side, 2)
+            Values, and whether they are known.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
         values, known = patches.unbind(-1)
         mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
         values = (values - mean[:, None, None]) * known
@@ -151,13 +194,39 @@ class PatchCNN(nn.Module):
         return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
-        """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown."""
+        """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_rows, n_cols)
+            Of the cells.
+        mask : bool Tensor of shape (n_rows, n_cols)
+            True where known.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols, 2)
+        """
         shown = torch.where(mask, values / self.unit, 0.0).clamp(-LARGEST, LARGEST)
         return torch.stack([shown, mask.to(shown.dtype)], -1).float()
 
     @torch.no_grad()
     def predict(self, patches: Patches, rows: Tensor, cols: Tensor) -> Tensor:
-        """Cells from patches of a `picture`, in units of ``unit``."""
+        """Cells from patches of a `picture`, in units of ``unit``.
+
+        Parameters
+        ----------
+        patches : Patches
+            Of a `picture`.
+        rows : int64 Tensor of shape (n_cells,)
+            Positions of the cells.
+        cols : int64 Tensor of shape (n_cells,)
+            Positions of the cells.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
         size = max(1, BLOCK // self.side**2)
         return torch.cat(
             [
@@ -167,7 +236,19 @@ class PatchCNN(nn.Module):
         )
 
     def fill(self, data: Observed, order: Tensor) -> Tensor:
-        """Hidden cells in their `filling_order`; predicted cells count as known."""
+        """Hidden cells in their `filling_order`; predicted cells count as known.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        order : int64 Tensor of shape (n_rows, n_cols)
+            A `filling_order`.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols)
+        """
         X, known = data.values, data.mask
         for n_round in range(1, int(order.max()) + 1):
             rows, cols = torch.nonzero(order == n_round, as_tuple=True)
@@ -179,7 +260,19 @@ class PatchCNN(nn.Module):
         return X
 
     def complete(self, data: Observed, order: Tensor) -> Tensor:
-        """`fill`, and observed cells as predicted from the other observed ones."""
+        """`fill`, and observed cells as predicted from the other observed ones.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        order : int64 Tensor of shape (n_rows, n_cols)
+            A `filling_order`.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols)
+        """
         rows, cols = torch.nonzero(data.mask, as_tuple=True)
         patches = Patches(self.picture(data.values, data.mask), self.side)
         own = self.predict(patches, rows, cols).to(data.values.dtype) * self.unit

@@ -52,6 +52,23 @@ class SkipNetwork(nn.Module):
         ridge regression on ``inputs (n_rows, n_cols)`` and the skip their way back.
         Directions are N(0, 4 / rank), shifts N(0, 1) and the decoder's weights
         N(0, .01^2).
+
+        Parameters
+        ----------
+        svd : SVD
+            Of the matrix.
+        inputs : Tensor of shape (n_rows, n_inputs)
+            What the network is shown.
+        ridge : float
+            Weight of the squared parameters in that regression.
+        n_units : int
+            Hidden units.
+        draw : Randomness
+            Where random numbers come from.
+
+        Returns
+        -------
+        SkipNetwork
         """
         n_rows, n_cols = inputs.shape
         codes = svd.U * n_rows**0.5
@@ -87,11 +104,22 @@ class SkipNetwork(nn.Module):
 
     @property
     def n_held(self) -> int:
+        """Numbers that `decode` holds of a row."""
         rank, n_units = self.directions.shape
         return rank * max(n_units, self.skip.shape[1])
 
     def decode(self, code: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of codes (k, rank), and their slopes (k, n_cols, rank)."""
+        """Rows of codes (k, rank), and their slopes (k, n_cols, rank).
+
+        Parameters
+        ----------
+        code : Tensor of shape (k, rank)
+            What is decoded.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
         bent = self._bent(code)
         steep = (1 - bent.square())[:, None] * self.directions  # (k, rank, n_units)
         slope = steep @ self.decoder + self.skip

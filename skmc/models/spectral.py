@@ -28,7 +28,9 @@ class SpectralNetwork(nn.Module):
     Parameters
     ----------
     U : Tensor of shape (\*batch, K, n_rows, width)
+        Left factors, those of the first layer.
     V : Tensor of shape (\*batch, K, n_cols, width)
+        Right factors.
     alphas : sequence of Tensor
         Of each layer, (\*batch, blocks, matrices of the layer before); the last one has
         one block.
@@ -70,7 +72,29 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """Near zero, or ("spectral") near 1e-8 times ``values``, along its vectors."""
+        """Near zero, or ("spectral") near 1e-8 times ``values``, along its vectors.
+
+        Parameters
+        ----------
+        init : {"near_zero", "spectral"}
+            Which of the two.
+        values : Tensor of shape (\\*batch, n_rows, n_cols)
+            Zero where nothing is observed.
+        layers : sequence of int
+            Inner sizes.
+        activation : Activation
+            What acts on the singular values.
+        draw : Randomness
+            Where random numbers come from.
+        width : int or None, default=None
+            Inner size of the factors; None is ``min(shape)``.
+        scale : float or Tensor, default=1.0
+            Multiplies the answer.
+
+        Returns
+        -------
+        SpectralNetwork
+        """
         if init == "near_zero":
             shape = (values.shape[-2], values.shape[-1])
             return cls.near_zero(
@@ -93,7 +117,27 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """``U_k`` and ``V_k`` are 1e-4 on the diagonal plus noise of 1e-6 there."""
+        """``U_k`` and ``V_k`` are 1e-4 on the diagonal plus noise of 1e-6 there.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            ``(n_rows, n_cols)``.
+        layers : sequence of int
+            Inner sizes.
+        activation : Activation
+            What acts on the singular values.
+        draw : Randomness
+            Where random numbers come from.
+        width : int or None, default=None
+            Inner size of the factors; None is ``min(shape)``.
+        scale : float or Tensor, default=1.0
+            Multiplies the answer.
+
+        Returns
+        -------
+        SpectralNetwork
+        """
         width = width or min(shape)
         factors = []
         for n in shape:
@@ -117,6 +161,23 @@ class SpectralNetwork(nn.Module):
 
         All ``U_k V_k'`` start alike, as ``near`` over what the ``alpha`` sum up to:
         ``Gamma`` only makes singular values smaller.
+
+        Parameters
+        ----------
+        near : SVD
+            Its vectors are taken.
+        layers : sequence of int
+            Inner sizes.
+        activation : Activation
+            What acts on the singular values.
+        draw : Randomness
+            Where random numbers come from.
+        scale : float or Tensor, default=1.0
+            Multiplies the answer.
+
+        Returns
+        -------
+        SpectralNetwork
         """
         alphas = _mixing(layers, draw)
         total = torch.ones_like(alphas[0][..., 0, :, None])

@@ -27,6 +27,7 @@ class Measured(Observed):
     operator : Measurements
         ``A``.
     y : Tensor of shape (n,)
+        Their results.
 
     Examples
     --------
@@ -43,12 +44,25 @@ class Measured(Observed):
 
     @classmethod
     def of(cls, operator: Measurements, y: Tensor) -> Measured:
-        """From measurements and their results alone."""
+        """From measurements and their results alone.
+
+        Parameters
+        ----------
+        operator : Measurements
+            The measurements.
+        y : Tensor of shape (n,)
+            Their results.
+
+        Returns
+        -------
+        Measured
+        """
         values = operator.adjoint(y)
         return cls(values, torch.ones_like(values, dtype=torch.bool), operator, y)
 
     @property
     def n_observed(self) -> Tensor:  # type: ignore[override]
+        """How many measurements there are."""
         return self.y.new_tensor(float(len(self.y)))
 
     @property
@@ -57,9 +71,29 @@ class Measured(Observed):
         return self.y.square().sum()
 
     def residual(self, X: Tensor) -> Tensor:
-        """``A*(A(X) - y)``."""
+        """``A*(A(X) - y)``.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols)
+        """
         return self.operator.adjoint(self.operator.forward(X) - self.y)
 
     def misfit(self, X: Tensor) -> Tensor:
-        """``|A(X) - y|^2``; NaN where ``X`` is not finite."""
+        """``|A(X) - y|^2``; NaN where ``X`` is not finite.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
         return (self.operator.forward(X) - self.y).square().sum(-1)

@@ -36,11 +36,31 @@ class Measurements(ABC):
 
     @abstractmethod
     def forward(self, X: Tensor) -> Tensor:
-        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n)."""
+        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n).
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor
+        """
 
     @abstractmethod
     def adjoint(self, r: Tensor) -> Tensor:
-        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols)."""
+        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols).
+
+        Parameters
+        ----------
+        r : Tensor of shape (\\*batch, n)
+            Weights.
+
+        Returns
+        -------
+        Tensor
+        """
 
     @property
     @abstractmethod
@@ -48,11 +68,21 @@ class Measurements(ABC):
         """``sum_i |A_i|_F^2``, shape ()."""
 
     def dense(self) -> Tensor:
-        """All ``A_i``, shape (n, n_rows, n_cols)."""
+        """All ``A_i``, shape (n, n_rows, n_cols).
+
+        Returns
+        -------
+        Tensor of shape (n, n_rows, n_cols)
+        """
         return self.adjoint(torch.eye(len(self), dtype=self._dtype, device=self.device))
 
     def gram(self) -> Tensor:
-        """``<A_i, A_j>``, shape (n, n)."""
+        """``<A_i, A_j>``, shape (n, n).
+
+        Returns
+        -------
+        Tensor of shape (n, n)
+        """
         flat = self.dense().flatten(1)
         return flat @ flat.mT
 
@@ -71,6 +101,15 @@ class Measurements(ABC):
 
         Singular values of ``A`` up to ``eps max(n, n_rows n_cols)`` times the largest
         one count as zero. Shapes (n,) -> (n_rows, n_cols).
+
+        Parameters
+        ----------
+        y : Tensor of shape (n,)
+            Results.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols)
         """
         U, s, Vh = self._svd
         kept = s > torch.finfo(s.dtype).eps * max(len(U), Vh.shape[1]) * s[0]
@@ -87,10 +126,12 @@ class Measurements(ABC):
 
     @property
     def device(self) -> torch.device:
+        """Where the numbers are."""
         return getattr(self, self._each[0]).device
 
     @property
     def shape(self) -> tuple[int]:
+        """``(n, n_rows, n_cols)``."""
         return (len(self),)
 
     def __len__(self) -> int:
@@ -110,7 +151,19 @@ class Measurements(ABC):
         return self._with({name: getattr(self, name)[index] for name in self._each})
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Measurements:
-        """On another device, in another floating-point type."""
+        """On another device, in another floating-point type.
+
+        Parameters
+        ----------
+        device : device or str
+            Where to compute.
+        dtype : dtype
+            Floating-point type.
+
+        Returns
+        -------
+        Measurements
+        """
         moved = {}
         for name in (*self._each, *self._shared):
             tensor = getattr(self, name)
@@ -138,6 +191,7 @@ class DenseMeasurements(Measurements):
     Parameters
     ----------
     A : Tensor or array of shape (n, n_rows, n_cols)
+        The matrices.
 
     Examples
     --------
@@ -177,6 +231,7 @@ class DiagonalMeasurements(Measurements):
     Phi : Tensor or array of shape (n_rows, k)
         Orthonormal columns.
     values : Tensor or array of shape (n, k)
+        The diagonals.
     Psi : Tensor or array of shape (n_cols, k)
         Orthonormal columns.
 
@@ -240,7 +295,9 @@ class RankOneMeasurements(Measurements):
     Parameters
     ----------
     a : Tensor or array of shape (n, n_rows)
+        Left vectors.
     b : Tensor or array of shape (n, n_cols)
+        Right vectors.
 
     Examples
     --------
@@ -285,6 +342,15 @@ class RankOneMeasurements(Measurements):
         """With fewer measurements than cells from `gram`, and without the dense form.
 
         Singular values then count as zero up to ``sqrt(eps n)`` of the largest one.
+
+        Parameters
+        ----------
+        y : Tensor of shape (n,)
+            Results.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols)
         """
         if len(self) > math.prod(self.matrix_shape):
             return super().least_norm(y)
@@ -394,7 +460,9 @@ class ScaledMeasurements(Measurements):
     Parameters
     ----------
     operator : Measurements
+        The ``A_i``.
     factor : float, not zero
+        Multiplies them.
     """
 
     def __init__(self, operator: Measurements, factor: float):
@@ -409,6 +477,7 @@ class ScaledMeasurements(Measurements):
 
     @property
     def device(self) -> torch.device:
+        """Where the numbers are."""
         return self.operator.device
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Measurements:
@@ -439,7 +508,17 @@ class ScaledMeasurements(Measurements):
 
 
 def is_shape(values: Any) -> bool:
-    """Whether these are two positive integers."""
+    """Whether these are two positive integers.
+
+    Parameters
+    ----------
+    values : object
+        What a user gave.
+
+    Returns
+    -------
+    bool
+    """
     return np.shape(values) == (2,) and all(
         isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0
         for n in values
@@ -447,7 +526,19 @@ def is_shape(values: Any) -> bool:
 
 
 def check_plain(name: str, values: Any) -> Any:
-    """The same, if nothing of it would be lost in an array; or an error."""
+    """The same, if nothing of it would be lost in an array; or an error.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls them.
+    values : object
+        What a user gave.
+
+    Returns
+    -------
+    object
+    """
     parts = values if isinstance(values, list | tuple) else [values]
     if any(sparse.issparse(part) for part in parts):
         raise TypeError(

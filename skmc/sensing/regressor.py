@@ -32,6 +32,7 @@ from skmc.sensing.operators import (
 from skmc.solve import Solution, Status, solve
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.solver import Solver
+from skmc.summary import ShowsFit
 from skmc.terms import MeasurementError
 
 FLOATS = [np.float64, np.float32]
@@ -40,7 +41,7 @@ NO_RESULTS = np.zeros(0)
 SLOW = 1e-2
 
 
-class BaseSensingRegressor(RegressorMixin, BaseEstimator):
+class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
     """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
 
     Subclasses define `_recover` and the parameters ``shape`` and ``device``.
@@ -112,6 +113,7 @@ n_cols), or `Measurements`
         Parameters
         ----------
         A : array or `Measurements`, as in `fit`
+            Other measurements, of matrices of the same shape.
 
         Returns
         -------

@@ -14,6 +14,24 @@ from skmc.solvers.solver import Solver, State
 
 @dataclass(frozen=True, kw_only=True)
 class InexactALMState(State):
+    """An iterate of `InexactALM`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    spectrum : SVD
+        The SVD of ``X``.
+    dual : Tensor of shape (\\*batch, n_rows, n_cols)
+        Multipliers.
+    mu : Tensor of shape (\\*batch,)
+        Weight of the constraint.
+    drift : Tensor of shape (\\*batch,)
+        ``min(mu, sqrt mu) |E - E before| / |P(M)|``, mu free of units.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols)
     spectrum: SVD  # of X
     dual: Tensor  # (*batch, m, n)
@@ -33,6 +51,11 @@ class InexactALM(Solver):
     from ``mu = .3 / |D|_2``. Where ``min(mu, sqrt mu) |dE| / |D|`` is at most
     ``drift_tol``, ``mu`` grows by ``1.2172 + 1.8588 |Omega| / (m n)``. The authors'
     test has a unit; here it takes ``mu`` times the root mean square of the data.
+
+    Parameters
+    ----------
+    drift_tol : float, default=1e-05
+        What the drift must have fallen to.
 
     References
     ----------
@@ -82,12 +105,36 @@ class InexactALM(Solver):
         )
 
     def residual(self, data: Observed, previous, current: InexactALMState) -> Tensor:
-        """``|D - X - E| / |D|``, infinite while the iterates drift."""
+        """``|D - X - E| / |D|``, infinite while the iterates drift.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : InexactALMState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
         scale = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
         infeasible = (data.misfit(current.X) / scale).sqrt()
         return torch.where(current.drift > self.drift_tol, torch.inf, infeasible)
 
 
 def norm(X: Tensor) -> Tensor:
-    """Frobenius norm, per batch member."""
+    """Frobenius norm, per batch member.
+
+    Parameters
+    ----------
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        Matrices.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch,)
+    """
     return X.square().sum((-2, -1)).sqrt()

@@ -15,6 +15,20 @@ from skmc.sparse_observed import SparseObserved
 
 @dataclass(frozen=True, kw_only=True)
 class ALSState(State):
+    """An iterate of `ALS`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : LowRank
+        The completion.
+    rows : Tensor of shape (m, rank + 1), (n, rank + 1)
+        Factors and a bias of the rows, of the columns.
+    cols : Tensor of shape (m, rank + 1), (n, rank + 1)
+        Factors and a bias of the rows, of the columns.
+    """
+
     X: LowRank
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
@@ -32,11 +46,14 @@ class ALS(Solver):
     ----------
     start : Tensor of shape (m, rank)
         The factors of the rows before the first step.
+    weight : float > 0
+        Multiplies the squared factors and biases.
+    row_biases, col_biases : bool
+        Whether rows have biases.
+    per_cell : bool
+        Whether a row's penalty counts once for each of its cells.
     start_biases : Tensor of shape (m,), optional
         Their biases, zero without.
-    weight : float > 0
-    row_biases, col_biases : bool
-    per_cell : bool
 
     References
     ----------
@@ -98,7 +115,21 @@ class ALS(Solver):
         return count if self.per_cell else torch.ones_like(count)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
-        """``|dF/dV| |V| / |P(M)|^2``, as the slope along the rows' factors is zero."""
+        """``|dF/dV| |V| / |P(M)|^2``, as the slope along the rows' factors is zero.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : ALSState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
         R = data.residual(current.X)
         ones = with_bias(current.rows[:, :-1], 1.0)
         pull = data.T.matrix(R[data.by_column]) @ ones
@@ -113,11 +144,36 @@ class ALS(Solver):
 
 
 def with_bias(factors: Tensor, value: float) -> Tensor:
+    """Append a column of one value.
+
+    Parameters
+    ----------
+    factors : Tensor of shape (m, rank)
+        The factors.
+    value : float
+        The bias.
+
+    Returns
+    -------
+    Tensor of shape (m, rank + 1)
+    """
     return torch.cat([factors, factors.new_full((len(factors), 1), value)], 1)
 
 
 def product(rows: Tensor, cols: Tensor) -> LowRank:
-    """``U V' + b 1' + 1 c'`` of factors whose last column is a bias."""
+    """``U V' + b 1' + 1 c'`` of factors whose last column is a bias.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (m, rank + 1), (n, rank + 1)
+        Factors and a bias of the rows, of the columns.
+    cols : Tensor of shape (m, rank + 1), (n, rank + 1)
+        Factors and a bias of the rows, of the columns.
+
+    Returns
+    -------
+    LowRank
+    """
     return LowRank(
         torch.cat([rows, torch.ones_like(rows[:, :1])], 1),
         torch.cat([with_bias(cols[:, :-1], 1.0), cols[:, -1:]], 1),

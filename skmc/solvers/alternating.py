@@ -14,6 +14,18 @@ from skmc.terms.fidelity import SquaredError
 
 @dataclass(frozen=True, kw_only=True)
 class HardRankState(State):
+    """An iterate of `HardRank`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    V : Tensor of shape (\\*batch, n_cols, rank)
+        Orthonormal basis of the row space.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols)
     V: Tensor  # (*batch, n_cols, rank), orthonormal basis of the row space
 
@@ -25,6 +37,13 @@ class HardRank(Solver):
     orthogonal iteration ``V = orth(F' F V)`` and projects, ``X = F V V'``. The
     objective never rises. The start is the truncated SVD of the matrix filled with
     zeros, or with those of ``start``.
+
+    Parameters
+    ----------
+    rank : int
+        Of the answer at most.
+    start : Tensor of shape (\*batch, n_rows, n_cols) or None, default=None
+        Fills the hidden cells at the start; None is zero.
 
     References
     ----------
@@ -51,7 +70,21 @@ class HardRank(Solver):
         return HardRankState(X=X, objective=SquaredError(data)(X), V=V)
 
     def residual(self, data: Observed, previous, current: HardRankState) -> Tensor:
-        """Norm of the slope along the rank-r matrices at X, over ``|P(M)|``."""
+        """Norm of the slope along the rank-r matrices at X, over ``|P(M)|``.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : HardRankState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
         R, V = data.residual(current.X), current.V
         U, _ = torch.linalg.qr(current.X @ V)
         left = U @ (U.mT @ R)

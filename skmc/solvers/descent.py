@@ -19,6 +19,28 @@ from skmc.terms.term import Term, narrow
 
 @dataclass(frozen=True, kw_only=True)
 class DescentState(State):
+    """An iterate of `Descent`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    live : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``X`` with its graph back to the model's parameters.
+    grad : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``dF/dX``.
+    iteration : int
+        Steps done.
+    model : nn.Module
+        What is trained.
+    terms : list of Term
+        Whose sum is the objective.
+    optimizer : optim.Optimizer
+        Of the model's and the terms' parameters.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols), detached
     live: Tensor  # X with its graph back to the model's parameters
     grad: Tensor  # dF/dX at X
@@ -29,6 +51,7 @@ class DescentState(State):
 
     @property
     def parameters(self) -> list[nn.Parameter]:
+        """Of the model and of the terms."""
         return [p for part in (self.model, *self.terms) for p in part.parameters()]
 
     def __getstate__(self) -> dict:
@@ -143,6 +166,19 @@ class Descent(Learning):
         A plain gradient norm vanishes at the start as well, where all factors are
         small; dividing by ``|X|`` makes the measure blind to the scale of the factors,
         and ``|P(M)|``, the slope of the data fit at X = 0, to that of the data.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : DescentState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         parameters = list(current.model.parameters())
         slopes = torch.autograd.grad(
@@ -188,14 +224,34 @@ class Descent(Learning):
 
 
 def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
-    """Frobenius norm over several tensors, per batch member."""
+    """Frobenius norm over several tensors, per batch member.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        With the batch axes of ``data``.
+    data : Observed
+        The observed cells.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch,)
+    """
     n_batch = len(data.batch_shape)
     squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
     return torch.stack(squares).sum(0).sqrt()
 
 
 def narrow_module(module: nn.Module, members: Tensor) -> None:
-    """Keep some members of all parameters and of buffers that are no numbers."""
+    """Keep some members of all parameters and of buffers that are no numbers.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Changed in place.
+    members : bool or int Tensor
+        Those to keep, along the batch axis.
+    """
     for part in module.modules():
         tensors = [
             *part.named_parameters(recurse=False),

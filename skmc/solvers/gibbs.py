@@ -21,7 +21,21 @@ FIRST_NOISE = 2.0  # precision of the noise in the first draw, of data of varian
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Factors and bias of the rows (or of the columns), and their distribution."""
+    """Factors and bias of the rows (or of the columns), and their distribution.
+
+    Parameters
+    ----------
+    W : Tensor of shape (m, rank + 1)
+        Factors and bias of each row.
+    mean : Tensor of shape (rank + 1,)
+        Of the rows of ``W``.
+    precision : Tensor of shape (rank + 1, rank + 1)
+        Of the rows of ``W``.
+    link : Tensor of shape (n, rank + 1) or None
+        What the seen columns say of a row.
+    link_precision : float, default=1.0
+        Of the prior of ``link``.
+    """
 
     W: Tensor  # (m, rank + 1)
     mean: Tensor  # (rank + 1,)
@@ -32,6 +46,28 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class GibbsState(State):
+    """A draw of `Gibbs`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : LowRank
+        The completion.
+    rows : Side
+        Factors of the rows.
+    cols : Side
+        Factors of the columns.
+    noise : float
+        Precision of an observed cell.
+    draw : Randomness
+        Where random numbers come from.
+    iteration : int
+        Steps done.
+    kept : list of RowModel
+        Of the draws since the burn-in.
+    """
+
     X: LowRank
     rows: Side
     cols: Side
@@ -60,10 +96,13 @@ class Gibbs(Solver):
     Parameters
     ----------
     draw : Randomness
+        Where random numbers come from.
     rank : int
+        Of the factors.
     n_burn_in : int
         First draws, which are not kept. The answer is the average over the others.
     implicit : bool
+        Whether which cells are seen says something of the rows.
 
     References
     ----------
@@ -143,7 +182,21 @@ class Gibbs(Solver):
         return replace(side, W=W)
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
-        """Infinite: there is no optimum, more draws are better."""
+        """Infinite: there is no optimum, more draws are better.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : State
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
         return torch.full_like(current.objective, torch.inf)
 
     def outputs(self, state: GibbsState) -> dict[str, Any]:
@@ -152,7 +205,21 @@ class Gibbs(Solver):
 
 
 def model_of(side: Side, others: Tensor, noise: float) -> RowModel:
-    """How rows follow from their cells, given the columns' factors and biases."""
+    """How rows follow from their cells, given the columns' factors and biases.
+
+    Parameters
+    ----------
+    side : Side
+        The rows' factors.
+    others : Tensor of shape (n, rank + 1)
+        The columns' factors and biases.
+    noise : float
+        Precision of an observed cell.
+
+    Returns
+    -------
+    RowModel
+    """
     F = with_bias(others[:, :-1], 1.0)
     return RowModel(
         F, others[:, -1].clone(), side.precision / noise, side.mean, link=side.link
@@ -164,6 +231,19 @@ def gamma(draw: Randomness, shape: float, rate: float) -> float:
 
     Half a sum of squared normal ones; above shape 50 by the cube root of Wilson and
     Hilferty, in error by less than a thousandth of its deviation there.
+
+    Parameters
+    ----------
+    draw : Randomness
+        Where random numbers come from.
+    shape : float
+        A multiple of 1/2.
+    rate : float
+        One over the scale.
+
+    Returns
+    -------
+    float
     """
     if shape <= 50:
         squares = draw.normal(round(2 * shape), 1, std=1.0).square()
@@ -173,7 +253,19 @@ def gamma(draw: Randomness, shape: float, rate: float) -> float:
 
 
 def normal_wishart(draw: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and precision of Gaussian rows ``W``, drawn from their posterior."""
+    """Mean and precision of Gaussian rows ``W``, drawn from their posterior.
+
+    Parameters
+    ----------
+    draw : Randomness
+        Where random numbers come from.
+    W : Tensor of shape (m, rank + 1)
+        Factors and bias of each row.
+
+    Returns
+    -------
+    tuple of Tensor
+    """
     n, k = W.shape
     X = W.double().cpu()
     strength = 2.0  # of the prior mean, in rows
@@ -199,6 +291,21 @@ def draw_link(draw: Randomness, side: Side, seen: Tensor, transposed: Tensor) ->
 
     The solution of ``(S' S + p) B = S' (W - mean + E_1) + sqrt(p) E_2`` with ``E`` from
     ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients come near it.
+
+    Parameters
+    ----------
+    draw : Randomness
+        Where random numbers come from.
+    side : Side
+        The rows' factors.
+    seen : Tensor of shape (m, n), layout sparse_csr
+        As of `skmc.linalg.ridge.link_matrix`.
+    transposed : Tensor of shape (n, m), layout sparse_csr
+        Its transpose.
+
+    Returns
+    -------
+    Side
     """
     W, B, p = side.W, side.link, side.link_precision
     assert B is not None

@@ -22,6 +22,22 @@ GROWTH = 1.05
 
 @dataclass(frozen=True, kw_only=True)
 class FlowState(State):
+    """An iterate of `GradientFlow`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    model : nn.Module
+        What is trained.
+    slopes : list of Tensor
+        ``dF/dtheta`` of each parameter.
+    lr : Tensor of shape (\\*batch,)
+        Of the next step.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols), detached
     model: nn.Module
     slopes: list[Tensor]  # dF/dtheta
@@ -117,7 +133,21 @@ class GradientFlow(Learning):
         )
 
     def residual(self, data: Observed, previous, current: FlowState) -> Tensor:
-        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as `Descent` has it."""
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as `Descent` has it.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : FlowState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
         tiny = torch.finfo(current.X.dtype).tiny
         scale = norm([current.X], data) * norm([data.values], data)
         size = norm(list(current.model.parameters()), data)

@@ -25,7 +25,13 @@ class Learning(Solver):
     remember: bool = False
 
     def begin(self, parameters: Iterable[Tensor]) -> None:
-        """Bring ``parameters`` to `start`, if there is one."""
+        """Bring ``parameters`` to `start`, if there is one.
+
+        Parameters
+        ----------
+        parameters : iterable of Tensor
+            Of the model.
+        """
         if self.start is None:
             return
         parameters = list(parameters)
@@ -39,6 +45,17 @@ class Learning(Solver):
             parameter.detach().copy_(start)
 
     def learned(self, parameters: Iterable[Tensor]) -> dict[str, Any]:
+        """What a solver has to put out besides, if it is to remember.
+
+        Parameters
+        ----------
+        parameters : iterable of Tensor
+            Of the model.
+
+        Returns
+        -------
+        dict
+        """
         if not self.remember:
             return {}
         return {"parameters": [p.detach().clone() for p in parameters]}

@@ -23,6 +23,22 @@ BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 @dataclass(frozen=True, kw_only=True)
 class NCARLState(State):
+    """An iterate of `NCARL`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    D : Tensor of shape (\\*batch, n, n)
+        Weight of the nuclear norm at ``X``, ``n = min(shape)``.
+    laplacian : Tensor of shape (\\*batch, n, n)
+        Of the shorter axis of ``X``.
+    problem : _Problem
+        The linear systems, which stay.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols)
     D: Tensor  # (*batch, n, n), weight of the nuclear norm at X; n = min(shape)
     laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
@@ -95,7 +111,17 @@ class NCARL(Solver):
         return self._reweigh(data, problem, Z)
 
     def quadratic_form(self, state: NCARLState) -> Tensor:
-        """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given."""
+        """``D + alpha L + 1e-6 I``, with ``D`` times ``lambda_noise`` where given.
+
+        Parameters
+        ----------
+        state : State
+            Where the solver is.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n, n)
+        """
         Q = self.alpha * state.laplacian
         Q += state.D if self.lambda_noise is None else self.lambda_noise * state.D
         diagonal = torch.diagonal(Q, dim1=-2, dim2=-1)
@@ -130,6 +156,19 @@ class NCARL(Solver):
         is how far from a fixed point the step before was. The paper's measure,
         ``|dX|_F / (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a
         picture of 240 x 240 with values in [0, 1].
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : NCARLState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         moved = (current.X - previous.X).double().square().sum((-2, -1)).sqrt()
         size = current.X.double().square().sum((-2, -1)).sqrt()
@@ -144,6 +183,15 @@ def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
 
     Directions whose singular value is at most 1e-5 of the sum of all get weight zero,
     not a large one: the paper's rule.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (\*batch, n, n)
+        ``X'X``.
+
+    Returns
+    -------
+    tuple of Tensor
     """
     energy, basis = torch.linalg.eigh(gram)
     values = energy.clamp_min(0).sqrt()
@@ -163,6 +211,17 @@ def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
 
     and the adjacency is ``(S + S') / 2``. A column's weights, its own included, sum to
     1 but for the 1e-6; ``k`` is at most n - 1.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (\*batch, n, n)
+        ``X'X``.
+    n_neighbors : int
+        Of each column.
+
+    Returns
+    -------
+    Tensor of shape (\*batch, n, n)
     """
     k = min(n_neighbors, gram.shape[-1] - 1)
     if k == 0:

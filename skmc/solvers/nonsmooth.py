@@ -28,6 +28,15 @@ class CosineSchedule:
 
     ``mu(k) = mu_min + (mu_max - mu_min) (1 + cos(pi k / horizon)) / 2`` at epoch k, and
     ``mu_min`` after ``horizon`` epochs. Equal ends switch gradual learning off.
+
+    Parameters
+    ----------
+    mu_max : float
+        At the start.
+    mu_min : float
+        From the end on.
+    horizon : int
+        Epochs until then.
     """
 
     mu_max: float
@@ -39,6 +48,17 @@ class CosineSchedule:
         return self.mu_min + (self.mu_max - self.mu_min) * share
 
     def lowered(self, factor: float) -> CosineSchedule:
+        """The same with both values times a factor.
+
+        Parameters
+        ----------
+        factor : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        CosineSchedule
+        """
         return replace(self, mu_max=max(self.mu_min, factor * self.mu_max))
 
 
@@ -47,17 +67,38 @@ Layers = Sequence[Tensor]
 
 @dataclass(frozen=True)
 class Theta:
-    """Weights and biases of a network, as in `Autoencoder`."""
+    """Weights and biases of a network, as in `Autoencoder`.
+
+    Parameters
+    ----------
+    weights : Layers
+        Of the layers.
+    biases : Layers
+        Of the layers.
+    """
 
     weights: Layers
     biases: Layers
 
     @property
     def parts(self) -> list[Tensor]:
+        """All tensors, weights first."""
         return [*self.weights, *self.biases]
 
     def map(self, function, *others: Theta) -> Theta:
-        """``function`` of each part and those of ``others``."""
+        """``function`` of each part and those of ``others``.
+
+        Parameters
+        ----------
+        function : callable
+            Of as many tensors.
+        *others : Theta
+            Of the same sizes.
+
+        Returns
+        -------
+        Theta
+        """
         rest = [other.parts for other in others]
         parts = [function(*these) for these in zip(self.parts, *rest, strict=True)]
         n = len(self.weights)
@@ -66,7 +107,19 @@ class Theta:
 
 @dataclass(frozen=True)
 class Forward:
-    """What the network makes of the zero-filled rows."""
+    """What the network makes of the zero-filled rows.
+
+    Parameters
+    ----------
+    hidden : Layers
+        Of the layers, each (n_rows, width).
+    output : Tensor of shape (n_rows, n_cols)
+        ``f(P(M))``.
+    error : Tensor of shape (n_rows, n_cols)
+        ``P(f(P(M)) - M)``.
+    loss : float
+        ``|error|^2 + lambda sum |W|^2``.
+    """
 
     hidden: Layers  # z, each (n_rows, width)
     output: Tensor  # f(P(M)), (n_rows, n_cols)
@@ -76,14 +129,36 @@ class Forward:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The slack variables at a ``mu``, and their penalties."""
+    """The slack variables at a ``mu``, and their penalties.
+
+    Parameters
+    ----------
+    h : Layers
+        Each (n_rows, width).
+    V : tuple of Tensor
+        Each as its ``W``.
+    penalty : float
+        ``alpha |h|_1 + beta |V|_*``.
+    """
 
     h: Layers  # each (n_rows, width)
     V: Layers  # each as its W
     penalty: float  # alpha |h|_1 + beta |V|_*
 
     def slack(self, theta: Theta, forward: Forward) -> float:
-        """``sum |z - h|^2 + sum |W - V|^2``."""
+        """``sum |z - h|^2 + sum |W - V|^2``.
+
+        Parameters
+        ----------
+        theta : Theta
+            The parameters.
+        forward : Forward
+            What the network makes at them.
+
+        Returns
+        -------
+        float
+        """
         pairs = [
             *zip(forward.hidden, self.h, strict=True),
             *zip(theta.weights, self.V, strict=True),
@@ -93,7 +168,37 @@ class Blocks:
 
 @dataclass(frozen=True, kw_only=True)
 class NonsmoothState(State):
-    """The objective is Q at ``mu_min``, so that epochs compare; ``Q`` is at ``mu``."""
+    """The objective is Q at ``mu_min``, so that epochs compare; ``Q`` is at ``mu``.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    theta : Theta
+        The parameters.
+    before : Theta
+        Those of the epoch before.
+    forward : Forward
+        What the network makes at them.
+    blocks : Blocks
+        The slack variables.
+    schedule : CosineSchedule
+        Of ``mu``.
+    mu : float
+        Width of the smoothing.
+    Q : float
+        The objective at ``mu``.
+    delta : float
+        Bounds ``omega``; smaller after Q rose, larger after it fell.
+    omega : float
+        Weight of the extrapolation.
+    lipschitz : float
+        ``L`` of the last step.
+    slope : float
+        Length of the proximal gradient at the extrapolated parameters.
+    iteration : int
+        Steps done.
+    """
 
     theta: Theta
     before: Theta  # theta of the epoch before
@@ -156,8 +261,11 @@ class NonsmoothDescent(Solver):
     decay : SquaredNorm
         ``lambda |W_j|_F^2``; its weight is ``2 lambda``.
     box : Box
+        Where the parameters stay.
     schedule : CosineSchedule
+        Of ``mu``.
     gamma : float > 1
+        Divides the length ``1 / L`` of the steps.
     grace : int
         Epochs at the start that may raise Q; the paper has 200 or 300.
     omega : float, optional
@@ -211,6 +319,19 @@ class NonsmoothDescent(Solver):
         )
 
     def forward(self, data: Observed, theta: Theta) -> Forward:
+        """Show the network the zero-filled rows.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        theta : Theta
+            The parameters.
+
+        Returns
+        -------
+        Forward
+        """
         *hidden, last = self._layers(data, theta)
         error = data.residual(last)
         loss = error.square().sum() + sum(self.decay(W) for W in theta.weights)
@@ -227,7 +348,21 @@ class NonsmoothDescent(Solver):
         return outputs
 
     def blocks(self, theta: Theta, forward: Forward, mu: float) -> Blocks:
-        """The ``h`` and ``V`` at which Q is least for this ``theta``."""
+        """The ``h`` and ``V`` at which Q is least for this ``theta``.
+
+        Parameters
+        ----------
+        theta : Theta
+            The parameters.
+        forward : Forward
+            What the network makes at them.
+        mu : float
+            Width of the smoothing.
+
+        Returns
+        -------
+        Blocks
+        """
         h = [self.activity.prox(z, mu) for z in forward.hidden]
         pairs = [self.rank.prox_and_value(W, mu) for W in theta.weights]
         penalty = sum(self.activity(part) for part in h)
@@ -237,12 +372,47 @@ class NonsmoothDescent(Solver):
     def smooth(
         self, theta: Theta, forward: Forward, blocks: Blocks, mu: float
     ) -> float:
+        """The smooth part of Q.
+
+        Parameters
+        ----------
+        theta : Theta
+            The parameters.
+        forward : Forward
+            What the network makes at them.
+        blocks : Blocks
+            The slack variables.
+        mu : float
+            Width of the smoothing.
+
+        Returns
+        -------
+        float
+        """
         return forward.loss + blocks.slack(theta, forward) / (2 * mu)
 
     def gradient(
         self, data: Observed, theta: Theta, forward: Forward, blocks: Blocks, mu: float
     ) -> Theta:
-        """Of the smooth part."""
+        """Of the smooth part.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        theta : Theta
+            The parameters.
+        forward : Forward
+            What the network makes at them.
+        blocks : Blocks
+            The slack variables.
+        mu : float
+            Width of the smoothing.
+
+        Returns
+        -------
+        Theta
+        """
         inputs = [data.values, *forward.hidden]
         back = 2 * forward.error
         weights, biases = [], []
@@ -323,6 +493,19 @@ class NonsmoothDescent(Solver):
         (the division is ours). Those say that the slack variables are met, not that
         anything is learned, and without weights they are zero at the start; so ours is
         added, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : NonsmoothState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
         """
         tiny = torch.finfo(data.values.dtype).tiny
         pairs = [
@@ -343,6 +526,18 @@ class NonsmoothDescent(Solver):
 
 
 def inner(a: Theta, b: Theta) -> float:
-    """``<a, b>``, over all parameters."""
+    """``<a, b>``, over all parameters.
+
+    Parameters
+    ----------
+    a : Theta
+        Of the same sizes.
+    b : Theta
+        Of the same sizes.
+
+    Returns
+    -------
+    float
+    """
     parts = zip(a.parts, b.parts, strict=True)
     return float(sum(torch.linalg.vecdot(p.flatten(), q.flatten()) for p, q in parts))

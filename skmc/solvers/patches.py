@@ -22,7 +22,37 @@ DROPPED = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class PatchState(State):
-    """The objective is that of `seen`; the completion is made when it is asked for."""
+    """The objective is that of `seen`; the completion is made when it is asked for.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    data : Observed
+        The observed cells.
+    network : PatchCNN
+        What is trained.
+    optimizer : optim.Optimizer
+        Of the network's parameters.
+    generator : Generator
+        Where random numbers come from.
+    iteration : int
+        Steps done.
+    cells : tuple of Tensor
+        Rows and columns observed.
+    holes : tuple of Tensor
+        Rows and columns hidden.
+    queue : int64 Tensor
+        What is left of the epoch, of ``cells``.
+    picture : Patches
+        Of the observed cells, (n_rows, n_cols, 2).
+    order : int64 Tensor of shape (n_rows, n_cols)
+        Of filling.
+    rounds : Patches
+        Of ``order``.
+    seen : Tensor of shape (n_rows, n_cols)
+        Each cell as last predicted in training.
+    """
 
     data: Observed
     network: PatchCNN
@@ -142,6 +172,19 @@ class PatchTraining(Solver):
 
         It stays above a usual ``tol`` as long as batches differ: what ends a training
         is its horizon or a stop rule.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : PatchState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
         """
         parameters = list(current.network.parameters())
         slopes = [p.grad for p in parameters if p.grad is not None]
@@ -149,7 +192,17 @@ class PatchTraining(Solver):
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:
-        """Hidden cells as filled now, observed ones as last predicted in training."""
+        """Hidden cells as filled now, observed ones as last predicted in training.
+
+        Parameters
+        ----------
+        state : State
+            Where the solver is.
+
+        Returns
+        -------
+        dict
+        """
         filled = state.network.fill(state.data, state.order)
         return {
             "X": torch.where(state.data.mask, state.seen, filled),

@@ -15,6 +15,26 @@ from skmc.terms.term import Term, inner
 
 @dataclass(frozen=True, kw_only=True)
 class ProximalState(State):
+    """An iterate of `ProximalGradient`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    grad : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``dF/dX`` at ``X``.
+    ahead : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``X`` and what momentum adds.
+    ahead_grad : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``dF/dX`` there.
+    t : Tensor of shape (\\*batch,)
+        Momentum.
+    slope : Tensor of shape (\\*batch, n_rows, n_cols)
+        A subgradient of the objective at ``X``.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols)
     grad: Tensor  # dF/dX at X
     ahead: Tensor  # X and what momentum adds
@@ -96,6 +116,19 @@ class ProximalGradient(Solver):
         """``|S| / |grad F(X)|``, ``S`` a subgradient of the objective at ``X``.
 
         At the optimum the slopes of ``F`` and ``R`` cancel.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : ProximalState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         scale = torch.linalg.matrix_norm(current.grad)
         tiny = torch.finfo(scale.dtype).tiny

@@ -20,7 +20,21 @@ from skmc.terms.term import Term, inner
 
 @dataclass(frozen=True, kw_only=True)
 class RowState(State):
-    """The objective is that of the last epoch's passes, each before its step."""
+    """The objective is that of the last epoch's passes, each before its step.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    network : nn.Module
+        What is trained.
+    weights : optim.Optimizer
+        Optimizer of the network's parameters.
+    batches : list of Batch
+        Of the rows.
+    iteration : int
+        Steps done.
+    """
 
     network: nn.Module
     weights: torch.optim.Optimizer
@@ -30,7 +44,19 @@ class RowState(State):
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows, and what the network is shown where they are missing."""
+    """Some rows, and what the network is shown where they are missing.
+
+    Parameters
+    ----------
+    rows : object
+        Which: their numbers, or a slice of all.
+    seen : bool Tensor of shape (k, n_cols)
+        True where they are known.
+    inputs : Tensor of shape (k, n_cols)
+        A parameter where missing inputs are free.
+    optimizer : optim.Optimizer or None
+        Of the free inputs.
+    """
 
     rows: Any  # which: their numbers, or a slice of all
     seen: Tensor  # (k, n_cols), bool
@@ -53,17 +79,18 @@ class RowDescent(Solver):
     lr : float
         At epoch t it is ``lr min(1, (t + 1) / warm_up) (1 + cos(pi t / horizon)) / 2``.
     horizon : int
+        Steps until the learning rate is zero.
     batch_size : int
         Rows; they are shared out at random, once.
     draw : Randomness
         Shares them out.
     inputs : Tensor of shape (n_rows, n_cols), optional
         What stands in for missing cells at the start, zero without.
-    warm_up : int
-        Epochs.
     free : bool
         Learn the missing inputs along with the network. They are no targets: their
         gradient comes through the network alone.
+    warm_up : int
+        Epochs.
     """
 
     def __init__(
@@ -176,7 +203,21 @@ class RowDescent(Solver):
         return objective
 
     def residual(self, data: Observed, previous, current: RowState) -> Tensor:
-        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`."""
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : RowState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
         X = []
         for batch in current.batches:
             self._backward(data, current.network, batch)

@@ -22,6 +22,28 @@ from skmc.sparse_observed import SparseObserved
 
 @dataclass(frozen=True, kw_only=True)
 class SoftImputeState(State):
+    """An iterate of `SoftImpute`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : LowRank
+        The completion.
+    spectrum : SVD
+        The SVD of ``X``.
+    seen : Tensor of shape (n_cells,)
+        ``X`` at the observed cells.
+    before : SVD
+        The SVD of the iterate before.
+    seen_before : Tensor of shape (n_cells,)
+        That at the observed cells.
+    t : float
+        Momentum.
+    moved : Tensor of shape ()
+        ``|X - Y| / |X|``, ``Y`` being where the step started.
+    """
+
     X: LowRank
     spectrum: SVD  # of X
     seen: Tensor  # (n_cells,), X at the observed cells
@@ -45,7 +67,9 @@ class SoftImpute(Solver):
     Parameters
     ----------
     weight : float > 0
+        Multiplies the nuclear norm.
     max_rank : int, optional
+        Of the answer; None is no bound.
     start : SVD, optional
         Where to begin, such as the answer for a larger weight; else at zero.
 
@@ -130,6 +154,19 @@ class SoftImpute(Solver):
         which is known to a part in ten thousand.
         Where ``max_rank`` is reached the problem is not convex, and the measure is how
         far the last step moved, ``|X - Y| / |X|``.
+
+        Parameters
+        ----------
+        data : SparseObserved
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : State
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
         """
         if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
             return current.moved
@@ -151,6 +188,16 @@ class SoftImpute(Solver):
 
 
 def largest_weight(data: SparseObserved) -> float:
-    """``|P(M)|_2``, from which on the answer is zero."""
+    """``|P(M)|_2``, from which on the answer is zero.
+
+    Parameters
+    ----------
+    data : SparseObserved
+        The observed cells.
+
+    Returns
+    -------
+    float
+    """
     found = partial_svd(data.plus(data.values, data.zero()), 1, tol=1e-4)
     return float(found.s[0]) * (1 + 1e-6)

@@ -15,6 +15,20 @@ from skmc.terms.spectral import NuclearNorm
 
 @dataclass(frozen=True, kw_only=True)
 class SplittingState(State):
+    """An iterate of `DouglasRachford`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        What the regularizer's prox gave.
+    feasible : Tensor of shape (\\*batch, n_rows, n_cols)
+        The nearest matrix that fits the observed cells.
+    ahead : Tensor of shape (\\*batch, n_rows, n_cols)
+        Where both came from.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols), what the regularizer's prox gave
     feasible: Tensor  # (*batch, m, n), in C
     ahead: Tensor  # (*batch, m, n), where both came from
@@ -75,6 +89,19 @@ class DouglasRachford(Solver):
 
         ``G`` is the regularizer's slope at ``X``; moved by the second it is one that
         has no component along ``C``.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : SplittingState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         Y, W = previous.feasible, previous.ahead
         gap = torch.linalg.matrix_norm(current.X - Y)

@@ -14,6 +14,24 @@ from skmc.solvers.solver import Solver, State
 
 @dataclass(frozen=True, kw_only=True)
 class SVTState(State):
+    """An iterate of `SingularValueThresholding`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    spectrum : SVD
+        The SVD of ``X``.
+    Y : Tensor of shape (\\*batch, n_rows, n_cols)
+        The dual variable, zero off the observed cells.
+    ahead : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``Y`` and what momentum adds; ``Y`` itself without.
+    t : Tensor of shape (\\*batch,)
+        Momentum.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols)
     spectrum: SVD  # of X
     Y: Tensor  # (*batch, m, n), the dual variable, zero off the observed cells
@@ -92,6 +110,19 @@ class SingularValueThresholding(Solver):
         """``|P(X - M)|`` over that of the mean, ``|P(mean - M)|``.
 
         The rest of the conditions hold in every step.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : SVTState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         mean = data.values.sum((-2, -1)) / data.n_observed
         scale = data.energy - data.n_observed * mean.square()

@@ -15,7 +15,21 @@ from skmc.solvers.solver import Solver, State
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedState(State):
-    """Between inner problems, and inside of one."""
+    """Between inner problems, and inside of one.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    low : SVD
+        The matrix that was shrunk last.
+    T : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``A'B`` of the inner problem.
+    n_inner : Tensor of shape (\\*batch,)
+        Steps since the inner problem began.
+    """
 
     X: Tensor  # (*batch, n_rows, n_cols)
     low: SVD  # the matrix that was shrunk last
@@ -25,7 +39,25 @@ class TruncatedState(State):
 
 @dataclass(frozen=True, kw_only=True)
 class ADMMState(TruncatedState):
-    """``objective`` is that of the X which ended the last inner problem."""
+    """``objective`` is that of the X which ended the last inner problem.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    low : SVD
+        The matrix that was shrunk last.
+    T : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``A'B`` of the inner problem.
+    n_inner : Tensor of shape (\\*batch,)
+        Steps since the inner problem began.
+    dual : Tensor of shape (\\*batch, n_rows, n_cols)
+        Zero off the observed cells.
+    tau : Tensor of shape (\\*batch,)
+        ``1 / rho`` for these data.
+    """
 
     dual: Tensor  # (*batch, n_rows, n_cols), zero off the observed cells
     tau: Tensor  # (*batch,), 1 / rho for these data
@@ -33,6 +65,28 @@ class ADMMState(TruncatedState):
 
 @dataclass(frozen=True, kw_only=True)
 class APGLState(TruncatedState):
+    """An iterate of `TruncatedAPGL`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    low : SVD
+        The matrix that was shrunk last.
+    T : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``A'B`` of the inner problem.
+    n_inner : Tensor of shape (\\*batch,)
+        Steps since the inner problem began.
+    Y : Tensor of shape (\\*batch, n_rows, n_cols)
+        Where the slope is taken.
+    momentum : Tensor of shape (\\*batch,)
+        The paper's ``t_k``.
+    weight : Tensor of shape (\\*batch,)
+        Weight of the data fit for these data.
+    """
+
     Y: Tensor  # (*batch, n_rows, n_cols), where the slope is taken
     momentum: Tensor  # (*batch,), the paper's t_k
     weight: Tensor  # (*batch,), lambda for these data
@@ -184,6 +238,19 @@ class TruncatedADMM(_Truncated):
         ``S - A'B`` over ``S``: there ``S`` is the subgradient of ``|L|_*`` that the
         last step found and ``A, B`` are those of ``L`` itself. Both problems, the inner
         and the outer one, are solved where it vanishes.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : ADMMState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         A = self._shrunk_from(data, previous)
         L = current.low.dense()
@@ -269,7 +336,23 @@ class TruncatedAPGL(_Truncated):
         )
 
     def slope(self, data: Observed, X: Tensor, T: Tensor, weight: Tensor) -> Tensor:
-        """Derivative of ``-tr(A X B') + w/2 |P(X - M)|_F^2``, with ``T = A'B``."""
+        """Derivative of ``-tr(A X B') + w/2 |P(X - M)|_F^2``, with ``T = A'B``.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+        T : Tensor of shape (\\*batch, n_rows, n_cols)
+            ``A'B`` of the inner problem.
+        weight : Tensor of shape (\\*batch,)
+            Weight of the data fit for these data.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return weight[..., None, None] * data.residual(X) - T
 
     def _shrunk_from(self, data: Observed, state: APGLState) -> Tensor:
@@ -283,6 +366,19 @@ class TruncatedAPGL(_Truncated):
 
         ``S`` is the subgradient of ``|X|_*`` that the last step found, ``A, B`` are
         those of ``X`` itself.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : APGLState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         weight = current.weight[..., None, None]
         S = weight * (self._shrunk_from(data, previous) - current.X)
@@ -292,6 +388,20 @@ class TruncatedAPGL(_Truncated):
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedState(State):
+    """An iterate of `WeightedTruncated`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    full : SVD
+        The SVD of ``X``.
+    length : Tensor of shape (\\*batch,)
+        Of the next step: the paper's ``1 / alpha``.
+    """
+
     X: Tensor  # (*batch, n_rows, n_cols)
     full: SVD  # of X
     length: Tensor  # (*batch,), of the next step: the paper's 1 / alpha
@@ -355,7 +465,17 @@ class WeightedTruncated(Solver):
         )
 
     def weights(self, data: Observed) -> Tensor:
-        """``w`` with a mean of one, shape (\\*batch, n_rows, 1)."""
+        """``w`` with a mean of one, shape (\\*batch, n_rows, 1).
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, 1)
+        """
         weights = 2 - data.indicator.mean(-1, keepdim=True)
         return weights / weights.mean(-2, keepdim=True)
 
@@ -371,6 +491,19 @@ class WeightedTruncated(Solver):
         lengths of all further ones sum to ``growth / (growth - 1)`` of the next. So
         this is a bound on the distance to where the schedule leads, not on that to a
         stationary point: with a schedule laid down beforehand that may be another one.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : WeightedState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
         """
         most = self.weights(data).amax((-2, -1)) * (min(data.shape) - self.rank) ** 0.5
         reach = most * current.length * self.growth / (self.growth - 1)

@@ -12,7 +12,17 @@ from skmc.terms.transforms import Rows, Transform, squared_distances
 
 
 def graph_laplacian(adjacency: Tensor) -> Tensor:
-    """``diag(A 1) - A`` of a symmetric adjacency; its diagonal cancels."""
+    """``diag(A 1) - A`` of a symmetric adjacency; its diagonal cancels.
+
+    Parameters
+    ----------
+    adjacency : Tensor of shape (\\*batch, k, k)
+        Symmetric.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, k, k)
+    """
     return torch.diag_embed(adjacency.sum(-1)) - adjacency
 
 
@@ -76,8 +86,10 @@ class AdaptiveDirichletEnergy(Term):
     ----------
     W : Tensor of shape (\*batch, k, k)
         Start of the free parameter, ``k`` the number of items of the transform.
-    transform, weight
-        As in `DirichletEnergy`.
+    transform : Rows, Columns or Blocks
+        What the items ``t_i`` are.
+    weight : Tensor of shape (\*batch,) or ()
+        Non-negative; multiplies the energy.
     adjacency : {"row", "global"}
         The parametrisation.
     every : int
@@ -118,11 +130,23 @@ class AdaptiveDirichletEnergy(Term):
         self.by_row = adjacency == "row"
 
     def similarity(self) -> Tensor:  # (*batch, k, k), not symmetric
+        """``S``, the softmax of the free parameters; not symmetric.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, k, k)
+        """
         if self.by_row:
             return torch.softmax(-self.W, -1)
         return torch.softmax(self.W.flatten(-2), -1).view_as(self.W)
 
     def laplacian(self) -> Tensor:
+        """The Laplacian learned by now.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, k, k)
+        """
         S = self.similarity()
         return graph_laplacian((S + S.mT) * (0.5 if self.by_row else 1.0))
 

@@ -13,10 +13,30 @@ class LinearMap(Protocol):
     """Measurements ``A``, such as those in `skmc.sensing`."""
 
     def forward(self, X: Tensor) -> Tensor:
-        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n)."""
+        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n).
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor
+        """
 
     def adjoint(self, r: Tensor) -> Tensor:
-        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols)."""
+        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols).
+
+        Parameters
+        ----------
+        r : Tensor of shape (\\*batch, n)
+            Weights.
+
+        Returns
+        -------
+        Tensor
+        """
 
 
 class MeasurementError(Term):
@@ -27,6 +47,7 @@ class MeasurementError(Term):
     operator : object with ``forward`` and ``adjoint``, see `skmc.sensing`
         The ``A_i``.
     y : Tensor of shape (\*batch, n)
+        The results.
     """
 
     def __init__(self, operator: LinearMap, y: Tensor):

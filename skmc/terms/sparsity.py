@@ -14,6 +14,7 @@ class L1Norm(Term):
     Parameters
     ----------
     weight : float >= 0, or Tensor of shape (\*batch,)
+        Multiplies the sum.
     """
 
     def __init__(self, weight: float | Tensor):
@@ -25,11 +26,33 @@ class L1Norm(Term):
         return self.weight.to(X) * X.abs().sum((-2, -1))
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """The subgradient at zero is zero."""
+        """The subgradient at zero is zero.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
         return self(X), per_member(self.weight, X) * X.sign()
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """Soft thresholding, ``sign(V) max(|V| - step weight, 0)``."""
+        """Soft thresholding, ``sign(V) max(|V| - step weight, 0)``.
+
+        Parameters
+        ----------
+        V : Tensor of shape (\\*batch, n_rows, n_cols)
+            The point.
+        step : float or Tensor
+            Its length.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         threshold = per_member(step * self.weight, V)
         return V - torch.clamp(V, -threshold, threshold)
 
@@ -40,6 +63,7 @@ class Box(Term):
     Parameters
     ----------
     bound : float > 0
+        Of the absolute values.
     """
 
     def __init__(self, bound: float):
@@ -51,5 +75,17 @@ class Box(Term):
         return (0 * X.sum((-2, -1))).masked_fill(outside, torch.inf)
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """The nearest point of the box, whatever the step."""
+        """The nearest point of the box, whatever the step.
+
+        Parameters
+        ----------
+        V : Tensor of shape (\\*batch, n_rows, n_cols)
+            The point.
+        step : float or Tensor
+            Its length.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return V.clamp(-self.bound, self.bound)

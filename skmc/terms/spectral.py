@@ -15,6 +15,7 @@ class SquaredNorm(Term):
     Parameters
     ----------
     weight : float >= 0, or Tensor of shape (\*batch,)
+        Multiplies the sum.
     """
 
     def __init__(self, weight: float | Tensor):
@@ -38,6 +39,7 @@ class NuclearNorm(Term):
     Parameters
     ----------
     weight : float >= 0, or Tensor of shape (\*batch,)
+        Multiplies the sum.
     """
 
     def __init__(self, weight: float | Tensor):
@@ -49,7 +51,17 @@ class NuclearNorm(Term):
         return self.weight.to(X) * torch.linalg.svdvals(X).sum(-1)
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """``U V'`` of the singular vectors with ``s > 0``, times the weight."""
+        """``U V'`` of the singular vectors with ``s > 0``, times the weight.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
         svd = full_svd(X)
         tiny = torch.finfo(X.dtype).eps * max(X.shape[-2:]) * svd.s[..., :1]
         kept = (svd.s > tiny).to(X)[..., None, :]
@@ -57,10 +69,34 @@ class NuclearNorm(Term):
         return self.weight.to(X) * svd.s.sum(-1), grad
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """Every singular value less ``step weight``."""
+        """Every singular value less ``step weight``.
+
+        Parameters
+        ----------
+        V : Tensor of shape (\\*batch, n_rows, n_cols)
+            The point.
+        step : float or Tensor
+            Its length.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return self.prox_and_value(V, step)[0]
 
     def prox_and_value(self, V: Tensor, step: float | Tensor) -> tuple[Tensor, Tensor]:
-        """``prox`` and the term's value there, of one `skmc.linalg.shrink_dense`."""
+        """``prox`` and the term's value there, of one `skmc.linalg.shrink_dense`.
+
+        Parameters
+        ----------
+        V : Tensor of shape (\\*batch, n_rows, n_cols)
+            The point.
+        step : float or Tensor
+            Its length.
+
+        Returns
+        -------
+        tuple of Tensor
+        """
         X, norm = shrink_dense(V, step * self.weight.to(V))
         return X, self.weight.to(V) * norm

@@ -19,15 +19,56 @@ class Rows:
     name = "rows"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
+        """How many items a matrix has.
+
+        Parameters
+        ----------
+        n_rows : int
+            Shape of the completion.
+        n_cols : int
+            Shape of the completion.
+
+        Returns
+        -------
+        int
+        """
         return n_rows
 
     def __call__(self, X: Tensor) -> Tensor:
         return X
 
     def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
+        """Put items back into a matrix.
+
+        Parameters
+        ----------
+        items : Tensor of shape (\\*batch, k, p)
+            What is compared.
+        n_rows : int
+            Shape of the completion.
+        n_cols : int
+            Shape of the completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return items
 
     def between(self, L: Tensor, X: Tensor) -> Tensor:
+        """``T*(L T(X))``.
+
+        Parameters
+        ----------
+        L : Tensor of shape (\\*batch, k, k) or (k, k)
+            A Laplacian of the items.
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return L @ X
 
 
@@ -38,15 +79,56 @@ class Columns:
     name = "columns"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
+        """How many items a matrix has.
+
+        Parameters
+        ----------
+        n_rows : int
+            Shape of the completion.
+        n_cols : int
+            Shape of the completion.
+
+        Returns
+        -------
+        int
+        """
         return n_cols
 
     def __call__(self, X: Tensor) -> Tensor:
         return X.mT
 
     def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
+        """Put items back into a matrix.
+
+        Parameters
+        ----------
+        items : Tensor of shape (\\*batch, k, p)
+            What is compared.
+        n_rows : int
+            Shape of the completion.
+        n_cols : int
+            Shape of the completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return items.mT
 
     def between(self, L: Tensor, X: Tensor) -> Tensor:
+        """``T*(L T(X))``.
+
+        Parameters
+        ----------
+        L : Tensor of shape (\\*batch, k, k) or (k, k)
+            A Laplacian of the items.
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return X @ L
 
 
@@ -56,15 +138,34 @@ class Blocks:
 
     Blocks are taken from the upper left corner; rows and columns after the last whole
     block belong to none, so this transform says nothing about them.
+
+    Parameters
+    ----------
+    size : int
+        Rows and columns of a block.
     """
 
     size: int
 
     @property
     def name(self) -> str:
+        """In ``laplacians_``."""
         return f"blocks{self.size}"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
+        """How many items a matrix has.
+
+        Parameters
+        ----------
+        n_rows : int
+            Shape of the completion.
+        n_cols : int
+            Shape of the completion.
+
+        Returns
+        -------
+        int
+        """
         return (n_rows // self.size) * (n_cols // self.size)
 
     def __call__(self, X: Tensor) -> Tensor:
@@ -75,6 +176,21 @@ class Blocks:
         return X.transpose(-3, -2).flatten(-2).flatten(-3, -2)
 
     def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
+        """Put items back into a matrix, zero where there is no whole block.
+
+        Parameters
+        ----------
+        items : Tensor of shape (\\*batch, k, p)
+            What is compared.
+        n_rows : int
+            Shape of the completion.
+        n_cols : int
+            Shape of the completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         b = self.size
         rows, cols = n_rows // b, n_cols // b
         items = items.unflatten(-2, (rows, cols)).unflatten(-1, (b, b))
@@ -84,6 +200,19 @@ class Blocks:
         return X
 
     def between(self, L: Tensor, X: Tensor) -> Tensor:
+        """``T*(L T(X))``.
+
+        Parameters
+        ----------
+        L : Tensor of shape (\\*batch, k, k) or (k, k)
+            A Laplacian of the items.
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
         return self.adjoint(L @ self(X), *X.shape[-2:])
 
 
@@ -91,7 +220,17 @@ Transform = Rows | Columns | Blocks
 
 
 def squared_distances(items: Tensor) -> Tensor:
-    """``|t_i - t_j|^2`` of all pairs: ``(*batch, k, p) -> (*batch, k, k)``."""
+    """``|t_i - t_j|^2`` of all pairs: ``(*batch, k, p) -> (*batch, k, k)``.
+
+    Parameters
+    ----------
+    items : Tensor of shape (\\*batch, k, p)
+        What is compared.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, k, k)
+    """
     gram = items @ items.mT
     norms = torch.diagonal(gram, dim1=-2, dim2=-1)
     return norms[..., :, None] + norms[..., None, :] - 2 * gram

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 
 import skmc
-from skmc.command import compare, complete, methods, reproduce
-from skmc.command.failure import UsageError, one_line
-from skmc.command.telling import Teller, say
+from skmc._command import compare, complete, methods, reproduce
+from skmc._command.failure import UsageError, one_line
+from skmc._command.telling import Teller, say
 from skmc.comparison import METRICS
 from skmc.splitters import PATTERNS
 

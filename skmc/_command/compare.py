@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skmc.command import files, methods
-from skmc.command.failure import CommandError, optional
-from skmc.command.picture_file import PictureFile
-from skmc.command.report import Report
-from skmc.command.telling import Teller
+from skmc._command import files, methods
+from skmc._command.failure import CommandError, optional
+from skmc._command.picture_file import PictureFile
+from skmc._command.report import Report
+from skmc._command.telling import Teller
 from skmc.comparison import compare
 
 # scikit-learn's own, which is often better than any of ours on narrow tables.

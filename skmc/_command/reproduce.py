@@ -10,8 +10,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import skmc
-from skmc.command.failure import CommandError, UsageError
-from skmc.command.telling import Teller
+from skmc._command.failure import CommandError, UsageError
+from skmc._command.telling import Teller
 
 MAIN = Path("benchmarks", "reproduce", "__main__.py")
 FOLDER = "SKMC_REPRODUCTION"  # the benchmarks' environment variable

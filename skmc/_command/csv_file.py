@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skmc._command import tables
+from skmc._command.failure import CommandError
+from skmc._command.tables import Column
 from skmc.base import BaseCompleter
-from skmc.command import tables
-from skmc.command.failure import CommandError
-from skmc.command.tables import Column
 
 # What pandas takes for missing.
 MISSING = {

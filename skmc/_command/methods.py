@@ -12,10 +12,10 @@ import sys
 import textwrap
 from typing import Any
 
+from skmc._command.failure import UsageError
+from skmc._command.telling import Teller
 from skmc.base import BaseCompleter
 from skmc.checks import all_completers
-from skmc.command.failure import UsageError
-from skmc.command.telling import Teller
 from skmc.iterative import resolve_device
 
 # The README's column "use it for".

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from skmc._command import tables
+from skmc._command.failure import CommandError, optional
+from skmc._command.tables import Column
 from skmc.base import BaseCompleter
-from skmc.command import tables
-from skmc.command.failure import CommandError, optional
-from skmc.command.tables import Column
 
 
 class ParquetFile:

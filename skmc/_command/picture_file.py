@@ -10,8 +10,8 @@ import numpy as np
 from scipy.ndimage import binary_dilation
 from sklearn.base import clone
 
+from skmc._command.failure import CommandError, UsageError, optional
 from skmc.base import BaseCompleter
-from skmc.command.failure import CommandError, UsageError, optional
 
 MODES = ("L", "LA", "RGB", "RGBA", "I;16")
 JPEG = (".jpg", ".jpeg")

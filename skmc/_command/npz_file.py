@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone
 
+from skmc._command.failure import CommandError, UsageError
 from skmc.base import BaseCompleter
-from skmc.command.failure import CommandError, UsageError
 
 MASK = "mask"
 

@@ -1,5 +1,5 @@
 """The command ``skmc``: completes files, compares methods, reproduces papers."""
 
-from skmc.command.main import main
+from skmc._command.main import main
 
 __all__ = ["main"]

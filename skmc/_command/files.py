@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from skmc import storing
-from skmc.command.csv_file import CSVFile
-from skmc.command.failure import CommandError, UsageError
-from skmc.command.npz_file import NPZFile
-from skmc.command.parquet_file import ParquetFile
-from skmc.command.picture_file import PictureFile
+from skmc._command.csv_file import CSVFile
+from skmc._command.failure import CommandError, UsageError
+from skmc._command.npz_file import NPZFile
+from skmc._command.parquet_file import ParquetFile
+from skmc._command.picture_file import PictureFile
 
 FORMATS = {
     ".csv": CSVFile,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
+from skmc._command.failure import CommandError, UsageError
 from skmc.base import BaseCompleter
-from skmc.command.failure import CommandError, UsageError
 from skmc.mixed import MixedCompleter
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import skmc
-from skmc.command.picture_file import PictureFile
+from skmc._command.picture_file import PictureFile
 from skmc.comparison import ComparisonDisplay
 from skmc.containers import to_cells
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 
-from skmc.command import files, methods
-from skmc.command.failure import UsageError
-from skmc.command.picture_file import PictureFile
-from skmc.command.telling import Teller
+from skmc._command import files, methods
+from skmc._command.failure import UsageError
+from skmc._command.picture_file import PictureFile
+from skmc._command.telling import Teller
 
 
 def run(options: Namespace, teller: Teller) -> None:

@@ -1,0 +1,369 @@
+"""Displays draw what they say, and the HTML of estimators tells how a fit went."""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import CONTAINERS, low_rank, make
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+
+from skmc import (
+    AIRCompleter,
+    DMFCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    MixedCompleter,
+    NCARLCompleter,
+    SoftImputeCompleter,
+    patterns,
+)
+from skmc.batch import fit_batch
+from skmc.callbacks import SpectrumRecorder
+from skmc.factored import FactoredCompleter
+from skmc.metrics import nmae
+from skmc.plot import (
+    CompletionDisplay,
+    HistoryDisplay,
+    LaplacianDisplay,
+    SpectrumDisplay,
+)
+from skmc.sensing import NuclearSensingRegressor
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # fits are cut short
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def drawn(image):
+    return np.ma.filled(image.get_array().astype(float), np.nan)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    truth = low_rank(20, 12, rank=3)
+    hidden = patterns.random(truth, 0.3, spare=True, random_state=0)
+    X = np.ma.masked_array(truth, hidden)
+    air = make(AIRCompleter, max_iter=200, early_stopping=True)
+    return truth, X, air.set_callbacks(SpectrumRecorder(4)).fit(X)
+
+
+def test_completion_is_drawn_beside_truth_and_error(fitted):
+    truth, X, air = fitted
+    display = CompletionDisplay.from_estimator(air, X, truth=truth)
+    images, completed = display.images_, air.transform(X)
+    np.testing.assert_array_equal(drawn(images["observed"]), X.filled(np.nan))
+    np.testing.assert_array_equal(drawn(images["completed"]), completed)
+    np.testing.assert_array_equal(drawn(images["truth"]), truth)
+    np.testing.assert_allclose(drawn(images["error"]), abs(completed - truth))
+    for name in ("observed", "completed", "truth"):
+        assert images[name].get_clim() == (truth.min(), truth.max())
+    titles = [axis.get_title() for axis in display.axes_]
+    share = f"{X.mask.mean():.0%}"
+    error = f"{nmae(completed, truth, X.mask):.3g}"
+    expected = [f"observed ({share} missing)", "completed by AIR", "truth"]
+    assert titles == [*expected, f"|error|, NMAE {error}"]
+    assert all(a.get_xlabel() == "column" for a in display.axes_)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_is_drawn_alike(container, small):
+    _, masked = small
+    X = CONTAINERS[container](masked)
+    display = CompletionDisplay.from_estimator(MeanCompleter().fit(X), X)
+    expected = MeanCompleter().fit_transform(masked)
+    np.testing.assert_allclose(drawn(display.images_["completed"]), expected)
+    np.testing.assert_allclose(
+        drawn(display.images_["observed"]), masked.filled(np.nan)
+    )
+    assert len(display.images_) == 2
+
+
+def test_columns_of_unlike_units_are_drawn_in_deviations(small):
+    truth, masked = small
+    units = np.array([1, 1e-3, 1e3, 1, 1, 1e4])
+    X = pd.DataFrame((masked * units).filled(np.nan), columns=list("abcdef"))
+    completer = KNNCompleter().fit(X)
+    display = CompletionDisplay.from_estimator(completer, X, truth=truth * units)
+    seen = drawn(display.images_["observed"])
+    np.testing.assert_allclose(np.nanmean(seen, 0), 0, atol=1e-9)
+    np.testing.assert_allclose(np.nanstd(seen, 0), 1)
+    assert display.images_["truth"].get_clim() == (-3, 3)
+    labels = [label.get_text() for label in display.axes_[0].get_xticklabels()]
+    assert labels == list("abcdef")
+    plain = CompletionDisplay.from_estimator(completer, X, scaling=None, vmin=0)
+    np.testing.assert_array_equal(drawn(plain.images_["observed"]), X)
+    assert plain.images_["observed"].get_clim()[0] == 0
+
+
+@pytest.mark.parametrize("cmap", ["gray", "Greys", "viridis", "coolwarm", "magma"])
+def test_missing_cells_are_told_from_every_value(cmap, small):
+    truth, masked = small
+    display = CompletionDisplay(masked.filled(np.nan), truth).plot(cmap=cmap)
+    colors = display.images_["observed"].get_cmap()
+    distance = np.abs(colors(np.linspace(0, 1, 256)) - colors(np.nan)).max(1)
+    assert distance.min() > 0.2
+
+
+def test_completion_in_given_axes(small):
+    truth, masked = small
+    figure, axes = plt.subplots(2, 2)
+    panels = ("completed", "error")
+    display = CompletionDisplay(masked.filled(np.nan), truth, truth=truth)
+    display.plot(ax=axes[1], panels=panels, colorbar=False)
+    assert display.figure_ is figure
+    assert list(display.axes_) == list(axes[1])
+    assert not axes[0, 0].images
+    assert tuple(display.images_) == panels
+    assert display.plot(panels=["error"]).axes_.shape == (1,)
+
+
+def test_other_imputers_are_drawn(small):
+    _, masked = small
+    X = masked.filled(np.nan)
+    imputer = SimpleImputer().fit(X)
+    display = CompletionDisplay.from_estimator(imputer, masked)
+    np.testing.assert_allclose(
+        drawn(display.images_["completed"]), imputer.transform(X)
+    )
+    assert display.axes_[1].get_title() == "completed by SimpleImputer"
+
+
+def test_completions_that_cannot_be_drawn(small):
+    truth, masked = small
+    flagged = MeanCompleter(add_indicator=True).fit(masked)
+    with pytest.raises(ValueError, match="set add_indicator=False"):
+        CompletionDisplay.from_estimator(flagged, masked)
+    display = CompletionDisplay(masked.filled(np.nan), truth)
+    with pytest.raises(ValueError, match=r"panels must be of .* got \['truth'\]"):
+        display.plot(panels=["truth"])
+    with pytest.raises(ValueError, match="ax holds 1 Axes for 2 panels"):
+        display.plot(ax=plt.figure().gca())
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [
+        make(AIRCompleter, blocks={2: 0.1}),
+        make(DMFCompleter, regularizer="dirichlet"),
+        make(NCARLCompleter, alpha=10, n_neighbors=2),
+    ],
+    ids=lambda c: type(c).__name__,
+)
+def test_similarities_are_drawn_without_the_diagonal(completer, small):
+    _, masked = small
+    completer.fit(masked)
+    display = LaplacianDisplay.from_estimator(completer)
+    laplacians = getattr(completer, "laplacians_", {})
+    if not laplacians:
+        laplacians = {completer.laplacian_axis_: completer.laplacian_}
+    assert list(display.images_) == list(laplacians)
+    for name, L in laplacians.items():
+        A = drawn(display.images_[name])
+        np.testing.assert_array_equal(np.diag(A), 0)
+        np.testing.assert_allclose(np.diag(A.sum(0)) - A, L, atol=1e-6)
+    order = np.arange(6)[::-1]
+    turned = display.plot(order={"columns": order}).images_["columns"]
+    expected = np.diag(np.diag(laplacians["columns"])) - laplacians["columns"]
+    np.testing.assert_array_equal(drawn(turned), expected[::-1, ::-1])
+
+
+def test_names_of_columns_go_with_their_similarities(small):
+    _, masked = small
+    X = CONTAINERS["pandas"](masked)
+    air = make(AIRCompleter, lambda_row=0).fit(X)
+    order = [3, 1, 2, 0, 5, 4]
+    display = LaplacianDisplay.from_estimator(air, order={"columns": order})
+    labels = [label.get_text() for label in display.axes_[0].get_yticklabels()]
+    assert labels == list("dbcafe")
+
+
+def test_laplacians_that_are_not_there(fitted, small):
+    _, masked = small
+    for completer in (MeanCompleter(), make(DMFCompleter), AIRCompleter()):
+        if not isinstance(completer, AIRCompleter):
+            completer.fit(masked)
+        with pytest.raises(ValueError, match=r"has no Laplacian\. AIRCompleter,"):
+            LaplacianDisplay.from_estimator(completer)
+    with pytest.raises(ValueError, match=r"order names \['users'\], but the Lapl"):
+        LaplacianDisplay.from_estimator(fitted[2], order={"users": np.arange(20)})
+
+
+def test_spectra_of_completion_and_truth(fitted):
+    truth, _, air = fitted
+    display = SpectrumDisplay.from_estimator(air, truth=truth)
+    for label, matrix in {"completed": air.reconstruction_, "truth": truth}.items():
+        values = np.linalg.svd(matrix, compute_uv=False)
+        index, found = display.lines_[label].get_data()
+        np.testing.assert_allclose(found, values[: len(found)])
+        np.testing.assert_array_equal(index, np.arange(1, len(found) + 1))
+    assert len(display.lines_["truth"].get_data()[0]) == 3  # the rest is rounding
+    again = SpectrumDisplay.from_matrices({"truth": truth})
+    assert list(again.lines_) == ["truth"]
+    with pytest.raises(ValueError, match="truth has missing cells"):
+        SpectrumDisplay.from_estimator(air, truth=np.full_like(truth, np.nan))
+
+
+def test_spectra_are_recorded_during_a_fit(fitted):
+    _, _, air = fitted
+    history = air.history_
+    values = history["singular_values"]
+    assert values.shape == (len(history["n_iter"]), 4)
+    assert (np.diff(values) <= 0).all()
+    kept = history["validation"].argmin()
+    expected = np.linalg.svd(air.reconstruction_, compute_uv=False)[:4]
+    np.testing.assert_allclose(values[kept], expected, rtol=1e-6)
+    spectra, during = SpectrumDisplay.from_estimator(air).axes_
+    assert len(during.lines) == 4
+    np.testing.assert_array_equal(during.lines[1].get_ydata(), values[:, 1])
+    np.testing.assert_array_equal(during.lines[1].get_xdata(), history["n_iter"])
+    alone = SpectrumDisplay.from_estimator(air, ax=spectra)
+    assert list(alone.axes_) == [spectra]
+
+
+def test_recorder_forgets_a_fit_that_failed(small):
+    _, masked = small
+    recorder = SpectrumRecorder(2)
+    completer = make(AIRCompleter, blocks={100: 1.0}).set_callbacks(recorder)
+    with pytest.raises(ValueError, match="blocks maps sizes"):
+        completer.fit(masked)
+    completer.set_params(blocks=None).fit(masked)
+    checks = len(completer.history_["n_iter"])
+    assert completer.history_["singular_values"].shape == (checks, 2)
+
+
+def test_spectrum_and_history_of_a_sensed_matrix():
+    rng = np.random.RandomState(0)
+    truth, A = low_rank(5, 4), rng.randn(40, 5, 4)
+    model = NuclearSensingRegressor()
+    model.set_callbacks(SpectrumRecorder(3))
+    model.fit(A, np.einsum("kij,ij", A, truth))
+    found = SpectrumDisplay.from_estimator(model).lines_["completed"].get_ydata()
+    values = np.linalg.svd(model.matrix_, compute_uv=False)
+    np.testing.assert_allclose(found, values[: len(found)])
+    recorded = model.history_["singular_values"]
+    np.testing.assert_allclose(recorded[-1], values[:3], rtol=1e-6)
+    assert "objective" in HistoryDisplay.from_estimator(model).lines_
+    with pytest.raises(ValueError, match="neither reconstruction_ nor matrix_"):
+        SpectrumDisplay.from_estimator(SimpleImputer())
+
+
+def test_history_is_drawn_with_its_end_and_its_best(fitted):
+    _, _, air = fitted
+    display = HistoryDisplay.from_estimator(air)
+    assert list(display.lines_) == ["objective", "residual", "validation"]
+    for key, line in display.lines_.items():
+        np.testing.assert_array_equal(line.get_xdata(), air.history_["n_iter"])
+        np.testing.assert_array_equal(line.get_ydata(), air.history_[key])
+    objective, residual, validation = display.axes_
+    for axis in display.axes_:
+        assert axis.lines[1].get_xdata()[0] == air.history_["n_iter"][-1]
+        assert axis.get_xlabel() == "iteration" and axis.get_ylabel()
+    (entry,) = objective.get_legend().get_texts()
+    end = air.history_["n_iter"][-1]
+    assert entry.get_text() == f"AIRCompleter: {air.status_} at {end}"
+    assert residual.lines[2].get_ydata()[0] == air.tol
+    assert residual.get_yscale() == "log"
+    best = air.history_["validation"].argmin()
+    assert validation.lines[2].get_xdata()[0] == air.history_["n_iter"][best]
+
+
+def test_histories_share_axes_and_need_not_be_positive(fitted):
+    _, _, air = fitted
+    first = HistoryDisplay.from_estimator(air, keys=["objective"])
+    second = HistoryDisplay.from_estimator(
+        air, keys=["objective"], ax=first.axes_, name="again"
+    )
+    texts = second.axes_[0].get_legend().get_texts()
+    assert [t.get_text().split(":")[0] for t in texts] == ["AIRCompleter", "again"]
+    steps = np.array([1, 2, 3])
+    values = {"n_iter": steps, "a": np.array([1.0, -2, 0]), "b": steps * np.nan}
+    display = HistoryDisplay(values | {"c": np.array([np.inf, 100, 1])}).plot()
+    scales = [axis.get_yscale() for axis in display.axes_]
+    assert scales == ["linear", "linear", "log"]
+    with pytest.raises(ValueError, match=r"keys must be of .*, got \['d'\]"):
+        display.plot(keys=["d"])
+    with pytest.raises(ValueError, match="MeanCompleter has no history"):
+        HistoryDisplay.from_estimator(MeanCompleter())
+
+
+def test_without_matplotlib_an_error_says_what_to_install(fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'skmc\[plot\]'"):
+        HistoryDisplay.from_estimator(fitted[2])
+
+
+def cells_of(page: str) -> dict[str, str]:
+    """The rows of the summary in the HTML of an estimator."""
+    summary = page.split("<summary>Fit</summary>")[1].split("</table>")[0]
+    rows = summary.split('<td class="param">')[1:]
+    return {
+        row.split("<")[0]: row.split('<td class="value">')[1].split("<")[0]
+        for row in rows
+    }
+
+
+def test_html_tells_how_the_fit_went(fitted):
+    _, X, air = fitted
+    assert "<summary>Fit</summary>" not in AIRCompleter()._repr_html_()
+    found = cells_of(air._repr_html_())
+    assert found["matrix"] == f"20 x 12, {100 - 100 * X.mask.mean():.3g} % observed"
+    assert found["status"] == air.status_
+    assert found["iterations"] == str(air.n_iter_)
+    assert float(found["seconds"]) > 0
+    validation = air.history_["validation"].min()
+    assert found["validation RMSE (scaled)"] == f"{validation:.4g}"
+    soft = SoftImputeCompleter(random_state=0).fit(X)
+    found = cells_of(make_pipeline(soft).fit(X)._repr_html_())  # of a step, too
+    assert float(found["lambda_nuclear"]) == pytest.approx(soft.lambda_nuclear_, 1e-3)
+    assert found["rank"] == str(soft.rank_)
+
+
+def test_html_of_mixed_tables_batches_and_sensing(small):
+    _, masked = small
+    table = CONTAINERS["pandas"](masked).assign(kind=["x", "<b>y</b>"] * 6)
+    mixed = MixedCompleter(MeanCompleter()).fit(table)
+    assert cells_of(mixed._repr_html_())["columns"] == "6 numeric, 1 categorical"
+    (alone,) = fit_batch([make(AIRCompleter)], [masked])
+    found = cells_of(alone._repr_html_())
+    assert "seconds" not in found and "status" in found
+    A = np.eye(4).reshape(4, 2, 2)
+    sensed = NuclearSensingRegressor().fit(A, np.arange(4.0))
+    assert cells_of(sensed._repr_html_())["matrix"] == "2 x 2"
+
+
+def test_html_is_safe_whatever_is_in_it(small):
+    _, masked = small
+    evil = "<script>alert(1)</script>"
+    X = pd.DataFrame(masked.filled(np.nan), columns=[f"{evil}{k}" for k in range(6)])
+    completer = make(AIRCompleter).fit(X)
+    completer.status_ = completer.choice_ = evil
+    vars(completer)[f"{evil}_"] = 1
+    page = completer._repr_html_()
+    assert evil not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 8
+
+
+def test_html_and_dir_make_no_dense_matrix(small, monkeypatch):
+    _, masked = small
+    completer = make(SoftImputeCompleter).fit(masked)
+
+    def dense(self):
+        raise MemoryError
+
+    monkeypatch.setattr(FactoredCompleter, "reconstruction_", property(dense))
+    assert "reconstruction_" in dir(completer)
+    assert "rank" in cells_of(completer._repr_html_())
