@@ -19,6 +19,8 @@ FIRST = [
     "skmc.comparison",
     "skmc.uncertainty",
     "skmc.plot",
+    "skmc.callbacks",
+    "skmc.cluster",
     "skmc.persistence",
     "skmc.checkpoint",
     "skmc.datasets",
