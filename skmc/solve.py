@@ -112,7 +112,7 @@ class Solution:
     residual : Tensor of shape (\\*batch,)
         At the last check.
     history : dict
-        Name -> Tensor of shape (n_checks, *batch).
+        Name -> Tensor of shape ``(n_checks, *batch)``.
     """
 
     outputs: dict[str, Any]

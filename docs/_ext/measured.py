@@ -1,0 +1,277 @@
+"""Tables of the pages, made from the recorded results in docs/reproduction."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+RESULTS = Path(__file__).parents[1] / "reproduction"
+
+# How a method of the results is called.
+CALLS = {
+    "AIR": "AIRCompleter()",
+    "AEMC": "AutoencoderCompleter()",
+    "DLMC": "AutoencoderCompleter((100, 50))",
+    "DMF": "DMFCompleter()",
+    "RDMF": 'DMFCompleter("tv")',
+    "DMF+DE": 'DMFCompleter("dirichlet")',
+    "BiBNN": "BiBNNCompleter()",
+    "NSR": "NSRCompleter()",
+    "linked": "LinkedFactorizationCompleter()",
+    "PNMC": "PatchCNNCompleter()",
+    "IALM": "IALMCompleter()",
+    "SVT": "SVTCompleter()",
+    "Soft-Impute": "SoftImputeCompleter()",
+    "Factorization": "FactorizationCompleter()",
+    "Bayesian": "BayesianFactorizationCompleter()",
+    "Bayesian, implicit": "BayesianFactorizationCompleter(implicit=True)",
+    "TNNR-ADMM": "TNNRCompleter()",
+    "TNNR-APGL": 'TNNRCompleter(solver="apgl")',
+    "TNN-WRE": "TNNRCompleter(weighted=True)",
+    "NCARL": "NCARLCompleter()",
+    "SVD": "SVDCompleter()",
+    "KNN": "KNNCompleter()",
+    "means": "MeanCompleter()",
+}
+COMMANDS = {
+    "air": "air-table1",
+    "pictures": "low-rank pictures",
+    "netflix": "low-rank netflix",
+    "drugs": "low-rank drugs",
+    "expression": "low-rank expression",
+    "ratings": "low-rank ratings",
+    "synthetic": "low-rank synthetic",
+    "pnmc": "networks pnmc",
+    "robustness": "networks robustness",
+    "table1": "nsr-table1",
+    "table2": "nsr-table2",
+}
+
+
+class Row(NamedTuple):
+    kind: str
+    missing: str
+    size: str
+    metric: str  # name of the record's entry
+    sources: tuple[tuple[str, str], ...]  # (part of the results, data)
+
+
+def same(*parts: str, data: str) -> tuple[tuple[str, str], ...]:
+    return tuple((part, data) for part in parts)
+
+
+ALL_PICTURES = ("air", "pictures", "pnmc")
+ROWS = [
+    Row("picture (Barbara)", "30 % at random", "240 x 240", "nmae",
+        same(*ALL_PICTURES, data="Barbara, random 30 %")),
+    Row("picture (Baboon)", "30 % at random", "240 x 240", "nmae",
+        same(*ALL_PICTURES, data="Baboon, random 30 %")),
+    Row("picture (Barbara)", "two patches", "240 x 240", "nmae",
+        same(*ALL_PICTURES, data="Barbara, patch")),
+    Row("picture (Barbara)", "texture", "240 x 240", "nmae",
+        same(*ALL_PICTURES, data="Barbara, texture")),
+    Row("picture, three channels", "50 % at random", "142 x 639", "psnr",
+        same("table2", data="50 %")),
+    Row("ratings (MovieLens-100K, u1)", "94 % unrated, a fifth of the ratings hidden",
+        "943 x 1682", "rmse", same("ratings", data="100k, u1")),
+    Row("ratings (MovieLens-1M)", "96 % unrated, a tenth of the ratings hidden",
+        "6040 x 3952", "rmse", same("ratings", data="1m, 90/10")),
+    Row("ratings in groups (Syn-Netflix)", "70 % at random", "150 x 200", "nmae",
+        (("air", "Syn-Netflix, random 70 %"), ("netflix", "random 70 %"))),
+    Row("drugs and targets (ion channels)", "20 % at random", "210 x 204", "nmae",
+        same("air", "drugs", data="IC, random 20 %")),
+    Row("drugs and targets (GPCR)", "20 % at random", "223 x 95", "nmae",
+        same("air", "drugs", data="GPCR, random 20 %")),
+    Row("drugs and targets (ion channels), which pairs first",
+        "a fold of five", "210 x 204", "aupr", same("drugs", data="IC, five folds")),
+    Row("gene expression (Khan)", "10 % at random", "2308 x 63", "nrmse",
+        same("expression", data="Khan, 10 %")),
+    Row("gene expression (yeast)", "16 %: 6 % by nature, then 10 % of the others",
+        "6178 x 77", "nrmse", same("expression", data="yeast, 10 %")),
+    Row("rank 10 and noise", "50 % at random", "300 x 200", "percent",
+        same("robustness", data="noise")),
+    Row("rank 10 through a bent function of each cell", "50 % at random", "300 x 200",
+        "percent", (("table1", "50 %"), ("synthetic", "50 %"))),
+    Row("a network with 50 units", "50 % at random", "300 x 200", "percent",
+        same("robustness", data="dense network")),
+]  # fmt: skip
+METRICS = {
+    "nmae": ("NMAE", "{:.4f}"),
+    "rmse": ("RMSE", "{:.3f}"),
+    "nrmse": ("NRMSE", "{:.3f}"),
+    "percent": ("% of the energy lost", "{:.2f}"),
+    "psnr": ("PSNR, dB", "{:.1f}"),
+    "aupr": ("AUPR", "{:.3f}"),
+}
+MORE_IS_BETTER = {"psnr", "aupr"}
+
+
+def records() -> dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]]:
+    """(part, data) -> method -> seed -> what was recorded."""
+    found: dict = {}
+    for name in ("low-rank", "networks"):
+        for key, record in json.loads((RESULTS / f"{name}.json").read_text()).items():
+            part, rest = key.split("/", 1)
+            data, method, seed = rest.rsplit("/", 2)
+            methods = found.setdefault((part, data), {})
+            methods.setdefault(method, {})[int(seed)] = record
+    header: list[str] = []
+    for line in (RESULTS / "air-table1.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| data"):
+            header = cells
+        elif header and line.startswith("| ") and len(cells) == len(header):
+            methods = found.setdefault(("air", f"{cells[0]}, {cells[1]}"), {})
+            for name, cell in zip(header, cells, strict=True):
+                if name.endswith("(paper)") and cell != "-":
+                    record = {"nmae": float(cell.split()[0])}
+                    methods[name.removesuffix(" (paper)")] = {0: record}
+            methods["AIR"][0]["seconds"] = float(cells[header.index("AIR, s")])
+    return found
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
+def decisions() -> str:
+    """What was best where, as Markdown."""
+    found = records()
+    lines = [
+        "| data | missing | measure | the three best, in order | command |",
+        "|---|---|---|---|---|",
+    ]
+    for row in ROWS:
+        title, form = METRICS[row.metric]
+        parts = [found[source] for source in row.sources if source in found]
+        # Where records are put together, on the masks that all of them have.
+        shared = set.intersection(
+            *({seed for runs in part.values() for seed in runs} for part in parts)
+        )
+        scores: dict[str, float] = {}
+        seconds: dict[str, float] = {}
+        for name, runs in (item for part in parts for item in part.items()):
+            values = [r[row.metric] for s, r in runs.items() if s in shared]
+            if name in CALLS and values and name not in scores:
+                scores[name] = mean(values)
+                times = [r["seconds"] for r in runs.values() if "seconds" in r]
+                if times:
+                    seconds[name] = mean(times)
+        sign = -1 if row.metric in MORE_IS_BETTER else 1
+        best = sorted(scores, key=lambda name: (sign * scores[name], name))[:3]
+        shown = [
+            f"`{CALLS[name]}` {form.format(scores[name])}"
+            + (f" ({duration(seconds[name])})" if name in seconds else "")
+            for name in best
+        ]
+        commands = [
+            f"`{COMMANDS[source[0]]}`" for source in row.sources if source in found
+        ]
+        data = f"{row.kind}, {row.size}"
+        cells = [data, row.missing, title, "<br>".join(shown), "<br>".join(commands)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def ratios(tree: Any, path: tuple[str, ...], hardware: str) -> Iterator[list[str]]:
+    """Every entry that is one time over another."""
+    if not isinstance(tree, dict):
+        return
+    hardware = tree.get("hardware", hardware)
+    for key, value in tree.items():
+        if slower := re.fullmatch("times as fast as (.*)", key):
+            for name, ratio in value.items():
+                if name != slower[1]:
+                    title = f"{slower[1]} / {name}"
+                    yield [", ".join(path), title, f"{ratio:.3g}", hardware]
+        elif re.search(r"\S / \S", key) and isinstance(value, float):
+            yield [", ".join(path), key, f"{value:.3g}", hardware]
+        else:
+            yield from ratios(value, (*path, key), hardware)
+
+
+def commit(path: Path) -> str:
+    """The commit that recorded a file, where there is a repository."""
+    try:
+        made = subprocess.run(
+            ["git", "log", "-1", "--format=%h", "--", path.name],
+            cwd=path.parent, capture_output=True, text=True, check=False,
+        ).stdout.strip()  # fmt: skip
+    except OSError:
+        made = ""
+    return f"`{made}`" if made else "-"
+
+
+def speed() -> str:
+    """All ratios of the speed records, as Markdown."""
+    lines = []
+    for path in sorted(RESULTS.glob("speed-*.json")):
+        name = path.stem.removeprefix("speed-")
+        module = f"benchmarks.speed.{name.replace('-', '_')}"
+        tree = json.loads(path.read_text())
+        rows = list(ratios(tree, (), "-"))
+        if not rows:
+            continue
+        lines += [
+            f"### {name}",
+            "",
+            f"`python -m {module}`, recorded in "
+            f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
+            "",
+            "| what | ratio of times | measured | hardware |",
+            "|---|---|---|---|",
+        ]
+        lines += ["| " + " | ".join(row) + " |" for row in rows]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """The leaves of nested results, by their paths."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from flat(value, (*path, key))
+    elif isinstance(tree, float):
+        yield ", ".join(path), f"{tree:.3g}" if math.isfinite(tree) else str(tree)
+    else:
+        yield ", ".join(path), str(tree)
+
+
+def device() -> str:
+    """What the CUDA benchmark recorded, or that it did not."""
+    path = RESULTS / "gpu.json"
+    if not path.exists():
+        return (
+            "No measurement on a CUDA device is recorded. `python -m benchmarks.gpu` "
+            "compares the answers of CPU and CUDA, times both, and records them.\n"
+        )
+    lines = [
+        f"`python -m benchmarks.gpu`, recorded in [gpu.json](reproduction/gpu.json) "
+        f"by commit {commit(path)}.",
+        "",
+        "| what | measured |",
+        "|---|---|",
+    ]
+    lines += [f"| {k} | {v} |" for k, v in flat(json.loads(path.read_text()))]
+    return "\n".join(lines) + "\n"
+
+
+def write(app) -> None:
+    folder = Path(app.srcdir) / "generated"
+    folder.mkdir(exist_ok=True)
+    tables = {"decisions": decisions(), "speed": speed(), "device": device()}
+    for name, text in tables.items():
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def setup(app):
+    app.connect("builder-inited", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

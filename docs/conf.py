@@ -1,0 +1,137 @@
+"""The documentation site: ``python -m sphinx -W docs docs/_build``."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "_ext"))
+
+import skmc
+
+project = "skmc"
+author = "The skmc developers"
+project_copyright = "The skmc developers, BSD-3-Clause"
+release = version = skmc.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+    "mathml",
+    "literal_or_name",
+    "api_pages",
+    "measured",
+]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "figures",
+    "choosing.md",
+    "generated",
+    "Thumbs.db",
+]
+default_role = "name"
+
+# Markdown
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+# Docstrings
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_use_plots = False
+
+# Figures of the pages: files of docs/figures, run at build.
+plot_basedir = str(DOCS / "figures")
+plot_formats = [("png", 100)]
+plot_include_source = False
+plot_html_show_formats = False
+plot_html_show_source_link = False
+plot_rcparams = {"figure.constrained_layout.use": True, "axes.titlesize": "medium"}
+plot_apply_rcparams = True
+
+# Gallery
+DATA = Path(os.environ.get("SKMC_DATA", "-"))
+
+
+def runnable() -> str:
+    """A pattern of the examples whose files are here."""
+    names = []
+    for path in sorted((DOCS.parent / "examples").glob("plot_*.py")):
+        needed = re.search(r"\(Needs ``(.*?)`` in SKMC_DATA", path.read_text())
+        if not needed or (DATA / needed[1]).exists():
+            names.append(path.name)
+    return "|".join(map(re.escape, names))
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": runnable(),
+    "within_subsection_order": "gallery_order.by_topic",
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("skmc",),
+    "reference_url": {"skmc": None},
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 10**6,  # times are those of the machine that builds
+    "remove_config_comments": True,
+    # `-t quick` shows examples without running them.
+    "plot_gallery": not tags.has("quick"),  # noqa: F821
+    "parallel": False,
+}
+
+# Pages
+html_theme = "pydata_sphinx_theme"
+html_title = "skmc"
+html_favicon = "_static/skmc.svg"
+html_logo = "_static/skmc.svg"
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_css_files = ["skmc.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "skmc", "alt_text": "skmc"},
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_align": "left",
+    "header_links_before_dropdown": 5,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {
+    "index": [],
+    "start": [],
+    "choose": [],
+    "missing": [],
+    "extend": [],
+    "speed": [],
+}
+
+
+def without_machine_paths(app, docname, content):
+    """Examples say where they wrote their pictures."""
+    content[0] = content[0].replace(f"{DOCS.parent}{os.sep}", "")
+
+
+def setup(app):
+    app.connect("source-read", without_machine_paths)

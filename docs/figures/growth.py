@@ -1,0 +1,35 @@
+"""Recorded times of a step against size."""
+
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+
+def record(name):
+    # The directive has moved to this file's folder.
+    path = Path("../reproduction") / f"speed-{name}.json"
+    return json.loads(path.read_text())["growth"]
+
+
+air, least_squares = record("air"), record("low-rank")
+panels = [
+    ("AIR: ms an iteration", "rows and columns", air, air["hardware"]),
+    *(
+        ("least squares: s a sweep", label, times, least_squares["hardware"])
+        for label, times in least_squares.items()
+        if label != "hardware"
+    ),
+]
+figure, axes = plt.subplots(1, len(panels), figsize=(11, 3.8))
+for axis, (title, label, times, hardware) in zip(axes, panels, strict=True):
+    points = {
+        float(size.removeprefix("m = ")): time
+        for size, time in times.items()
+        if size != "hardware"
+    }
+    axis.loglog(list(points), list(points.values()), "o-")
+    axis.set_xlabel(label)
+    axis.set_title(f"{title}\n{hardware}", fontsize="small")
+    axis.grid(True, which="major", alpha=0.3)
+    axis.minorticks_off()

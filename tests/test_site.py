@@ -1,0 +1,301 @@
+"""The documentation: what it says, and how the built site looks in a browser.
+
+The tests of the built site take the folder in ``SKMC_SITE``. To make it and to run all:
+
+    python -m pip install -c constraints.txt -e ".[docs,test]"
+    python -m sphinx -W docs docs/_build
+    SKMC_SITE=docs/_build python -m pytest tests/test_site.py
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import http.server
+import importlib
+import os
+import re
+import shutil
+import sys
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+
+import skmc
+from skmc.checks import all_completers
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+OURS = [
+    path
+    for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))
+    if not {"_build", "gallery", "generated"} & set(path.relative_to(ROOT).parts)
+]
+WIDTHS = {"desktop": 1280, "phone": 390}
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    """Makes the modules of docs/_ext importable."""
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    yield
+    for path in (DOCS / "_ext").glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+def ids(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(path):
+    return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+
+
+RUN = [DOCS / "choose.md", DOCS / "missing.md", *sorted((DOCS / "guide").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
+def test_code_of_a_page_runs(path, capsys):
+    page = {}
+    for code in blocks(path):
+        exec(code, page)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids)
+def test_links_of_markdown(path):
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?:|#", target) or target.startswith(("gallery/", "api/")):
+            continue
+        assert (path.parent / urldefrag(target).url).exists(), target
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids)
+def test_formulas_have_a_mathml(path):
+    math = pytest.importorskip(
+        "docutils.utils.math.latex2mathml", reason="docutils comes with the extra docs"
+    )
+    text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
+    for display, inline in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, re.DOTALL):
+        assert "<math" in math.tex2mathml(display or inline)
+
+
+def test_every_example_asks_and_answers():
+    paths = sorted((ROOT / "examples").glob("plot_*.py"))
+    assert len(paths) >= 16
+    for path in paths:
+        title, line, *_ = ast.get_docstring(ast.parse(path.read_text())).splitlines()
+        assert title.endswith("?"), path.name
+        assert line == "=" * len(title), path.name
+        assert "savefig" in path.read_text()[-200:], path.name
+
+
+def written_names():
+    """Public names, read from the files and not from what they become."""
+    for path in (ROOT / "skmc").rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = ".".join(parts).removesuffix(".__init__")
+        if any(part.startswith("_") for part in module.split(".")):
+            continue
+        tree = ast.parse(path.read_text())
+        listed = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and ast.unparse(node.targets[0]) == "__all__"
+        ]
+        defined = [
+            node.name
+            for node in tree.body
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+            and not node.name.startswith("_")
+        ]
+        for name in listed[0] if listed else defined:
+            yield module, name
+
+
+def test_the_reference_has_every_public_name(extensions):
+    pages = importlib.import_module("api_pages")
+    listing = pages.names()
+    objects = {
+        id(getattr(importlib.import_module(module), name))
+        for module, names in listing.items()
+        for name in names
+    }
+    written = list(written_names())
+    assert len(written) > 200
+    for module, name in written:
+        member = getattr(importlib.import_module(module), name)
+        assert id(member) in objects, f"{module}.{name}"
+    assert set(skmc.__all__) <= set(listing["skmc"])
+    assert {cls.__name__ for cls in all_completers()} <= set(listing["skmc"])
+    text = "\n".join(pages.pages(listing).values())
+    for name in listing["skmc.patterns"]:
+        assert f".. autofunction:: {name}\n" in text
+
+
+def test_tables_are_made_of_results(extensions):
+    measured = importlib.import_module("measured")
+    lines = measured.decisions().splitlines()
+    assert len(lines) == 2 + len(measured.ROWS)
+    completers = {cls.__name__ for cls in all_completers()}
+    for line in lines[2:]:
+        called = re.findall(r"`(\w+Completer)\(", line)
+        assert len(called) == 3 and set(called) <= completers, line
+    source = (ROOT / "benchmarks" / "reproduce" / "__main__.py").read_text()
+    for command in measured.COMMANDS.values():
+        assert f'"{command.split()[0]}"' in source
+    for name in re.findall(r"benchmarks\.speed\.(\w+)", measured.speed()):
+        assert (ROOT / "benchmarks" / "speed" / f"{name}.py").exists()
+
+
+# ---------------------------------------------------------------- the built site
+
+
+@pytest.fixture(scope="module")
+def site():
+    if "SKMC_SITE" not in os.environ:
+        pytest.skip("SKMC_SITE names no folder with the built site")
+    return Path(os.environ["SKMC_SITE"]).resolve()
+
+
+def pages_of(site):
+    paths = (path.relative_to(site) for path in sorted(site.rglob("*.html")))
+    return [path for path in paths if path.parts[0] != "_static"]
+
+
+class Page(HTMLParser):
+    """What a page links to, and what can be linked to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.targets, self.anchors = [], set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.anchors.update(attrs[name] for name in ("id", "name") if attrs.get(name))
+        for name in ("href", "src"):
+            if attrs.get(name):
+                self.targets.append((tag, attrs[name]))
+
+
+def test_no_link_is_broken(site):
+    pages = {site / path: Page(site / path) for path in pages_of(site)}
+    assert len(pages) > 100
+    broken = []
+    for path, page in pages.items():
+        for tag, target in page.targets:
+            if re.match(r"[a-z]+:", target):
+                if tag in ("script", "link", "img"):
+                    broken.append(f"{path.name} loads {target[:80]}")
+                continue
+            url, anchor = urldefrag(urljoin(path.as_uri(), target))
+            there = Path(unquote(url.removeprefix("file://").split("?")[0]))
+            there = there / "index.html" if there.is_dir() else there
+            if not there.exists() or (
+                anchor
+                and there in pages
+                and unquote(anchor) not in (pages[there].anchors)
+            ):
+                broken.append(f"{path.name} -> {target}")
+    assert not broken, "\n".join(sorted(set(broken))[:30])
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip(
+        "selenium.webdriver", reason="selenium comes with the extra docs"
+    )
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("Chromium and its driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for argument in (
+        "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
+        "disable-background-networking", "disable-component-update", "disable-sync",
+        f"user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):  # fmt: skip
+        options.add_argument(f"--{argument}")
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as opened:
+        opened.set_page_load_timeout(60)
+        yield opened
+
+
+def shown_pages(site):
+    """All pages but those of single names, of which there are many alike."""
+    skipped = re.compile(r"api/skmc\.(?!AIR|patterns\.random|linalg\.DSVD)|_modules/")
+    return [page for page in map(str, pages_of(site)) if not skipped.match(page)]
+
+
+LOOK = """
+const wide = document.documentElement.scrollWidth - window.innerWidth;
+const broken = [...document.images].filter(i => i.complete && !i.naturalWidth);
+const outside = performance.getEntriesByType("resource").map(e => e.name)
+    .filter(n => !n.startsWith(location.origin) && !n.startsWith("data:"));
+const flat = [...document.querySelectorAll("math")].filter(m =>
+    m.getBoundingClientRect().width === 0 && m.offsetParent !== null);
+return {wide, broken: broken.map(i => i.src), outside, flat: flat.length,
+        heading: document.querySelector("h1")?.innerText};
+"""
+
+
+@pytest.mark.parametrize("device", WIDTHS)
+def test_pages_in_a_browser(device, site, address, browser):
+    size = {"width": WIDTHS[device], "height": 900, "deviceScaleFactor": 1}
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {**size, "mobile": device == "phone"}
+    )
+    pictures = os.environ.get("SKMC_SCREENSHOTS")
+    wrong = []
+    for page in shown_pages(site):
+        browser.get(address + page)
+        look = browser.execute_script(LOOK)
+        logged = [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+        if look["wide"] > 0:
+            wrong.append(f"{page} is {look['wide']} pixels too wide")
+        if look["flat"]:
+            wrong.append(f"{page} has {look['flat']} formulas that are not shown")
+        if not look["heading"] and page not in ("search.html", "genindex.html"):
+            wrong.append(f"{page} has no heading")
+        wrong += [f"{page}: {entry['message']}" for entry in logged]
+        wrong += [f"{page} cannot show {source}" for source in look["broken"]]
+        wrong += [f"{page} asks elsewhere for {source}" for source in look["outside"]]
+        if pictures:
+            name = page.removesuffix(".html").replace("/", "-")
+            browser.save_screenshot(f"{pictures}/{name}-{device}.png")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("words", ["laplacian", "AIRCompleter", "held-out cells"])
+def test_search_finds(words, address, browser):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{address}search.html?q={words}")
+    found = WebDriverWait(browser, 30).until(
+        lambda b: b.find_elements("css selector", "#search-results li a")
+    )
+    assert found[0].get_attribute("href").startswith(address)
+    assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
