@@ -2,6 +2,7 @@
 
 from skmc.completers import (
     AIRCompleter,
+    AutoCompleter,
     AutoencoderCompleter,
     BayesianFactorizationCompleter,
     BiBNNCompleter,
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AIRCompleter",
+    "AutoCompleter",
     "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",

@@ -177,7 +177,7 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = _predict(clone(completer), train, test)
+            found = predict_cells(clone(completer), train, test)
             error = None
         except Exception as failure:  # a method that fails is a result, too
             found, error = np.full(len(test), np.nan), repr(failure)
@@ -190,7 +190,23 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
     }
 
 
-def _predict(completer, train: Entries, test: Entries) -> np.ndarray:
+def predict_cells(completer, train: Entries, test: Entries) -> np.ndarray:
+    """Fit to some cells of a matrix, and say what others are.
+
+    Parameters
+    ----------
+    completer : completer, or imputer of scikit-learn
+        Is fitted.
+    train : Entries
+        The cells to fit to.
+    test : Entries
+        Cells of the same matrix, of which the values are not looked at.
+
+    Returns
+    -------
+    ndarray of shape (len(test),)
+        The completer's values there.
+    """
     if hasattr(completer, "predict_entries"):
         return completer.fit(train).predict_entries(test.rows, test.cols)
     completed = np.asarray(completer.fit_transform(train.to_cells()))
@@ -290,7 +306,9 @@ class ComparisonDisplay:
 
         Parameters
         ----------
-        completers, X : mapping or sequence of estimators, container
+        completers : mapping of str to estimator, or sequence of estimators
+            As for `compare`.
+        X : matrix of any container, or `Entries`
             As for `compare`.
         **params : dict
             For `compare`.

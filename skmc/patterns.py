@@ -13,6 +13,9 @@ from scipy.special import expit
 from skmc.containers import to_cells
 from skmc.randomness import seed_of
 
+FEW = 20  # missing cells, which lie as they do by chance
+MOVES = 20
+
 
 def _observed(X) -> np.ndarray:
     observed = ~np.isnan(to_cells(X))
@@ -68,15 +71,102 @@ def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
     """
     observed = _observed(X)
     rng = np.random.RandomState(seed_of(random_state) % 2**32)
-    free = observed
-    if spare:
-        lot = np.where(observed, rng.random_sample(observed.shape), -1)
-        kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
-        free = observed & ~kept
+    free = _spared(observed, rng) if spare else observed
     n_hidden = min(round(_fraction(fraction) * observed.sum()), free.sum())
     hidden = np.zeros(observed.shape, bool)
     hidden.flat[rng.permutation(np.flatnonzero(free))[:n_hidden]] = True
     return hidden
+
+
+def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
+    """Observed cells that lie as the missing ones do: to judge how those are completed.
+
+    Where missing cells lie beside each other (holes in a picture, a sensor that was
+    off) it is their pattern itself, moved to other places, as often or as much of it as
+    the fraction takes. Else cells are drawn at random, from a column in proportion to
+    the share of it that is missing, and a third of one at most. With nothing missing it
+    is `random`.
+
+    Parameters
+    ----------
+    X : matrix of any container
+        What is missing in it.
+    fraction : float in [0, 1], default=0.1
+        About this share of the observed cells is hidden. Every row and every column
+        keeps one.
+    random_state : int, RandomState instance or None, default=None
+        Draws the places.
+
+    Returns
+    -------
+    bool ndarray of X's shape
+        True where a cell is held out.
+
+    Notes
+    -----
+    Cells lie beside each other if what is missing, less the shares of its row and
+    column, has a correlation of more than 0.3 with the same one row below or one column
+    to the right. The rule is ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import patterns
+    >>> X = np.ones((30, 20))
+    >>> X[3:9, 4:10] = np.nan
+    >>> hidden = patterns.like_missing(X, 0.05, random_state=0)
+    >>> rows, cols = np.nonzero(hidden)
+    >>> int(np.ptp(rows)) + 1, int(np.ptp(cols)) + 1
+    (6, 6)
+    """
+    observed = _observed(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    free = _spared(observed, rng)
+    n_hidden = min(round(_fraction(fraction) * observed.sum()), free.sum())
+    hidden = np.zeros(observed.shape, bool)
+    if n_hidden and _together(~observed):
+        for _ in range(MOVES):
+            shift = [rng.randint(size) for size in observed.shape]
+            copy = np.roll(~observed, shift, (0, 1)) & free
+            if (excess := copy.sum() / n_hidden) > 1.5:
+                copy &= _window(observed.shape, 1 / excess, rng)
+            hidden |= copy
+            if hidden.sum() >= 0.75 * n_hidden:
+                return hidden
+    share = (~observed).mean(0)
+    likely = free * np.where(share > 0, share, 0 if share.any() else 1)
+    # Of the column that misses most, a third at most.
+    n_hidden = min(n_hidden, round(likely.sum() / (likely.max() or 1) / 3))
+    return _hide_likely(likely, observed, n_hidden / observed.sum(), rng)
+
+
+def _spared(observed: np.ndarray, rng) -> np.ndarray:
+    """The observed cells less one of each row and each column."""
+    lot = np.where(observed, rng.random_sample(observed.shape), -1)
+    kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
+    return observed & ~kept
+
+
+def _together(missing: np.ndarray) -> bool:
+    """Whether missing cells lie beside each other."""
+    R = missing - missing.mean(0) - missing.mean(1, keepdims=True) + missing.mean()
+    energy = np.square(R).sum()
+    if missing.sum() < FEW or energy == 0:
+        return False
+    beside = max((R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum())
+    return bool(beside > 0.3 * energy)
+
+
+def _window(shape, share: float, rng) -> np.ndarray:
+    """A rectangle of so much of the matrix, somewhere."""
+    inside = np.ones(shape, bool)
+    for axis, size in enumerate(shape):
+        length = max(1, round(share**0.5 * size))
+        start = rng.randint(size - length + 1)
+        place = np.arange(size)
+        within = (place >= start) & (place < start + length)
+        inside &= within[:, None] if axis == 0 else within
+    return inside
 
 
 def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:

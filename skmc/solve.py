@@ -318,6 +318,7 @@ class Run:
         Whether members that have ended leave the batch.
     """
 
+    @torch.no_grad()
     def __init__(
         self,
         solver: Solver,
@@ -332,8 +333,7 @@ class Run:
         self.solver, self.data, self.tol = solver, data, tol
         self.stop, self.callbacks = list(stop), callbacks
         self.check_every, self.compact = check_every, compact
-        with torch.no_grad():
-            self.state = solver.init(data)
+        self.state = solver.init(data)
         self.iteration = 0
         batch, device = data.batch_shape, data.values.device
         self.answer = self.best = {

@@ -26,6 +26,7 @@ def make(cls, **params):
         "n_draws": 20,
         "n_burn_in": 5,
         "device": "cpu",
+        "candidates": ("means", "SVD", "KNN"),
         **params,
     }
     names = cls().get_params()

@@ -21,6 +21,7 @@ from skmc.iterative import resolve_device
 # The README's column "use it for".
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
+    "AutoCompleter": "when you do not know: tries the others on held-out cells",
     "AutoencoderCompleter": ("many rows that depend on a few things, not linearly"),
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"

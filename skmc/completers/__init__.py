@@ -1,6 +1,7 @@
 """Estimators."""
 
 from skmc.completers.air import AIRCompleter
+from skmc.completers.auto import AutoCompleter
 from skmc.completers.autoencoder import AutoencoderCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
@@ -21,6 +22,7 @@ from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
     "AIRCompleter",
+    "AutoCompleter",
     "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",

@@ -1,0 +1,374 @@
+"""The family tried on held-out cells, and the best of it."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skmc import patterns
+from skmc._candidates import Candidate, Search, Trial, family
+from skmc.base import BaseCompleter, CompleterTags
+from skmc.completers.mean import MeanCompleter
+from skmc.entries import Entries
+from skmc.iterative import resolve_device
+from skmc.observed import Observed
+from skmc.randomness import seed_of
+from skmc.rows import RowIndex
+from skmc.scaling import Scaling
+
+
+class AutoCompleter(BaseCompleter):
+    r"""Tries completers on held-out cells, in order of cost, and keeps the best.
+
+    A part of the observed cells is held out, lying as the missing ones do
+    (`skmc.patterns.like_missing`). Each candidate is fitted to the others and judged by
+    its mean error on those. What is best, or a stack ::
+
+        X = sum_k w_k X_k,   w >= 0,   sum_k w_k = 1,
+
+    of a few with the weights of least squares on the held-out cells, is then fitted to
+    all observed cells. A stack is kept only where its mean loss, on held-out cells that
+    did not make its weights, is lower than the best single candidate's by a standard
+    error or by a hundredth. Of candidates whose error is within a hundredth of the
+    lowest, and their difference within two standard errors, the cheapest is taken; and
+    column means are taken unless they are beaten by more than two standard errors.
+
+    Parameters
+    ----------
+    candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
+        "auto" is the family that suits the shape: column means, `KNNCompleter`,
+        `SVDCompleter`, `IALMCompleter`, `NCARLCompleter`, `TNNRCompleter`,
+        `SoftImputeCompleter`, `AIRCompleter`; up to 60 columns also
+        `sklearn.impute.IterativeImputer` ("chained, linear", "chained, few trees" and
+        "chained, trees"); where rows and columns that lie beside each other are alike,
+        as in pictures, `DMFCompleter` with total variation and `PatchCNNCompleter`;
+        with less than 35 % of the cells observed `FactorizationCompleter` and
+        `BayesianFactorizationCompleter`. A sequence names some of these ("means",
+        "KNN", "SVD" ..., see ``leaderboard_``). A mapping holds completers, or imputers
+        of scikit-learn, which are tried in its order, the cheapest first.
+    max_time : float > 0 or None, default=120
+        Seconds. Costs of "auto" are guessed from the shape and corrected by the clock.
+        A candidate is not begun if it would not end in time, nor if the whole would
+        take more than about 3 times what the best candidate alone takes; a twentieth of
+        ``max_time`` is spent in any case. Where the chosen cannot be fitted again in
+        time, its fit without the held-out cells is kept. A fit that has begun is not
+        broken off. None sets no limits.
+    metric : {"mae", "rmse"}, default="mae"
+        What is meant by best: mean absolute error, as `score` has it, or root mean
+        square error.
+    max_members : int >= 1, default=3
+        Of a stack; 1 keeps the best candidate alone.
+    validation_fraction : float in (0, 1), default=0.1
+        About this share of the observed cells is held out.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA if there is one. A mapping's estimators have
+        their own.
+    random_state : int, RandomState instance or None, default=None
+        Draws the held-out cells, and seeds the candidates that "auto" or names give.
+    missing_values : float, default=numpy.nan
+        Another number that marks missing cells, besides what the container says.
+    add_indicator : bool, default=False
+        Append the columns of `sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=True
+        Keep columns without an observed cell (answered by row means); False drops them.
+    keep_observed : bool, default=True
+        Return observed cells as they are; False returns ``reconstruction_`` there too.
+
+    Attributes
+    ----------
+    leaderboard_ : pandas.DataFrame
+        A row for each candidate, the best ones first: "candidate"; "status", which says
+        too why one was not tried or how it failed; "error" on the held-out cells;
+        "behind", how much more that is than the best one's mean loss, and the
+        "std_error" of this difference (cells of one row count as one; the loss of
+        "rmse" is the squared error); "weight" in the answer; "seconds"; "warnings", how
+        many. Built when asked for; needs pandas.
+    verdict_ : str
+        The same in a sentence or two.
+    weights_ : dict of str to float
+        Of the chosen.
+    completers_ : dict of str to estimator
+        The chosen, fitted.
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        Where an imputer of scikit-learn is among the chosen, which has no own value for
+        observed cells, it counts with these cells themselves.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    Notes
+    -----
+    Columns of unlike units (`skmc.scaling.Scaling.of`) are standardised before anything
+    is fitted, and errors are in standard deviations of the columns; a matrix of one
+    unit is left as it is. What is tried depends on the clock only where ``max_time``
+    is short. An interruption keeps the best so far. The matrix is made dense.
+    `skmc.persistence.save` stores it unless scikit-learn's imputers are among the
+    chosen; pickle stores any.
+
+    References
+    ----------
+    Wolpert. Stacked generalization. Neural Networks 5 (1992). -- Breiman. Stacked
+    regressions. Machine Learning 24 (1996). The order, the limits of cost and the rule
+    for ties are ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import AutoCompleter
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.outer(rng.rand(30), rng.rand(20))
+    >>> X[11, 9] = np.nan
+    >>> completer = AutoCompleter(["means", "KNN", "SVD"], random_state=0).fit(X)
+    >>> completer.verdict_.split(":")[0]
+    'SVD is the best of 3 candidates'
+    >>> completer = completer.fit(rng.randn(60, 8))
+    >>> completer.verdict_
+    'Column means are as good as anything here, of 3 candidates.'
+    """
+
+    completer_tags = CompleterTags(recovers=0.05)
+    _parameter_constraints: ClassVar[dict] = {
+        **BaseCompleter._parameter_constraints,
+        "candidates": [StrOptions({"auto"}), Mapping, "array-like"],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "metric": [StrOptions({"mae", "rmse"})],
+        "max_members": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        candidates="auto",
+        *,
+        max_time=120.0,
+        metric="mae",
+        max_members=3,
+        validation_fraction=0.1,
+        device="auto",
+        random_state=None,
+        missing_values=np.nan,
+        add_indicator=False,
+        keep_empty_features=True,
+        keep_observed=True,
+    ):
+        self.candidates = candidates
+        self.max_time = max_time
+        self.metric = metric
+        self.max_members = max_members
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.random_state = random_state
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
+        device, seed = resolve_device(self.device), seed_of(self.random_state)
+        self._shift, self._scale = _units(cells)
+        scaled = self._standardise(cells)
+        candidates = self._candidates(scaled, seed, device)
+        search = self._search(scaled, seed)
+        if len(search.test):
+            search.run(candidates)
+            if not search.judged:
+                if search.interrupted:
+                    raise KeyboardInterrupt
+                raise ValueError(_nothing(search))
+            self.weights_ = search.choose(self.max_members)
+        else:
+            first = candidates[0]
+            search.trials = [Trial(*first)]
+            self.weights_ = {first.name: 1.0}
+        chosen = {t.name: t for t in search.trials if t.name in self.weights_}
+        self.completers_ = {}
+        for name in self.weights_:
+            self.completers_[name] = self._final(chosen[name], search, scaled)
+        self._leaderboard = _leaderboard(search, self.weights_)
+        self.verdict_ = _verdict(search, self.weights_)
+        whole = self._combined(scaled, _reconstruction)
+        self.reconstruction_ = self._with_priors(cells, whole).astype(cells.dtype)
+        self._rows = RowIndex(cells)
+        if search.interrupted:
+            raise KeyboardInterrupt
+
+    def _candidates(self, scaled, seed: int, device) -> list[Candidate]:
+        if isinstance(self.candidates, Mapping):
+            found = [Candidate(*item) for item in self.candidates.items()]
+        else:
+            found = family(scaled, seed, device)
+            if not isinstance(self.candidates, str):
+                wanted, known = list(self.candidates), [c.name for c in found]
+                if unknown := [name for name in wanted if name not in known]:
+                    raise ValueError(
+                        f"candidates holds {unknown[0]!r}; for a matrix of shape "
+                        f"{scaled.shape} there are {known}. Others go into a mapping "
+                        "of names to estimators."
+                    )
+                found = [c for c in found if c.name in wanted]
+        if not found:
+            raise ValueError("candidates is empty; give at least one.")
+        return found
+
+    def _search(self, scaled: np.ndarray, seed: int) -> Search:
+        hidden = patterns.like_missing(
+            scaled, self.validation_fraction, random_state=seed
+        )
+        cells = Entries(scaled)
+        out = hidden[cells.rows, cells.cols]
+        return Search(cells[~out], cells[out], self.metric, self.max_time)
+
+    def _final(self, trial: Trial, search: Search, scaled: np.ndarray):
+        """Fitted to all cells, where there is time for it."""
+        if trial.fitted is not None and (
+            search.interrupted or trial.seconds > search.left
+        ):
+            return trial.fitted
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # counted in the leaderboard
+            try:
+                return clone(trial.estimator).fit(scaled)
+            except KeyboardInterrupt:
+                if trial.fitted is None:
+                    raise
+                search.interrupted = True
+                return trial.fitted
+
+    def _standardise(self, cells: np.ndarray) -> np.ndarray:
+        unit = np.where(self._scale > 0, self._scale, 1)
+        shifted = np.where(self._scale > 0, cells - self._shift, 0 * cells)
+        return (shifted / unit).astype(cells.dtype)
+
+    def _combined(self, scaled: np.ndarray, values) -> np.ndarray:
+        """The stack of what ``values(completer, scaled)`` says, in the data's units."""
+        total = sum(
+            weight * values(self.completers_[name], scaled).astype(float)
+            for name, weight in self.weights_.items()
+        )
+        return total * self._scale + self._shift
+
+    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        position = self._rows.find(cells)
+        completed = self.reconstruction_[position].astype(float)
+        new = (position < 0) & ~np.isnan(cells).all(1)
+        if new.any():
+            completed[new] = self._combined(self._standardise(cells[new]), _own_values)
+        return completed
+
+    def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        def values(completer, scaled):
+            if isinstance(completer, BaseCompleter):
+                return completer._complete_hidden(scaled, hidden)
+            return completer.transform(np.where(hidden, np.nan, scaled))
+
+        return self._combined(self._standardise(cells), values)
+
+    @property
+    def leaderboard_(self):
+        """What was tried, as a DataFrame; see the attributes."""
+        check_is_fitted(self)
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise ImportError(
+                "leaderboard_ needs pandas: pip install pandas."
+            ) from error
+        return pandas.DataFrame(self._leaderboard)
+
+
+def _units(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations of columns of unlike units, else zero and one."""
+    values = torch.from_numpy(np.array(cells, order="C"))
+    data = Observed(values, ~torch.isnan(values))
+    scaling = Scaling.of(data, "auto")
+    shift, scale = scaling.shift.double().numpy(), scaling.scale.double().numpy()
+    if (scale == scale[:, :1]).all() and (shift == shift[:, :1]).all():
+        return np.zeros((1, 1)), np.ones((1, 1))
+    return shift, scale
+
+
+def _reconstruction(completer, scaled: np.ndarray) -> np.ndarray:
+    """Of the matrix that was fitted."""
+    if isinstance(completer, BaseCompleter):
+        return completer.reconstruction_
+    return completer.transform(scaled)
+
+
+def _own_values(completer, scaled: np.ndarray) -> np.ndarray:
+    if isinstance(completer, BaseCompleter):
+        return completer._complete_rows(scaled)
+    return completer.transform(scaled)
+
+
+def _nothing(search: Search) -> str:
+    said = "; ".join(f"{t.name} {t.status}" for t in search.trials)
+    return f"none of the candidates could be fitted: {said}."
+
+
+def _leaderboard(search: Search, weights: dict[str, float]) -> list[dict[str, Any]]:
+    judged = search.judged
+    others = [t for t in search.trials if not len(t.losses)]
+    rows = []
+    for trial in [*judged, *others]:
+        weight = weights.get(trial.name, 0.0)
+        behind = trial.losses - judged[0].losses if len(trial.losses) else None
+        status = trial.status
+        if weight:
+            status = "chosen" if len(weights) == 1 else "in the stack"
+        rows.append(
+            {
+                "candidate": trial.name,
+                "status": status,
+                "error": search.error(trial),
+                "behind": np.nan if behind is None else float(behind.mean()),
+                "std_error": np.nan if behind is None else search.std_error(behind),
+                "weight": weight,
+                "seconds": trial.seconds,
+                "warnings": trial.n_warnings,
+            }
+        )
+    return rows
+
+
+def _verdict(search: Search, weights: dict[str, float]) -> str:
+    judged = search.judged
+    if not judged:
+        return f"Too few cells to hold any out: {next(iter(weights))} was not judged."
+    best, n = judged[0], len(judged)
+    of_all = f"of {n} candidates"
+    means = next((t for t in judged if isinstance(t.estimator, MeanCompleter)), None)
+    if len(weights) > 1:
+        parts = ", ".join(f"{w:.0%} {name}" for name, w in weights.items())
+        said = f"A stack of {parts} is better than any single one {of_all}"
+    elif means is not None and means.name in weights:
+        said = f"Column means are as good as anything here, {of_all}"
+        if best is not means:
+            share = 1 - search.error(best) / search.error(means)
+            said += (
+                f": the held-out error of the best, {best.name}, is {share:.1%} lower, "
+                "which may be chance"
+            )
+    else:
+        (name,) = weights
+        said = f"{name} is the best {of_all}"
+        if name != best.name:
+            said = f"{name} is as good as the best {of_all}, {best.name}, and cheaper"
+        if means is not None:
+            share = search.error(best) / (search.error(means) or 1.0)
+            said += f": its held-out error is {share:.1%} of that of column means"
+    untried = sum(t.status.startswith("not tried") for t in search.trials)
+    failed = sum(t.status.startswith("failed") for t in search.trials)
+    for number, what in ((untried, "not tried for its time"), (failed, "failed")):
+        if number:
+            said += f"; {number} {what}"
+    return said + "."
