@@ -231,6 +231,15 @@ def test_no_link_is_broken(site):
     assert not broken, "\n".join(sorted(set(broken))[:30])
 
 
+def test_every_method_has_its_figure(site):
+    pages = [path for path in (site / "how").glob("*.html") if path.stem != "index"]
+    assert len(pages) == len(list((DOCS / "how").glob("*.md"))) - 1
+    for path in pages:
+        assert any(
+            tag == "img" and "_images/" in target for tag, target in Page(path).targets
+        ), path.name
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
