@@ -84,6 +84,31 @@ def test_formulas_have_a_mathml(path):
         assert "<math" in math.tex2mathml(display or inline)
 
 
+@pytest.mark.parametrize("path", sorted((DOCS / "figures").glob("*.py")), ids=ids)
+def test_figures_import_what_there_is(path):
+    """They run when the site is built, which takes a minute."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("skmc"):
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name), alias.name
+    pages = "\n".join(page.read_text() for page in OURS)
+    assert f".. plot:: {path.name}\n   :alt: " in pages
+
+
+def test_names_of_pages_exist():
+    """What pages call ``skmc.something`` is there."""
+    for path in OURS:
+        if path.name == "CHANGELOG.md":
+            continue
+        for name in re.findall(r"`(skmc(?:\.\w+)+)`", path.read_text()):
+            try:
+                importlib.import_module(name)
+            except ImportError:
+                module, _, last = name.rpartition(".")
+                assert hasattr(importlib.import_module(module), last), (path, name)
+
+
 def test_every_example_asks_and_answers():
     paths = sorted((ROOT / "examples").glob("plot_*.py"))
     assert len(paths) >= 16
@@ -204,6 +229,15 @@ def test_no_link_is_broken(site):
             ):
                 broken.append(f"{path.name} -> {target}")
     assert not broken, "\n".join(sorted(set(broken))[:30])
+
+
+def test_every_method_has_its_figure(site):
+    pages = [path for path in (site / "how").glob("*.html") if path.stem != "index"]
+    assert len(pages) == len(list((DOCS / "how").glob("*.md"))) - 1
+    for path in pages:
+        assert any(
+            tag == "img" and "_images/" in target for tag, target in Page(path).targets
+        ), path.name
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
