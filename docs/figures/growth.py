@@ -21,7 +21,7 @@ panels = [
         if label != "hardware"
     ),
 ]
-figure, axes = plt.subplots(1, len(panels), figsize=(11, 3.8))
+figure, axes = plt.subplots(1, len(panels), figsize=(11, 4), layout="constrained")
 for axis, (title, label, times, hardware) in zip(axes, panels, strict=True):
     points = {
         float(size.removeprefix("m = ")): time
@@ -30,6 +30,7 @@ for axis, (title, label, times, hardware) in zip(axes, panels, strict=True):
     }
     axis.loglog(list(points), list(points.values()), "o-")
     axis.set_xlabel(label)
-    axis.set_title(f"{title}\n{hardware}", fontsize="small")
+    where = hardware.replace(", ", "\n", 1)
+    axis.set_title(f"{title}\n{where}", fontsize="small")
     axis.grid(True, which="major", alpha=0.3)
     axis.minorticks_off()
