@@ -140,7 +140,7 @@ def admm(Y, B, lam, beta, s, rate, count=100):
 
 
 S = [0.5, 1.0, 1.5, 2.0]
-grid = list(product([0.002, 0.003, 0.005], [0.03, 0.1, 0.3], S))
+grid = list(product([0.002, 0.004], [0.03, 0.1, 0.3], S))
 restored, curves, lam = {}, {}, None
 for name, rate in {"fixed": 1.0, "adaptive": 0.98}.items():
     scores = [
@@ -212,7 +212,7 @@ class DNbD(nn.Module):
 # is the mean of ``log |Z - truth|_F^2``, that is minus the PSNR.
 
 
-def train(learned, iterations=300, lr=0.03):
+def train(learned, iterations=150, lr=0.03):
     rng = np.random.RandomState(0)
     net = DNbD()
     free = [p for p in net.parameters() if p.requires_grad]

@@ -153,6 +153,7 @@ class Trial:
     seconds: float = 0.0
     n_warnings: int = 0
     fitted: Any = None
+    ended: bool = False
     values: np.ndarray = field(default_factory=lambda: np.empty(0))  # held-out cells
     losses: np.ndarray = field(default_factory=lambda: np.empty(0))
 
@@ -169,7 +170,7 @@ class Trial:
                 self.losses = loss(self.values - test.values)
             except Exception as failure:  # a method that fails is a result, too
                 self.status = f"failed: {failure!r}"
-        self.n_warnings = len(caught)
+        self.n_warnings, self.ended = len(caught), True
         self.seconds = time.perf_counter() - start
 
 
@@ -210,10 +211,11 @@ class Search:
                 self.trials.append(trial)
                 if reason := self._against(trial):
                     trial.status = f"not tried: {reason}"
+                    trial.ended = True
                 else:
                     trial.run(self.train, self.test, LOSSES[self.metric])
         except KeyboardInterrupt:
-            self.trials.pop()
+            self.trials = [t for t in self.trials if t.ended]
             self.interrupted = True
 
     @property
@@ -250,6 +252,8 @@ class Search:
         best, cost, left = judged[0], trial.cost, self.left
         speed = self._speed()
         seconds = 0.0 if cost is None else cost * speed
+        if left <= 0:
+            return "no time is left"
         if seconds > left:
             return f"would take about {seconds:.2g} s, {max(left, 0):.2g} s are left"
         if cost is None or best.cost is None:

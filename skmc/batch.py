@@ -86,6 +86,13 @@ class Member:
 
     def __post_init__(self, X: Any) -> None:
         self.completer._validate_params()
+        if getattr(self.completer, "warm_start", False) and hasattr(
+            self.completer, "_scaling"
+        ):
+            raise ValueError(
+                "Fits in a batch begin anew; set warm_start=False, or clone the "
+                "completers."
+            )
         cells = self.completer._begin(X)
         self.prepared = (cells, *self.completer._prepare(cells))
 

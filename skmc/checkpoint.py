@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import joblib
 from torch import Tensor
 
 from skmc import storing
@@ -121,7 +122,12 @@ def fit_of(estimator: Any, cells: Any) -> Iterator[None]:
     if not isinstance(folder, _Folder):
         yield
         return
-    what = [type(estimator).__name__, estimator.get_params(deep=False), cells]
+    params = estimator.get_params(deep=False)
+    try:
+        params = storing.fingerprint(params)
+    except TypeError:  # others' estimators are among them
+        params = joblib.hash(params)
+    what = [type(estimator).__name__, params, cells]
     before, folder.fit = folder.fit, storing.fingerprint(what)
     try:
         yield

@@ -213,7 +213,7 @@ def predict_cells(completer, train: Entries, test: Entries) -> np.ndarray:
     if completed.shape != train.matrix_shape:
         raise ValueError(
             f"{type(completer).__name__} made a matrix of shape {completed.shape} out "
-            f"of {train.matrix_shape}; let it keep empty columns."
+            f"of {train.matrix_shape}; let it keep empty columns, and add none."
         )
     return completed[test.rows, test.cols]
 

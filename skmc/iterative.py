@@ -227,8 +227,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         fitted = self._fitted(cells, data, scaling, solution.outputs)
         for name, value in fitted.items():
             setattr(self, name, value)
-        if "parameters" in solution.outputs:
-            self._parameters = [p.cpu() for p in solution.outputs["parameters"]]
+        learned = solution.outputs.get("parameters")
+        self._parameters = None if learned is None else [p.cpu() for p in learned]
         record(self, solution)
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         return self._advice(solution, float(misfit))

@@ -649,6 +649,10 @@ class BatchedHalvingSearchCV(_BatchedSearch):
                 names=names,
                 resources={self.resource: n_resources},
             )
+            if "mean_test_score" not in results:
+                raise ValueError(
+                    "scoring gives several scores; halving needs one to go by."
+                )
             scores = results["mean_test_score"][-n:]
             names = [names[k] for k in np.argsort(-scores, kind="stable")]  # NaN last
             inner.call_on_fit_task_end(estimator=self)
@@ -658,7 +662,8 @@ class BatchedHalvingSearchCV(_BatchedSearch):
         """How many candidates each rung has, and at which iteration it ends."""
         counts, check = [n_candidates], getattr(self.estimator, "check_every", 1)
         while counts[-1] > 1:
-            counts.append(math.ceil(counts[-1] / self.factor))
+            fewer = math.ceil(counts[-1] / self.factor)
+            counts.append(min(fewer, counts[-1] - 1))
         last = len(counts) - 1
         least = self.min_resources
         if least == "auto":

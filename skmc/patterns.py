@@ -133,10 +133,15 @@ def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
             hidden |= copy
             if hidden.sum() >= 0.75 * n_hidden:
                 return hidden
-    share = (~observed).mean(0)
+    # An empty column says nothing of how cells get lost elsewhere.
+    share = (~observed).mean(0) * observed.any(0)
     likely = free * np.where(share > 0, share, 0 if share.any() else 1)
+    if not likely.any():
+        likely = free * 1.0
     # Of the column that misses most, a third at most.
     n_hidden = min(n_hidden, round(likely.sum() / (likely.max() or 1) / 3))
+    if not n_hidden:
+        return hidden
     return _hide_likely(likely, observed, n_hidden / observed.sum(), rng)
 
 

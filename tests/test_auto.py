@@ -6,13 +6,16 @@ import pickle
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import low_rank
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from skmc import AutoCompleter, KNNCompleter, MeanCompleter, SVDCompleter, patterns
 from skmc._candidates import Search, Trial, family, smooth, stack_weights
+from skmc.checkpoint import checkpoint
 from skmc.entries import Entries
 from skmc.metrics import rmse
 
@@ -348,3 +351,76 @@ def test_too_few_cells_to_judge():
     assert auto.verdict_.startswith("Too few cells")
     assert np.isnan(auto.leaderboard_["error"]).all()
     np.testing.assert_array_equal(auto.transform([[np.nan, 2.0]]), [[1.0, 2.0]])
+
+
+def test_tables_of_others_output(matrix):
+    """An imputer may be set to answer with data frames."""
+    _, X = matrix
+    filled = X.filled(np.nan)
+    imputers = {"s": SimpleImputer(keep_empty_features=True)}
+    plain = AutoCompleter(imputers, random_state=0).fit(filled)
+    with config_context(transform_output="pandas"):
+        framed = AutoCompleter(imputers, random_state=0).fit(filled)
+        assert isinstance(framed.transform(filled), pd.DataFrame)
+        assert framed.score(filled) == plain.score(filled)
+    assert np.array_equal(framed.reconstruction_, plain.reconstruction_)
+
+
+class FailsOnAll(SVDCompleter):
+    """Fits a part of the cells, but not all of them."""
+
+    def _fit_cells(self, cells, y=None):
+        if np.isnan(cells).mean() < 0.25:
+            raise MemoryError("all are too many")
+        super()._fit_cells(cells, y)
+
+
+def test_a_fit_that_fails_in_the_end_keeps_the_first(matrix):
+    _, X = matrix
+    auto = AutoCompleter({"f": FailsOnAll(rank=3)}, random_state=0).fit(X)
+    assert np.isfinite(auto.transform(X)).all()
+
+
+def test_too_few_cells_to_judge_take_what_fits():
+    X = np.array([[1.0, np.nan], [2.0, 3.0]])
+    wide = SimpleImputer(add_indicator=True)
+    auto = AutoCompleter({"wide": wide, "m": MeanCompleter()}, random_state=0).fit(X)
+    assert auto.weights_ == {"m": 1.0}
+    assert "another shape" in board(auto).loc["wide", "status"]
+    with pytest.raises(
+        ValueError, match="None of the candidates could be fitted: wide"
+    ):
+        AutoCompleter({"wide": wide}).fit(X)
+
+
+def test_empty_columns_do_not_forbid_judging():
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.randn(40, 2) @ rng.randn(2, 6), np.full(40, np.nan)]
+    hidden = patterns.like_missing(X, 0.1, random_state=0)
+    assert 15 < hidden.sum() < 35 and not hidden[:, 6].any()
+    assert not patterns.like_missing(np.full((3, 3), np.nan)).any()
+
+
+def test_an_interruption_between_trials_loses_none(matrix, monkeypatch):
+    _, X = matrix
+    original = Search._next
+    calls = []
+
+    def interrupted(self, waiting):
+        calls.append(None)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, waiting)
+
+    monkeypatch.setattr(Search, "_next", interrupted)
+    auto = AutoCompleter(["means", "SVD", "KNN"], random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        auto.fit(X)
+    assert len(board(auto)) == 2
+
+
+def test_others_estimators_in_a_checkpoint(matrix, tmp_path):
+    _, X = matrix
+    imputer = SimpleImputer(keep_empty_features=True)
+    with checkpoint(tmp_path / "fit"):
+        AutoCompleter({"s": imputer}, random_state=0).fit(X)

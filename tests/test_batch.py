@@ -23,6 +23,7 @@ VARIANTS = {
     "AIRCompleter": [
         {},
         {"early_stopping": True, "n_iter_no_change": 25, "lr": 0.02},
+        {"early_stopping": True, "n_iter_no_change": 25, "lr": 0.02, "depth": 1},
         {"adjacency": "global", "blocks": {5: 0.1}},
     ],
     "DMFCompleter": [

@@ -254,6 +254,13 @@ def test_halving_saves_iterations(damaged, monkeypatch):
     assert steps == [24] * 2 + [12] + [6] * 2 + [3] * 3
 
 
+def test_rungs_of_small_factors_end():
+    search = BatchedHalvingSearchCV(air(), WEIGHTS, factor=1.2)
+    counts, ends = search._rungs(9, 4000)
+    assert counts[0] == 9 and counts[-1] == 1 and (np.diff(counts) < 0).all()
+    assert ends[-1] == 4000
+
+
 def test_halving_of_what_has_no_batches(damaged):
     X = Entries(damaged)
     grid = {"lambda_nuclear": [0.1, 0.3, 1.0]}

@@ -19,6 +19,7 @@ from skmc import (
     SVDCompleter,
     patterns,
 )
+from skmc.batch import fit_batch
 from skmc.linalg import LowRank, svd_of
 
 WARM = [
@@ -121,9 +122,26 @@ def test_parameters_go_on(cls, params, X):
     assert abs(start - end) < 0.05 * abs(alone - end)
     with pytest.raises(ValueError, match=r"goes on from had \(40, 25\); set warm_"):
         completer.fit(X[:30])
+    with pytest.raises(ValueError, match="Fits in a batch begin anew"):
+        fit_batch([completer], [X])
+    # A fit that does not remember is not gone on from, and neither is the one before.
+    completer.set_params(warm_start=False).fit(-X)
+    cold = completer.history_["objective"][0]
+    completer.set_params(warm_start=True).fit(-X)
+    assert completer.history_["objective"][0] == cold
     width = "width" if cls is not SNNCompleter else "layers"
     with pytest.raises(ValueError, match=r"now they are .* set warm_start=False"):
         completer.set_params(**{width: 3 if width == "width" else (2, 2)}).fit(X)
+
+
+@cut_short
+def test_a_step_that_fits_the_data(X):
+    """It is not that of data which were a hundred times smaller."""
+    params = {"scaling": None, "early_stopping": False, "max_iter": 100}
+    completer = make(SNNCompleter, **params, warm_start=True).fit(X)
+    warm = completer.fit(100 * X).history_["objective"][-1]
+    cold = clone(completer).fit(100 * X).history_["objective"][-1]
+    assert warm < 1.5 * cold
 
 
 def test_singular_values_of_a_product():

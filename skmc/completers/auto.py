@@ -187,9 +187,8 @@ class AutoCompleter(BaseCompleter):
                 raise ValueError(_nothing(search))
             self.weights_ = search.choose(self.max_members)
         else:
-            first = candidates[0]
-            search.trials = [Trial(*first)]
-            self.weights_ = {first.name: 1.0}
+            search.trials = [Trial(*first) for first in candidates]
+            self.weights_ = {_first_that_fits(search.trials, scaled).name: 1.0}
         chosen = {t.name: t for t in search.trials if t.name in self.weights_}
         self.completers_ = {}
         for name in self.weights_:
@@ -243,6 +242,10 @@ class AutoCompleter(BaseCompleter):
                     raise
                 search.interrupted = True
                 return trial.fitted
+            except Exception:
+                if trial.fitted is None:
+                    raise
+                return trial.fitted
 
     def _standardise(self, cells: np.ndarray) -> np.ndarray:
         unit = np.where(self._scale > 0, self._scale, 1)
@@ -269,7 +272,7 @@ class AutoCompleter(BaseCompleter):
         def values(completer, scaled):
             if isinstance(completer, BaseCompleter):
                 return completer._complete_hidden(scaled, hidden)
-            return completer.transform(np.where(hidden, np.nan, scaled))
+            return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
 
         return self._combined(self._standardise(cells), values)
 
@@ -297,17 +300,32 @@ def _units(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return shift, scale
 
 
+def _first_that_fits(trials: list[Trial], scaled: np.ndarray) -> Trial:
+    """With nothing to judge by; those before it have failed."""
+    for trial in trials:
+        try:
+            fitted = clone(trial.estimator).fit(scaled)
+            if np.shape(_reconstruction(fitted, scaled)) != scaled.shape:
+                raise ValueError("it makes a matrix of another shape")
+        except Exception as failure:
+            trial.status = f"failed: {failure!r}"
+        else:
+            return trial
+    said = "; ".join(f"{t.name} {t.status}" for t in trials)
+    raise ValueError(f"None of the candidates could be fitted: {said}.")
+
+
 def _reconstruction(completer, scaled: np.ndarray) -> np.ndarray:
     """Of the matrix that was fitted."""
     if isinstance(completer, BaseCompleter):
         return completer.reconstruction_
-    return completer.transform(scaled)
+    return np.asarray(completer.transform(scaled))
 
 
 def _own_values(completer, scaled: np.ndarray) -> np.ndarray:
     if isinstance(completer, BaseCompleter):
         return completer._complete_rows(scaled)
-    return completer.transform(scaled)
+    return np.asarray(completer.transform(scaled))
 
 
 def _nothing(search: Search) -> str:

@@ -126,7 +126,8 @@ class Descent(Learning):
     def _evaluate(self, data, model, terms, optimizer, iteration) -> DescentState:
         with torch.enable_grad():
             live: Tensor = model()
-        X = live.detach()
+        # A leaf is changed in place by the next step.
+        X = live.detach().clone() if live.is_leaf else live.detach()
         objective, grad = terms[0].value_and_grad(X)
         for term in terms[1:]:
             value, slope = term.value_and_grad(X)

@@ -82,13 +82,15 @@ class GradientFlow(Learning):
         X, objective, slopes = self._evaluate(model)
         if self.lr is not None:
             lr.fill_(self.lr)
-        elif self.start is None:
+        else:
             tiny = torch.finfo(X.dtype).tiny
             reach = [
                 norm([p], data) / norm([slope], data).clamp_min(tiny)
                 for p, slope in zip(parameters, slopes, strict=True)
             ]
-            lr = START * torch.stack(reach).amin(0)
+            safe = START * torch.stack(reach).amin(0)
+            # The data may have another scale than those of the step before.
+            lr = safe if self.start is None else torch.minimum(lr, safe)
         return FlowState(X=X, objective=objective, model=model, slopes=slopes, lr=lr)
 
     def _evaluate(self, model: nn.Module) -> tuple[Tensor, Tensor, list[Tensor]]:
