@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -46,6 +46,7 @@ LOW_RANK = ("SVD", "IALM", "TNNR", "Soft-Impute")  # of which the first is the c
 # A dear one is worth its time where the error of a cheap one is so near to the lowest.
 TREES, FEW_TREES = "chained, trees", "chained, few trees"
 SCOUTS = {TREES: (FEW_TREES, 1.15), "patch CNN": ("KNN", 2.0)}
+Part = tuple[Entries, Entries]
 LOSSES: dict[str, Callable] = {"mae": np.abs, "rmse": np.square}
 
 
@@ -157,17 +158,21 @@ class Trial:
     values: np.ndarray = field(default_factory=lambda: np.empty(0))  # held-out cells
     losses: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    def run(self, train: Entries, test: Entries, loss: Callable) -> None:
-        """Fit to ``train``, judge by ``test``; a failure becomes the status."""
+    def run(self, parts: Sequence[Part], loss: Callable) -> None:
+        """Fit and judge on each of ``parts``; a failure becomes the status."""
         start = time.perf_counter()
-        self.fitted = clone(self.estimator)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                self.values = predict_cells(self.fitted, train, test)
+                values = []
+                for train, test in parts:
+                    self.fitted = clone(self.estimator)
+                    values.append(predict_cells(self.fitted, train, test))
+                self.values = np.concatenate(values)
                 if not np.isfinite(self.values).all():
                     raise ValueError("it predicts what is not finite")
-                self.losses = loss(self.values - test.values)
+                truth = np.concatenate([test.values for _, test in parts])
+                self.losses = loss(self.values - truth)
             except Exception as failure:  # a method that fails is a result, too
                 self.status = f"failed: {failure!r}"
         self.n_warnings, self.ended = len(caught), True
@@ -179,15 +184,17 @@ class Search:
 
     Parameters
     ----------
-    train, test : Entries
-        Of one matrix.
+    parts : sequence of (Entries, Entries)
+        Cells of one matrix to fit to, and to judge by.
     metric : {"mae", "rmse"}
     max_time : float or None
         Seconds from now on.
     """
 
-    def __init__(self, train: Entries, test: Entries, metric: str, max_time):
-        self.train, self.test, self.metric = train, test, metric
+    def __init__(self, parts: Sequence[Part], metric: str, max_time):
+        self.parts, self.metric = parts, metric
+        self.truth = np.concatenate([test.values for _, test in parts] or [[]])
+        self.rows = np.concatenate([test.rows for _, test in parts] or [[]])
         self.max_time = np.inf if max_time is None else max_time
         self.begin = time.perf_counter()
         self.trials: list[Trial] = []
@@ -207,13 +214,16 @@ class Search:
         try:
             while waiting:
                 candidate = waiting.pop(self._next(waiting))
-                trial = Trial(candidate.name, candidate.estimator, candidate.seconds)
+                cost = candidate.seconds
+                if cost is not None:
+                    cost *= len(self.parts)
+                trial = Trial(candidate.name, candidate.estimator, cost)
                 self.trials.append(trial)
                 if reason := self._against(trial):
                     trial.status = f"not tried: {reason}"
                     trial.ended = True
                 else:
-                    trial.run(self.train, self.test, LOSSES[self.metric])
+                    trial.run(self.parts, LOSSES[self.metric])
         except KeyboardInterrupt:
             self.trials = [t for t in self.trials if t.ended]
             self.interrupted = True
@@ -291,7 +301,7 @@ class Search:
 
     def std_error(self, differences: np.ndarray) -> float:
         """Of their mean; the cells of one row count as one."""
-        sums = np.bincount(self.test.rows, differences - differences.mean())
+        sums = np.bincount(self.rows, differences - differences.mean())
         return float(np.sqrt(np.square(sums).sum()) / len(differences))
 
     def choose(self, max_members: int) -> dict[str, float]:
@@ -310,7 +320,7 @@ class Search:
             if isinstance(chosen.estimator, MeanCompleter):
                 needed = 2 * self.std_error(gain)
             if gain.mean() > needed:
-                weights = stack_weights(P, self.test.values, max_members)
+                weights = stack_weights(P, self.truth, max_members)
                 named = zip(pool, weights, strict=True)
                 return {t.name: float(w) for t, w in named if w}
         return {chosen.name: 1.0}
@@ -340,7 +350,7 @@ class Search:
 
     def _crossed(self, P: np.ndarray, n_members: int) -> np.ndarray:
         """Losses of a stack on fifths of the cells, weights from the others."""
-        y = self.test.values
+        y = self.truth
         fold = np.arange(len(y)) * 5 // len(y)
         guess = np.empty(len(y))
         for k in range(5):

@@ -70,7 +70,7 @@ def test_trees_win_where_columns_bend():
 def test_noise_is_left_to_the_means():
     noise = np.random.RandomState(0).randn(120, 8)
     noise[::7, 3] = np.nan
-    auto = AutoCompleter(random_state=0, max_time=10).fit(noise)
+    auto = AutoCompleter(random_state=0, max_time=40).fit(noise)
     assert auto.weights_ == {"means": 1.0}
     assert auto.verdict_.startswith("Column means are as good as anything here")
     assert np.isfinite(auto.leaderboard_["error"]).sum() > 4
@@ -154,7 +154,8 @@ def test_what_fails_is_a_row(matrix):
         AutoCompleter({"broken": Broken()}).fit(X)
 
 
-def test_the_budget_is_kept(matrix):
+def test_the_budget_is_kept(matrix, monkeypatch):
+    monkeypatch.setattr("skmc.completers.auto.PARTS", 1)
     _, X = matrix
     candidates = {"means": MeanCompleter(), "slow": Slow(), "svd": SVDCompleter()}
     before = Slow.n_fits
@@ -175,7 +176,7 @@ def test_dear_ones_have_to_be_worth_it():
 
     def against(costs, errors, cost, max_time=24.0):
         cells = Entries(np.arange(40.0).reshape(8, 5))
-        search = Search(cells[:20], cells[20:], "mae", max_time)
+        search = Search([(cells[:20], cells[20:])], "mae", max_time)
         for k, (seconds, error) in enumerate(zip(costs, errors, strict=True)):
             trial = Trial(f"c{k}", None, seconds, seconds=seconds, fitted=object())
             trial.losses = np.full(20, error)
@@ -194,7 +195,7 @@ def test_scouts_tell_whether_the_dear_are_worth_it():
     cells = Entries(np.arange(40.0).reshape(8, 5))
 
     def against(name, errors):
-        search = Search(cells[:20], cells[20:], "mae", 24.0)
+        search = Search([(cells[:20], cells[20:])], "mae", 24.0)
         for scout, error in errors.items():
             trial = Trial(scout, None, 0.1, seconds=0.1, fitted=object())
             trial.losses = np.full(20, error)

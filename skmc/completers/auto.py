@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -24,6 +25,9 @@ from skmc.observed import Observed
 from skmc.randomness import seed_of
 from skmc.rows import RowIndex
 from skmc.scaling import Scaling
+
+ENOUGH = 500  # held-out cells; where there are fewer, they are drawn again ...
+PARTS = 5  # ... as often, at most
 
 
 class AutoCompleter(BaseCompleter):
@@ -68,7 +72,8 @@ class AutoCompleter(BaseCompleter):
     max_members : int >= 1, default=3
         Of a stack; 1 keeps the best candidate alone.
     validation_fraction : float in (0, 1), default=0.1
-        About this share of the observed cells is held out.
+        About this share of the observed cells is held out. Where these are fewer than
+        500, other ones are as well, up to five times, and candidates are judged by all.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one. A mapping's estimators have
         their own.
@@ -179,7 +184,7 @@ class AutoCompleter(BaseCompleter):
         scaled = self._standardise(cells)
         candidates = self._candidates(scaled, seed, device)
         search = self._search(scaled, seed)
-        if len(search.test):
+        if search.parts:
             search.run(candidates)
             if not search.judged:
                 if search.interrupted:
@@ -220,12 +225,18 @@ class AutoCompleter(BaseCompleter):
         return found
 
     def _search(self, scaled: np.ndarray, seed: int) -> Search:
-        hidden = patterns.like_missing(
-            scaled, self.validation_fraction, random_state=seed
-        )
-        cells = Entries(scaled)
-        out = hidden[cells.rows, cells.cols]
-        return Search(cells[~out], cells[out], self.metric, self.max_time)
+        cells, n_parts = Entries(scaled), 1
+        parts: list[tuple[Entries, Entries]] = []
+        while len(parts) < n_parts:
+            hidden = patterns.like_missing(
+                scaled, self.validation_fraction, random_state=seed + len(parts)
+            )
+            if not (n_hidden := hidden.sum()):
+                break
+            n_parts = min(PARTS, math.ceil(ENOUGH / n_hidden))
+            out = hidden[cells.rows, cells.cols]
+            parts.append((cells[~out], cells[out]))
+        return Search(parts, self.metric, self.max_time)
 
     def _final(self, trial: Trial, search: Search, scaled: np.ndarray):
         """Fitted to all cells, where there is time for it."""
