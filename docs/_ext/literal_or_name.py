@@ -49,7 +49,7 @@ class Code(SphinxTransform):
     def apply(self) -> None:
         for block in self.document.findall(nodes.literal_block):
             block.setdefault("language", "none")
-        if not self.env.doc2path(self.env.docname).endswith(".md"):
+        if not str(self.env.doc2path(self.env.docname)).endswith(".md"):
             return
         for literal in list(self.document.findall(nodes.literal)):
             if isinstance(literal.parent, (nodes.reference, nodes.title)):
