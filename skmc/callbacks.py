@@ -63,6 +63,8 @@ class SpectrumRecorder:
     """
 
     def __init__(self, n_values: int = 10):
+        if not isinstance(n_values, int | np.integer) or n_values < 1:
+            raise ValueError(f"n_values must be an int >= 1, got {n_values!r}.")
         self.n_values = n_values
         self._rows: dict[int, list[np.ndarray]] = {}  # of the fits that run
 

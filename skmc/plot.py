@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from skmc.callbacks import TITLE, matrix_of
 from skmc.containers import to_cells
@@ -102,11 +103,20 @@ class CompletionDisplay:
         Raises
         ------
         ValueError
-            ``transform`` returns a matrix of another shape.
+            There is no ``transform``, or it returns a matrix of another shape; the
+            truth has another shape or other names of columns.
         """
+        if not hasattr(estimator, "transform"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no transform; give a completer or an "
+                "imputer."
+            )
         marks = getattr(estimator, "missing_values", np.nan)
         observed = to_cells(X, missing_values=marks)
-        given = X if hasattr(estimator, "predict_entries") else observed
+        # scikit-learn's imputers read no other containers.
+        readable = hasattr(X, "columns") or type(X) is np.ndarray
+        ours = hasattr(estimator, "predict_entries")
+        given = X if ours or readable else observed
         completed = np.asarray(estimator.transform(given), float)
         if completed.shape != observed.shape:
             raise ValueError(
@@ -114,9 +124,10 @@ class CompletionDisplay:
                 f"{observed.shape}; set add_indicator=False and "
                 "keep_empty_features=True."
             )
-        if truth is not None:
-            truth = to_cells(truth, name="truth", missing_values=marks)
         names = getattr(estimator, "feature_names_in_", None)
+        if truth is not None:
+            columns = getattr(X, "columns", names)
+            truth = _truth(truth, observed.shape, columns, missing_values=marks)
         name = type(estimator).__name__
         display = cls(observed, completed, truth=truth, name=name, feature_names=names)
         return display.plot(**params)
@@ -163,14 +174,19 @@ class CompletionDisplay:
         Raises
         ------
         ValueError
-            An unknown panel, one that needs the truth where there is none, or another
-            number of Axes than of panels.
+            An unknown scaling or panel, one that needs the truth where there is none,
+            no panel, or another number of Axes than of panels.
         """
+        if scaling not in ("auto", "columns", None):
+            raise ValueError(
+                f"scaling must be 'auto', 'columns' or None, got {scaling!r}."
+            )
         known = ["observed", "completed"]
         if self.truth is not None:
             known += ["truth", "error"]
         panels = list(known if panels is None else panels)
-        if unknown := [name for name in panels if name not in known]:
+        unknown = [name for name in panels if name not in known]
+        if unknown or not panels:
             raise ValueError(f"panels must be of {known}, got {unknown}.")
         shown, label = self._shown(scaling)
         limits = {"vmin": -3.0, "vmax": 3.0}
@@ -179,6 +195,9 @@ class CompletionDisplay:
             limits["vmin"] = min(np.nanmin(matrix) for matrix in seen)
             limits["vmax"] = max(np.nanmax(matrix) for matrix in seen)
         limits |= {k: v for k, v in (("vmin", vmin), ("vmax", vmax)) if v is not None}
+        if limits["vmin"] == limits["vmax"]:  # or colours would differ by panel
+            more = 0.1 * abs(limits["vmin"]) or 0.1
+            limits = {"vmin": limits["vmin"] - more, "vmax": limits["vmax"] + more}
         n_rows, n_cols = self.observed.shape
         stretched = max(n_rows, n_cols) > UNLIKE * min(n_rows, n_cols)
         names = self.feature_names if n_cols <= NAMED else None
@@ -190,7 +209,8 @@ class CompletionDisplay:
         for axis, name in zip(self.axes_, panels, strict=True):
             style = {"cmap": colors, **limits}
             if name == "error":
-                style = {"cmap": "magma", "vmin": 0}
+                most = np.nanmax(shown[name], initial=0)
+                style = {"cmap": "magma", "vmin": 0, "vmax": most or 1}
             self.images_[name] = axis.imshow(
                 shown[name], aspect="auto" if stretched else "equal", **style
             )
@@ -198,7 +218,7 @@ class CompletionDisplay:
             first = axis is self.axes_[0] or ax is not None
             _label(axis, "column", "row" if first else None)
             if names is not None:
-                axis.set_xticks(range(n_cols), names, rotation=90)
+                axis.set_xticks(range(n_cols), names, rotation=90, parse_math=False)
                 axis.set_xlabel("")
         if colorbar:
             how = {"label": label, "extend": "both"} if label else {"label": "value"}
@@ -219,7 +239,8 @@ class CompletionDisplay:
         if how == "auto":
             observed = np.ma.masked_invalid(self.observed)
             span = np.ma.median(np.ma.ptp(observed, axis=0))
-            how = "columns" if span < FLAT * np.ma.ptp(observed) else None
+            flat = len(observed) > 1 and span < FLAT * np.ma.ptp(observed)
+            how = "columns" if flat else None
         if how == "columns":
             values = torch.as_tensor(np.array(self.observed, float))
             found = Scaling.of(Observed(values, ~torch.isnan(values)), how)
@@ -371,12 +392,12 @@ class LaplacianDisplay:
                 A = A[np.ix_(order[name], order[name])]
                 names = None if names is None else np.asarray(names)[order[name]]
             # A few strong pairs would leave all others white.
-            most = np.quantile(A[A > 0], 0.99) if (A > 0).any() else None
+            most = np.quantile(A[A > 0], 0.99) if (A > 0).any() else 1.0
             self.images_[name] = axis.imshow(A, cmap=cmap, vmin=0, vmax=most)
             axis.set_title(f"similar {name}", fontsize="medium")
             _label(axis, name, name)
             if names is not None:
-                axis.set_yticks(range(len(names)), names)
+                axis.set_yticks(range(len(names)), names, parse_math=False)
                 axis.set(ylabel="", xticks=[])
             if colorbar:
                 _explain(self.images_[name], label="similarity", extend="max")
@@ -475,11 +496,14 @@ class SpectrumDisplay:
         Raises
         ------
         ValueError
-            The estimator has no matrix, or the truth has missing cells.
+            The estimator has no matrix; the truth has missing cells, another shape, or
+            other names of columns.
         """
-        spectra = {"completed": _singular_values(matrix_of(estimator))}
+        matrix = matrix_of(estimator)
+        spectra = {"completed": _singular_values(matrix)}
         if truth is not None:
-            truth = to_cells(truth, name="truth")
+            names = getattr(estimator, "feature_names_in_", None)
+            truth = _truth(truth, matrix.shape, names)
             if np.isnan(truth).any():
                 raise ValueError(
                     "truth has missing cells, and so no singular values; leave it out."
@@ -616,7 +640,11 @@ class HistoryDisplay:
         ------
         ValueError
             The estimator has no history.
+        NotFittedError
+            It is not fitted.
         """
+        if hasattr(estimator, "fit"):
+            check_is_fitted(estimator)
         history = getattr(estimator, "history_", {})
         if not len(history.get("n_iter", ())):
             raise ValueError(
@@ -662,7 +690,8 @@ class HistoryDisplay:
         steps = self.history["n_iter"]
         known = [k for k, v in self.history.items() if k != "n_iter" and v.ndim == 1]
         keys = list(known if keys is None else keys)
-        if unknown := [key for key in keys if key not in known]:
+        unknown = [key for key in keys if key not in known]
+        if unknown or not keys:
             raise ValueError(f"keys must be of {known}, got {unknown}.")
         self.figure_, self.axes_ = _axes(ax, len(keys), 3.8, 0.8)
         self.lines_ = {}
@@ -737,9 +766,28 @@ def _axes(
         )
         return figure, axes[0]
     axes = np.atleast_1d(np.asarray(ax, object)).ravel()
+    for axis in axes:
+        if not hasattr(axis, "imshow"):
+            raise ValueError(f"ax must be of matplotlib Axes, got {axis!r}.")
     if len(axes) != n_panels:
         raise ValueError(f"ax holds {len(axes)} Axes for {n_panels} panels.")
     return axes[0].figure, axes
+
+
+def _truth(truth: Any, shape: tuple, names: Any, **params: Any) -> np.ndarray:
+    """The cells of the truth, each of which is one of the matrix."""
+    cells = to_cells(truth, name="truth", **params)
+    if cells.shape != tuple(shape):
+        raise ValueError(
+            f"truth has shape {cells.shape}, the completed matrix {tuple(shape)}; give "
+            "the truth of the same rows and columns."
+        )
+    if names is not None and list(getattr(truth, "columns", names)) != list(names):
+        raise ValueError(
+            f"truth has columns {list(truth.columns)}, the completed matrix "
+            f"{list(names)}; give truth in the order of the latter."
+        )
+    return cells
 
 
 def _length(names: Sequence[str]) -> float:

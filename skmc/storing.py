@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,12 +119,14 @@ def replace(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
     fill : callable
         Writes to the path that it is given.
     """
-    path = Path(path)
-    part = path.with_name(f".{path.name}.part")
+    name, path = Path(path).name, Path(path).resolve()  # a link stays one
+    part = path.with_name(f".{name}.part")
     try:
         fill(part)
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, part)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)

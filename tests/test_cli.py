@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -629,3 +630,136 @@ def test_reproduce_without_the_repository(run, tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce.skmc, "__file__", str(tmp_path / "skmc" / "x.py"))
     code, _, err = run("reproduce", "air-table1")
     assert code == 1 and "not in what pip installs" in err and err.count("\n") == 1
+
+
+# What is easily misread
+
+
+def test_npz_of_the_largest_numbers(run, tmp_path):
+    mask = np.eye(6, 4) > 0
+    for dtype in (np.int64, np.uint64, np.int8):
+        X = np.full((6, 4), np.iinfo(dtype).max, dtype)
+        np.savez(tmp_path / "in.npz", X=X, mask=mask)
+        arguments = ("in.npz", "out.npz", "--method", "mean", "--force")
+        assert run("complete", *arguments)[0] == 0
+        with np.load(tmp_path / "out.npz") as file:
+            np.testing.assert_array_equal(file["X"], X)
+
+
+def test_npz_that_cannot_be(run, tmp_path):
+    X = np.ones((4, 3))
+    with open(tmp_path / "npy.npz", "wb") as file:
+        np.save(file, X)
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as file:
+        file.writestr("readme.txt", "text")
+    np.savez(tmp_path / "nan.npz", X=X * np.nan)
+    np.savez(tmp_path / "inf.npz", X=np.where(np.eye(4, 3) > 0, np.inf, X))
+    for name, message in (
+        ("npy", "is no NPZ file"),
+        ("text", "is no NPZ file"),
+        ("nan", "X has no observed cell"),
+        ("inf", "X[0, 0] is infinite"),
+    ):
+        for command in (("complete", f"{name}.npz", "o.npz"), ("compare",)):
+            arguments = command if len(command) > 1 else ("compare", f"{name}.npz")
+            code, _, err = run(*arguments)
+            assert code == 1 and f"error: {name}.npz" in err and message in err
+
+
+def test_npz_of_half_precision(run, tmp_path):
+    X = np.arange(12, dtype=np.float16).reshape(4, 3)
+    X[1, 1] = np.nan
+    np.savez(tmp_path / "in.npz", X=X)
+    code, _, err = run("complete", "in.npz", "out.npz", "--method", "mean")
+    assert code == 0 and "warning" not in err
+    with np.load(tmp_path / "out.npz") as file:
+        assert file["X"].dtype == np.float16 and np.isfinite(file["X"]).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("5.1,,1.4\n1,2,3\n4,,6\n", "the first line holds numbers only"),
+        ("5.1,NA,1.4\n1,2,3\n4,,6\n", "the first line holds numbers only"),
+        (",2.5,1.4\n1,2,3\n4,,6\n", "the first line holds numbers only"),
+        (",0,1\n0,2,3\n1,,6\n", None),  # pandas' own
+        ("a b\n1 2\n3 4\n1 2\n3 4\n", "only one column was found"),
+        ("city\nSt Ives\nYork\nYork\nSt Ives\n", None),
+        ('a,b\n"1,234",1\n"1,234",2\n,\n', "commas between thousands"),
+    ],
+)
+def test_doubts_about_a_table(run, tmp_path, text, message):
+    (tmp_path / "in.csv").write_text(text)
+    code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
+    assert code == 0
+    assert message in err if message else "warning" not in err
+
+
+def test_blank_lines_are_holes_of_a_single_column(run, tmp_path):
+    (tmp_path / "in.csv").write_text("\na\n1\n\n3\n\n")
+    assert run("complete", "in.csv", "out.csv", "--method", "mean")[0] == 0
+    assert (tmp_path / "out.csv").read_text() == "\na\n1\n2\n3\n\n"
+
+
+def test_categories_are_told(run, tmp_path):
+    (tmp_path / "in.csv").write_text(TABLE)
+    _, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
+    assert "taken for categories, columns 'kind', '5'" in err
+
+
+def test_masks_that_mislead(run, tmp_path, picture):
+    pixels, hidden = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    arguments = ("complete", "in.png", "out.png", "--method", "mean", "--force")
+    deep = np.where(hidden, 65535, 300).astype(np.uint16)
+    layer = np.full((20, 24, 4), 255, np.uint8)
+    layer[:, :, 3] = 255 * hidden
+    for mask in (deep, layer):  # what is dark, or transparent, is not white
+        Image.fromarray(mask).save(tmp_path / "m.png")
+        code, _, err = run(*arguments, "--mask", "m.png")
+        assert code == 0 and f"{hidden.sum()} of 480 pixels" in err
+    Image.fromarray(hidden.astype(np.uint8)).save(tmp_path / "m.png")
+    code, _, err = run(*arguments, "--mask", "m.png")
+    assert code == 1 and "m.png has no white pixel" in err and "0 to 1 of 255" in err
+    Image.fromarray(np.full((20, 24), 255, np.uint8)).save(tmp_path / "m.png")
+    code, _, err = run(*arguments, "--mask", "m.png")
+    assert code == 1 and "in.png has no observed pixel" in err
+
+
+def test_broken_pictures_are_named(run, tmp_path, picture):
+    Image.fromarray(picture[0]).save(tmp_path / "in.png")
+    raw = (tmp_path / "in.png").read_bytes()
+    (tmp_path / "in.png").write_bytes(raw[: len(raw) // 2])
+    code, _, err = run("complete", "in.png", "out.png", "--mask", "mask.png")
+    assert code == 1 and err.startswith("skmc: error: in.png cannot be read: ")
+
+
+def test_links_and_permissions_stay(run, tmp_path):
+    numbers(tmp_path)
+    real, link = tmp_path / "real.csv", tmp_path / "out.csv"
+    link.symlink_to("real.csv")  # which is not there
+    arguments = ("complete", "in.csv", "out.csv", "--method", "mean")
+    assert run(*arguments)[0] == 1
+    real.write_text("old")
+    real.chmod(0o600)
+    assert run(*arguments, "--force")[0] == 0
+    assert link.is_symlink() and real.read_text().startswith("a,b,")
+    assert real.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_refused_at_once(run, tmp_path):
+    numbers(tmp_path)
+    code, _, err = run("compare", "in.csv", "--html", "-")
+    assert code == 2 and "--html needs the name of a file" in err
+    for setting in ("add_indicator=True", "keep_empty_features=False"):
+        code, _, err = run("complete", "in.csv", "o.csv", "--set", setting)
+        assert code == 2 and f"--set {setting} would change" in err
+
+
+def test_a_terminal_that_cannot_write_everything(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    numbers(tmp_path)
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
+    assert main(["compare", "in.csv", "--methods", "mean", "--splits", "1"]) == 0
+    assert b"? std. error" in raw.getvalue()

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import CONTAINERS, low_rank, make
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
@@ -281,7 +283,7 @@ def test_history_is_drawn_with_its_end_and_its_best(fitted):
     assert validation.lines[2].get_xdata()[0] == air.history_["n_iter"][best]
 
 
-def test_histories_share_axes_and_need_not_be_positive(fitted):
+def test_histories_share_axes_and_need_not_be_positive(fitted, small):
     _, _, air = fitted
     first = HistoryDisplay.from_estimator(air, keys=["objective"])
     second = HistoryDisplay.from_estimator(
@@ -297,7 +299,7 @@ def test_histories_share_axes_and_need_not_be_positive(fitted):
     with pytest.raises(ValueError, match=r"keys must be of .*, got \['d'\]"):
         display.plot(keys=["d"])
     with pytest.raises(ValueError, match="MeanCompleter has no history"):
-        HistoryDisplay.from_estimator(MeanCompleter())
+        HistoryDisplay.from_estimator(MeanCompleter().fit(small[1]))
 
 
 def test_without_matplotlib_an_error_says_what_to_install(fitted, monkeypatch):
@@ -367,3 +369,70 @@ def test_html_and_dir_make_no_dense_matrix(small, monkeypatch):
     monkeypatch.setattr(FactoredCompleter, "reconstruction_", property(dense))
     assert "reconstruction_" in dir(completer)
     assert "rank" in cells_of(completer._repr_html_())
+
+
+def test_truth_has_the_cells_of_the_matrix(small):
+    truth, masked = small
+    X = pd.DataFrame(masked.filled(np.nan), columns=list("abcdef"))
+    mean = MeanCompleter().fit(X)
+    turned = pd.DataFrame(truth, columns=list("abcdef"))[list("fedcba")]
+    for bad, message in ((turned, "truth has columns"), (truth[:1], "truth has shape")):
+        with pytest.raises(ValueError, match=message):
+            CompletionDisplay.from_estimator(mean, X, truth=bad)
+        with pytest.raises(ValueError, match=message):
+            SpectrumDisplay.from_estimator(mean, truth=bad)
+    CompletionDisplay.from_estimator(mean, X, truth=turned[list("abcdef")])
+
+
+def test_names_of_columns_are_no_formulas(small):
+    _, masked = small
+    X = pd.DataFrame(masked.filled(np.nan), columns=[f"$\\{k}$" for k in range(6)])
+    air = make(AIRCompleter, lambda_row=0).fit(X)
+    for display in (
+        CompletionDisplay.from_estimator(air, X),
+        LaplacianDisplay.from_estimator(air),
+    ):
+        display.figure_.canvas.draw()
+
+
+def test_scales_of_colours_without_a_span():
+    X = np.ones((3, 4))
+    images = CompletionDisplay(X, X, truth=X).plot().images_
+    first, *others = (images[k].to_rgba(1.0) for k in ("observed", "completed"))
+    assert all(other == first for other in others)
+    assert images["error"].get_clim() == (0, 1)
+    images = LaplacianDisplay({"rows": np.zeros((3, 3))}).plot().images_
+    assert images["rows"].get_clim() == (0, 1)
+    row = np.arange(8.0)[None]
+    seen = CompletionDisplay(row, row).plot().images_["observed"]
+    np.testing.assert_array_equal(drawn(seen), row)
+
+
+def test_imputers_that_need_names_get_them(small):
+    _, masked = small
+    X = pd.DataFrame(masked.filled(np.nan), columns=list("abcdef"))
+    one, other = list("abc"), list("def")
+    imputer = ColumnTransformer([("m", SimpleImputer(), one), ("n", "drop", [])])
+    imputer.set_params(remainder=SimpleImputer(strategy="median")).fit(X)
+    display = CompletionDisplay.from_estimator(imputer, X)
+    expected = X[one].fillna(X[one].mean()).join(X[other].fillna(X[other].median()))
+    np.testing.assert_allclose(drawn(display.images_["completed"]), expected)
+
+
+def test_arguments_of_displays(fitted):
+    _, X, air = fitted
+    with pytest.raises(ValueError, match="scaling must be"):
+        CompletionDisplay.from_estimator(air, X, scaling="rows")
+    with pytest.raises(ValueError, match="panels must be"):
+        CompletionDisplay.from_estimator(air, X, panels=[])
+    with pytest.raises(ValueError, match="has no transform"):
+        CompletionDisplay.from_estimator(NuclearSensingRegressor(), X)
+    with pytest.raises(ValueError, match="keys must be"):
+        HistoryDisplay.from_estimator(air, keys=[])
+    with pytest.raises(ValueError, match="ax must be of matplotlib Axes, got 1"):
+        HistoryDisplay.from_estimator(air, ax=[1, 2, 3])
+    with pytest.raises(NotFittedError):
+        HistoryDisplay.from_estimator(AIRCompleter())
+    for n_values in (0, -1, 1.5, "a"):
+        with pytest.raises(ValueError, match="n_values must be an int >= 1"):
+            SpectrumRecorder(n_values)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skmc._command import files, methods
-from skmc._command.failure import CommandError, optional
+from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.picture_file import PictureFile
 from skmc._command.report import Report
 from skmc._command.telling import Teller
@@ -32,6 +32,8 @@ def method_list(text: str) -> list[str]:
 
 
 def run(options: argparse.Namespace, teller: Teller) -> None:
+    if options.html == "-":
+        raise UsageError("--html needs the name of a file, not '-'")
     for package in ("pandas", "rich"):
         optional(package, "compare", package)
     if options.html:

@@ -23,6 +23,7 @@ MISSING = {
     *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 }
 SEPARATORS = ",;\t|"
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 
 class Cell(NamedTuple):
@@ -71,11 +72,20 @@ class CSVFile:
         self.missing = MISSING | set(options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
         self.doubts = []
-        if not options.no_header and all(self._number(c.text) for c in first):
+        if not options.no_header and self._row_like([c.text.strip() for c in first]):
             self.doubts.append(
                 f"warning: {path}: the first line holds numbers only and is taken for "
                 "the names of columns; --no-header if it is a row"
             )
+        if len(first) == 1:
+            texts = [first[0].text, *(c.text for (c,) in self.cells)]
+            texts = [text.strip() for text in texts if text.strip()]
+            marks = [m for m in SEPARATORS + " " if all(m in text for text in texts)]
+            if marks:
+                self.doubts.append(
+                    f"warning: {path}: only one column was found, but all cells have "
+                    f"{marks[0]!r} in them; see --separator"
+                )
         index = tables.positions(self.names, options.index, "--index")
         if not options.no_header and not first[0].text.strip():
             index.add(0)  # as pandas and R write row names
@@ -149,6 +159,13 @@ class CSVFile:
         )
         return text if ok else None
 
+    def _row_like(self, texts: list[str]) -> bool:
+        """Whether these are numbers, and holes, rather than names."""
+        if texts == ["", *map(str, range(len(texts) - 1))]:
+            return False  # pandas writes this above a matrix and its index
+        numbers = [self._number(text) for text in texts if text not in self.missing]
+        return bool(numbers) and all(numbers)
+
     def _where(self, k: int, i: int) -> str:
         place = f"row {i + 1} (line {self.lines[i]}), column {self.names[k]!r}"
         return f"{self.path}, {place}"
@@ -164,6 +181,11 @@ class CSVFile:
         where = partial(self._where, k)
         numbers = [None if w is None else self._number(w) for w in words]
         if not any(numbers):
+            if all(THOUSANDS.fullmatch(w.strip()) for w in words if w is not None):
+                self.doubts.append(
+                    f"warning: {self.path}: column {name!r} has numbers with commas "
+                    "between thousands, which are taken for words; remove the commas"
+                )
             return tables.of_words(name, words, where)
         for i, (word, number) in enumerate(zip(words, numbers, strict=True)):
             if word is not None and number is None:
@@ -204,7 +226,10 @@ def _count(n: int) -> str:
 
 
 def _cells(text: str, start: int, separator: str, path: str) -> list:
-    """``(line, cells)`` of each row, lines counted from one; blank ones are none."""
+    """``(line, cells)`` of each row, lines counted from one; blank ones are none.
+
+    But in a file of one column those between others are missing cells.
+    """
     s = re.escape(separator)
     cell = re.compile(rf'(?:"((?:[^"]|"")*)"|((?!")[^{s}\r\n]*))({s}|\r\n|\n|\r|\Z)')
     ends = [match.end() for match in re.finditer(r"\r\n|\n|\r", text)]
@@ -225,7 +250,13 @@ def _cells(text: str, start: int, separator: str, path: str) -> list:
         at = match.end()
         more = end == separator or at < len(text)
         if end != separator:
-            if len(row) > 1 or text[row[0].start : row[0].stop].strip():
-                rows.append((bisect_right(ends, begun) + 1, row))
+            rows.append((bisect_right(ends, begun) + 1, row))
             row, begun = [], at
-    return rows
+    filled = [
+        k
+        for k, (_, row) in enumerate(rows)
+        if len(row) > 1 or text[row[0].start : row[0].stop].strip()
+    ]
+    if filled and all(len(rows[k][1]) == 1 for k in filled):
+        return rows[filled[0] : filled[-1] + 1]
+    return [rows[k] for k in filled]

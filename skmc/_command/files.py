@@ -73,9 +73,9 @@ def check_target(path: str, force: bool) -> None:
         raise CommandError(f"{path} is a folder; give the name of a file")
     if not folder.is_dir():
         raise CommandError(f"{path}: there is no folder {folder}; make it first")
-    if not os.access(folder, os.W_OK):
+    if not os.access(target.resolve().parent, os.W_OK):
         raise CommandError(f"{path}: folder {folder} cannot be written to")
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise CommandError(f"{path} exists; --force overwrites it")
 
 

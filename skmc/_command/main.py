@@ -31,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SystemExit
         With code 2, or 0 for ``--help``: by `argparse`.
     """
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # of a terminal without "±"
     parser = make_parser()
     options = parser.parse_args(arguments)
     teller = Teller(options.quiet)

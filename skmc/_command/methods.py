@@ -94,6 +94,12 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
             raise UsageError(
                 f"{name} has no parameter {parameter!r}; it has {', '.join(known)}"
             )
+    for parameter, value in (("add_indicator", False), ("keep_empty_features", True)):
+        if bool(settings.get(parameter, value)) is not value:
+            raise UsageError(
+                f"--set {parameter}={settings[parameter]} would change which columns "
+                "there are, and a file keeps its own; leave it out"
+            )
     common: dict[str, Any] = {"random_state": seed, "device": device}
     chosen = {k: v for k, v in common.items() if k in known} | settings
     completer.set_params(**chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from argparse import Namespace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skmc._command.failure import CommandError, UsageError
+from skmc._command.tables import whole
 from skmc.base import BaseCompleter
 
 MASK = "mask"
@@ -27,9 +29,15 @@ class NPZFile:
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}
+            if not all(isinstance(a, np.ndarray) for a in self.arrays.values()):
+                raise ValueError("something else is in it")
             with zipfile.ZipFile(path) as archive:
                 kinds = {info.compress_type for info in archive.infolist()}
-        except (ValueError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        # A TypeError is of one array, as np.save writes it.
+        except (
+            *(ValueError, TypeError, AttributeError, EOFError),
+            *(zipfile.BadZipFile, zlib.error),
+        ) as error:
             raise CommandError(
                 f"{path} is no NPZ file of plain arrays; pickles are not read"
             ) from error
@@ -47,6 +55,17 @@ class NPZFile:
                     f"for each cell of {self.name}, {_described(array)}"
                 )
             self.missing |= mask.astype(bool)
+        if self.missing.all():
+            raise CommandError(
+                f"{path}: {self.name} has no observed cell; at least one is needed"
+            )
+        infinite = np.argwhere(np.isinf(array) & ~self.missing)
+        if len(infinite):
+            i, j = infinite[0]
+            raise CommandError(
+                f"{path}: {self.name}[{i}, {j}] is infinite; set it to NaN if it is "
+                "missing"
+            )
 
     @property
     def n_cells(self) -> int:
@@ -59,17 +78,19 @@ class NPZFile:
         """Fill the holes; how many they were."""
         array = self.arrays[self.name]
         if self.missing.any():
-            found = clone(completer).fit_transform(self.matrix())
+            found = clone(completer).fit_transform(self.matrix())[self.missing]
             if array.dtype.kind in "iu":
-                limits = np.iinfo(array.dtype)
-                found = np.rint(found).clip(float(limits.min), float(limits.max))
+                found = np.array([whole(x, array.dtype) for x in found], array.dtype)
             array = array.copy()
-            array[self.missing] = found[self.missing].astype(array.dtype)
+            array[self.missing] = found.astype(array.dtype)
             self.arrays[self.name] = array
         return int(self.missing.sum())
 
     def matrix(self) -> np.ndarray:
-        return np.ma.masked_array(self.arrays[self.name], self.missing)
+        array = self.arrays[self.name]
+        if array.dtype == np.float16:  # which NumPy's masked arrays cannot fill
+            array = array.astype(np.float32)
+        return np.ma.masked_array(array, self.missing)
 
     def write(self, path: Path) -> None:
         with open(path, "wb") as file:  # to a path NumPy would add a suffix

@@ -97,7 +97,7 @@ class ParquetFile:
         column = self.table.column(k)
         dtype = column.type
         if self.columns[k].kind == "whole":
-            values = [_whole(value, dtype) for value in values]
+            values = [tables.whole(value, str(dtype)) for value in values]
         if not self.arrow.types.is_dictionary(dtype):
             return self.arrow.array(values, dtype)
         levels = self._levels(column)
@@ -105,11 +105,3 @@ class ParquetFile:
         return self.arrow.DictionaryArray.from_arrays(
             codes, self.arrow.array(levels, dtype.value_type), ordered=dtype.ordered
         )
-
-
-def _whole(value: float | int, dtype: Any) -> int:
-    """The nearest number that the type has; one that was there is exact."""
-    if isinstance(value, int):
-        return value
-    limits = np.iinfo(str(dtype))
-    return min(max(round(value), int(limits.min)), int(limits.max))

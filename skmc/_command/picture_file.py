@@ -45,6 +45,8 @@ class PictureFile:
         self.n_channels = self.pixels.shape[2] - self.alpha
         self.doubts: list[str] = []
         self.missing = self._missing(options)
+        if self.missing.all():
+            raise CommandError(f"{path} has no observed pixel; at least one is needed")
 
     @property
     def largest(self) -> int:
@@ -108,18 +110,32 @@ class PictureFile:
 
     def _missing(self, options: Namespace) -> np.ndarray:
         if options.mask is not None:
-            mask = np.asarray(_opened(options.mask).convert("L")) > 127
-            if mask.shape != self.pixels.shape[:2]:
-                raise CommandError(
-                    f"{options.mask} is {_size(mask)} pixels, {self.path} is "
-                    f"{_size(self.pixels)}; a mask must fit"
-                )
-            return ~mask if options.invert_mask else mask
+            return self._masked(options.mask, options.invert_mask)
         if options.missing_colour is not None:
             return self._near(options.missing_colour, options.tolerance)
         if self.alpha:
             return self.pixels[:, :, -1] == 0
         return np.zeros(self.pixels.shape[:2], bool)
+
+    def _masked(self, path: str, black: bool) -> np.ndarray:
+        """Pixels that are white, or black, in a mask, and not transparent there."""
+        mask = _opened(path)
+        grey = np.asarray(mask if mask.mode == "I;16" else mask.convert("L"))
+        if grey.shape != self.pixels.shape[:2]:
+            raise CommandError(
+                f"{path} is {_size(grey)} pixels, {self.path} is "
+                f"{_size(self.pixels)}; a mask must fit"
+            )
+        largest = np.iinfo(grey.dtype).max
+        missing = (grey > largest // 2) != black
+        if mask.mode in ("LA", "RGBA"):
+            missing &= np.asarray(mask.getchannel("A")) > 127
+        if not missing.any():
+            raise CommandError(
+                f"{path} has no {'black' if black else 'white'} pixel that is not "
+                f"transparent; its values are {grey.min()} to {grey.max()} of {largest}"
+            )
+        return missing
 
     def _near(self, colour: str, tolerance: int | None) -> np.ndarray:
         """Pixels whose channels are all near a colour's."""
@@ -166,6 +182,10 @@ def _opened(path: str) -> Any:
             )
     except image.UnidentifiedImageError as error:
         raise CommandError(f"{path} is no picture") from error
+    except (OSError, SyntaxError) as error:  # Pillow's, of broken files
+        if getattr(error, "strerror", None):
+            raise
+        raise CommandError(f"{path} cannot be read: {error}") from error
     if picture.mode == "1":
         return picture.convert("L")
     if picture.mode in ("P", "L", "RGB") and picture.has_transparency_data:

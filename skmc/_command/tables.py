@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -129,6 +130,14 @@ def scaled_matrix(columns: list[Column], path: str) -> np.ndarray:
     return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
 
 
+def whole(value: float | int, dtype: Any) -> int:
+    """The nearest number that the type has; one that was there is exact."""
+    if isinstance(value, int):
+        return value
+    limits = np.iinfo(dtype)
+    return min(max(round(float(value)), int(limits.min)), int(limits.max))
+
+
 def notes(columns: list[Column], path: str) -> list[str]:
     """What a reader of the answer has to know of its columns."""
     empty = [c for c in columns if c.n_missing == len(c.values)]
@@ -139,4 +148,7 @@ def notes(columns: list[Column], path: str) -> list[str]:
     ]
     if kept:
         said.append(f"left as they are, columns {', '.join(map(repr, kept))}")
+    words = [c.name for c in columns if c.kind == "category"]
+    if words:
+        said.append(f"taken for categories, columns {', '.join(map(repr, words))}")
     return said
