@@ -2,9 +2,10 @@
 Rows or cells: what should cross-validation hold out?
 =====================================================
 
-``GridSearchCV`` chooses AIR's two weights for a damaged picture, once with rows held
-out (a masked array: test rows are folded in) and once with cells held out (`Entries`).
-If it is *this* matrix that should be completed, cells are the question.
+``BatchedGridSearchCV``, scikit-learn's ``GridSearchCV`` with all fits solved together,
+chooses AIR's two weights for a damaged picture, once with rows held out (a masked array:
+test rows are folded in) and once with cells held out (`Entries`). If it is *this* matrix
+that should be completed, cells are the question.
 """
 
 import sys
@@ -15,13 +16,14 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 
 from skmc import AIRCompleter, Entries, patterns
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
+from skmc.model_selection import BatchedGridSearchCV
 
-photo = load_photo("flower")[60:140, 80:180].astype(np.float32)
+photo = load_photo("flower")[60:124, 80:152].astype(np.float32)
 hidden = patterns.random(photo, 0.3, random_state=0)
 damaged = np.ma.masked_array(photo, hidden)
 
@@ -31,9 +33,9 @@ damaged = np.ma.masked_array(photo, hidden)
 weights = [0.01, 0.1, 1.0, 10.0]
 grid = {"lambda_row": weights, "lambda_col": weights}
 completer = AIRCompleter(random_state=0)
-by_row = GridSearchCV(completer, grid, cv=3).fit(damaged)
+by_row = BatchedGridSearchCV(completer, grid, cv=3).fit(damaged)
 folds = KFold(3, shuffle=True, random_state=0)
-by_cell = GridSearchCV(completer, grid, cv=folds).fit(Entries(damaged))
+by_cell = BatchedGridSearchCV(completer, grid, cv=folds).fit(Entries(damaged))
 
 # %%
 # What the searches expected, and what the weights do

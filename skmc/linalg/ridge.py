@@ -132,7 +132,10 @@ class RowModel:
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
             # Rounding must not make a row of few cells indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
-            L = torch.linalg.cholesky(system.add_(precision))
+            L, failed = torch.linalg.cholesky_ex(system.add_(precision))
+            if failed.any():  # the precision is all but singular, and was rounded
+                diagonal += eps**0.75 * diagonal.sum(-1, keepdim=True)
+                L = torch.linalg.cholesky(system)
             half = torch.linalg.solve_triangular(L, right[..., None], upper=False)
             if noise is not None:
                 half = half + noise(len(block.rows), rank)[..., None]
