@@ -3,9 +3,9 @@ Rows or cells: what should cross-validation hold out?
 =====================================================
 
 ``BatchedGridSearchCV``, scikit-learn's ``GridSearchCV`` with all fits solved together,
-chooses AIR's two weights for a damaged picture, once with rows held out (a masked array:
-test rows are folded in) and once with cells held out (`Entries`). If it is *this* matrix
-that should be completed, cells are the question.
+chooses AIR's two weights for a damaged picture, once with rows held out (a masked
+array: test rows are folded in) and once with cells held out (`Entries`). If it is
+*this* matrix that should be completed, cells are the question.
 """
 
 import sys
