@@ -22,7 +22,7 @@ from skmc.iterative import resolve_device
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
     "AutoCompleter": "when you do not know: tries the others on held-out cells",
-    "AutoencoderCompleter": ("many rows that depend on a few things, not linearly"),
+    "AutoencoderCompleter": "many rows that depend on a few things, not linearly",
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
     ),
@@ -38,7 +38,7 @@ ADVICE = {
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
     "NSRCompleter": "columns that bend each in its own way",
     "PatchCNNCompleter": "pictures, large holes too",
-    "SNNCompleter": ("low rank with or without noise, pictures; nothing to tune"),
+    "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
     "SoftImputeCompleter": "noise, dense or sparse",
     "SVDCompleter": "a quick low-rank baseline",
     "SVTCompleter": "low rank without noise, for large matrices of very low rank",
