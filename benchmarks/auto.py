@@ -286,7 +286,8 @@ is near the point where too few cells are left to recover it: with a tenth of th
 out, another method is the best than without.
 
 Pictures, IC, GPCR and all tables but wine and breast cancer were measured before the
-costs of factorizations were set for the last time; these enter below 35 % observed only.
+costs of factorizations were set for the last time; these enter below 35 % observed
+only.
 Seconds are processor seconds of one thread on a machine that others used, too, and
 `AutoCompleter` counted in these. `python -m benchmarks.auto` continues where
 [its raw numbers](auto.json) end.
