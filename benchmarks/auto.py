@@ -38,8 +38,8 @@ from skmc import (
     SVDCompleter,
     SVTCompleter,
     TNNRCompleter,
-    _candidates,
 )
+from skmc.completers import _candidates
 from skmc.datasets import load_drug_target, load_image, load_photo, load_table
 from skmc.metrics import nmae, rmse
 

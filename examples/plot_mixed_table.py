@@ -20,7 +20,7 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV
 
 from skmc import FactorizationCompleter, KNNCompleter, MeanCompleter, SVDCompleter
-from skmc.mixed import MixedCompleter
+from skmc.tables import MixedCompleter
 
 # %%
 # The table

@@ -26,8 +26,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_estimator
 
 from skmc import AIRCompleter, DMFCompleter, KNNCompleter, patterns
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter
+from skmc.base import CompleterTags, IterativeCompleter
 from skmc.metrics import relative_error
 from skmc.models import FactorProduct
 from skmc.solvers import Descent

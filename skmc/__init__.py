@@ -1,5 +1,6 @@
 """Matrix completion as scikit-learn estimators, solved in PyTorch."""
 
+from skmc.cells import Entries, Observed, SparseObserved
 from skmc.completers import (
     AIRCompleter,
     AutoCompleter,
@@ -21,12 +22,9 @@ from skmc.completers import (
     SVTCompleter,
     TNNRCompleter,
 )
-from skmc.entries import Entries
-from skmc.mixed import MixedCompleter
-from skmc.observed import Observed
+from skmc.loop import Status, solve
 from skmc.pipeline import MaskedToNaN
-from skmc.solve import Status, solve
-from skmc.sparse_observed import SparseObserved
+from skmc.tables import MixedCompleter
 
 __version__ = "0.1.0"
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from skmc._command.main import main
+from skmc._command import main
 
 sys.exit(main())

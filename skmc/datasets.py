@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from skmc.entries import Entries
+from skmc.cells import Entries
 
 
 def _folder(path=None) -> Path:

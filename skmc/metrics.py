@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skmc.containers import to_cells
+from skmc.cells import to_cells
 
 
 def _pair(X, M, cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

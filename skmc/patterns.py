@@ -1,6 +1,6 @@
 """Which cells to hide: missingness for experiments, folds for validation.
 
-Every pattern takes the matrix ``X`` (any container, see `skmc.containers.to_cells`)
+Every pattern takes the matrix ``X`` (any container, see `skmc.cells.to_cells`)
 and returns a boolean array of its shape, True at the *observed* cells to hide. Cells
 that are missing already are never counted.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from skmc.containers import to_cells
-from skmc.randomness import seed_of
+from skmc.cells import to_cells
+from skmc.linalg import seed_of
 
 FEW = 20  # missing cells, which lie as they do by chance
 MOVES = 20

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.reading import ReadsCells
+from skmc.base import ReadsCells
 
 
 class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -16,11 +16,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.batch import fit_batch
-from skmc.containers import to_cells
-from skmc.entries import Entries
-from skmc.randomness import seed_of
-from skmc.splitters import PATTERNS, CellSplit
+from skmc.cells import Entries, to_cells
+from skmc.linalg import seed_of
+from skmc.model_selection import PATTERNS, CellSplit, fit_batch
 
 LEFT_OUT = 1 / math.e  # of the cells, as a bootstrap sample leaves out
 PRIOR = 10  # cells that the noise of all columns counts as
@@ -47,12 +45,14 @@ class MultipleCompletion(BaseEstimator):
     ----------
     completer : completer
         Fitted as it is but for its ``random_state``. Draws are one batch where it has a
-        batched solve (see `skmc.batch.fit_batch`), else one fit after the other.
+        batched solve (see `skmc.model_selection.fit_batch`), else one fit after
+        another.
     n_draws : int >= 2, default=20
         How many.
     pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
-        How cells are left out, see `skmc.splitters.CellSplit`: as they are missing, so
-        that the correction is one for them. Others than "mcar" leave out a fifth.
+        How cells are left out, see `skmc.model_selection.CellSplit`: as they are
+        missing, so that the correction is one for them. Others than "mcar" leave out
+        a fifth.
     n_jobs : int or None, default=None
         Fits at a time where there is no batch.
     random_state : int, RandomState instance or None, default=None

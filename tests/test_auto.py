@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from skmc import AutoCompleter, KNNCompleter, MeanCompleter, SVDCompleter, patterns
-from skmc._candidates import Search, Trial, family, smooth, stack_weights
-from skmc.checkpoint import checkpoint
-from skmc.entries import Entries
+from skmc.cells import Entries
+from skmc.completers._candidates import Search, Trial, family, smooth, stack_weights
 from skmc.metrics import rmse
+from skmc.persistence import checkpoint
 
 pytestmark = pytest.mark.filterwarnings("error")
 

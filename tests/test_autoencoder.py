@@ -7,12 +7,14 @@ import pytest
 import torch
 from conftest import make
 
-from skmc import Observed, SVDCompleter, forward_pass, patterns, solve
-from skmc.completers.autoencoder import AutoencoderCompleter, nested
-from skmc.forward_pass import ForwardPass, LearnedInputs
+from skmc import Observed, SVDCompleter, patterns
+from skmc.completers import AutoencoderCompleter
+from skmc.completers.autoencoder import nested
+from skmc.linalg import Randomness
+from skmc.loop import solve
 from skmc.metrics import relative_error
 from skmc.models import Autoencoder
-from skmc.randomness import Randomness
+from skmc.new_rows import ForwardPass, LearnedInputs, forward_pass
 from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 

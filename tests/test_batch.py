@@ -11,9 +11,10 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 
 from skmc import AIRCompleter, DMFCompleter, SVDCompleter, patterns
-from skmc.batch import BatchedFit, Member, fit_batch
-from skmc.solve import Status
-from skmc.solvers.alm import InexactALM
+from skmc.loop import Status
+from skmc.model_selection import fit_batch
+from skmc.model_selection.batch import BatchedFit, Member
+from skmc.solvers import InexactALM
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

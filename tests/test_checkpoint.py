@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 import os
 import subprocess
@@ -25,11 +24,10 @@ from skmc import (
     SVDCompleter,
     TNNRCompleter,
     patterns,
-    storing,
 )
-from skmc.checkpoint import checkpoint
-from skmc.iterative import IterativeCompleter
-from skmc.mixed import MixedCompleter
+from skmc.base import IterativeCompleter
+from skmc.persistence import checkpoint, files
+from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -44,7 +42,7 @@ class Killed(BaseException):
 def kill(monkeypatch):
     """After so many writes; each write is one that a crash may follow."""
     left = [0]
-    write = storing.write
+    write = files.write
 
     def writes_then_dies(*args, **kwargs):
         write(*args, **kwargs)
@@ -52,8 +50,8 @@ def kill(monkeypatch):
         if left[0] == 0:
             raise Killed
 
-    monkeypatch.setattr(storing, "write", writes_then_dies)
-    monkeypatch.setattr(storing.os, "fsync", lambda _: None)  # slow
+    monkeypatch.setattr(files, "write", writes_then_dies)
+    monkeypatch.setattr(files.os, "fsync", lambda _: None)  # slow
 
     def after(n: int) -> None:
         left[0] = n
@@ -249,17 +247,17 @@ def test_a_damaged_checkpoint_is_refused(X, kill, tmp_path):
     file = tmp_path / "fit" / "running.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
     with (
-        pytest.raises(storing.StorageError, match=r"running\.safetensors is damaged"),
+        pytest.raises(files.StorageError, match=r"running\.safetensors is damaged"),
         checkpoint(tmp_path / "fit"),
     ):
         make(SVDCompleter, rank=2).fit(X)
 
 
 def test_writes_are_as_far_apart_as_asked(X, monkeypatch, tmp_path):
-    module = importlib.import_module("skmc.checkpoint")  # not the function
+    module = sys.modules["skmc.persistence.checkpoint"]  # not the function
     now, writes = [0.0], []
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    write = storing.write
+    write = files.write
 
     def noted(path, *args, **kwargs):
         writes.append((Path(path).name, now[0]))
@@ -277,7 +275,7 @@ def test_writes_are_as_far_apart_as_asked(X, monkeypatch, tmp_path):
         def on_fit_task_end(self, estimator, context):
             now[0] += 1
 
-    monkeypatch.setattr(storing, "write", noted)
+    monkeypatch.setattr(files, "write", noted)
     completer = make(DMFCompleter, max_iter=250, n_iter_no_change=1000)
     with checkpoint(tmp_path / "fit", every=3):
         completer.set_callbacks(Clock()).fit(X)

@@ -25,7 +25,7 @@ from skmc import MeanCompleter, SVDCompleter, patterns
 from skmc._command import main, methods, reproduce
 from skmc._command.csv_file import _cells, _separator
 from skmc.checks import all_completers
-from skmc.comparison import compare
+from skmc.model_selection import compare
 
 TABLE = '''\
 name,length,count,kind,,day\r

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skmc import AIRCompleter, Entries, MeanCompleter, SVDCompleter, patterns
-from skmc.cluster import VISIBLE, Client, OneDevice
-from skmc.comparison import compare
-from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
+from skmc.distributed import Client, OneDevice
+from skmc.distributed.cluster import VISIBLE
+from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, compare
 
 DEVICES = ["GPU-a", "GPU-b"]
 CELLS = KFold(3, shuffle=True, random_state=0)
@@ -64,7 +64,7 @@ def test_dask(scratch):
     def seen():
         import torch
 
-        from skmc.iterative import resolve_device
+        from skmc.base import resolve_device
 
         with mock.patch.object(torch.cuda, "is_available", lambda: True):
             device = str(resolve_device("auto"))  # the first that is visible

@@ -11,8 +11,13 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skmc import Entries, KNNCompleter, MeanCompleter, SVDCompleter, metrics, patterns
-from skmc.comparison import METRICS, ComparisonDisplay, compare
-from skmc.splitters import PATTERNS, CellSplit
+from skmc.model_selection import (
+    METRICS,
+    PATTERNS,
+    CellSplit,
+    ComparisonDisplay,
+    compare,
+)
 
 matplotlib.use("Agg")
 

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import Entries, MaskedToNaN, patterns
-from skmc.iterative import IterativeCompleter
+from skmc.base import IterativeCompleter
 from skmc.metrics import relative_error, rmse
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

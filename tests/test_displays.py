@@ -24,10 +24,10 @@ from skmc import (
     SoftImputeCompleter,
     patterns,
 )
-from skmc.batch import fit_batch
-from skmc.callbacks import SpectrumRecorder
-from skmc.factored import FactoredCompleter
+from skmc.base import FactoredCompleter
+from skmc.loop import SpectrumRecorder
 from skmc.metrics import nmae
+from skmc.model_selection import fit_batch
 from skmc.plot import (
     CompletionDisplay,
     HistoryDisplay,

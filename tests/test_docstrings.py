@@ -80,9 +80,9 @@ def test_faults_are_found():
     module.bad = bad
     codes = {line.split()[1] for line in faults(f"{__name__}.bad", bad)}
     assert {"SS02", "SS03", "PR01"} <= codes
-    assert {path for path, _ in public("skmc.stop")} == {
-        "skmc.stop.HeldOut",
-        "skmc.stop.HeldOut.select",
+    assert {path for path, _ in public("skmc.loop.stop")} == {
+        "skmc.loop.stop.HeldOut",
+        "skmc.loop.stop.HeldOut.select",
     }
 
 

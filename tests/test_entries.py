@@ -9,7 +9,7 @@ from conftest import CONTAINERS
 from sklearn.model_selection import KFold, train_test_split
 
 from skmc import Entries
-from skmc.containers import to_cells
+from skmc.cells import to_cells
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

@@ -1,10 +1,11 @@
-"""The import law: completers -> solvers -> terms, models, linalg -> observed."""
+"""The rooms of the house, and what each may import."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,65 +13,111 @@ import pytest
 import skmc
 
 ROOT = Path(skmc.__file__).parent
-# What each part may import of skmc, besides itself.
-BELOW = {
-    "observed": set(),
-    "sparse_observed": {"linalg"},
-    "randomness": set(),
-    "linalg": {"randomness"},
-    "models": {"observed", "randomness", "linalg"},
-    "terms": {"observed", "randomness", "linalg"},
-    "solvers": {
-        "observed",
-        "sparse_observed",
-        "randomness",
-        "linalg",
-        "models",
-        "terms",
-    },
-    "solve": {"observed", "sparse_observed", "solvers"},
-    "stop": {"observed", "solve"},
-    "neighbors": {"observed"},
-    "scaling": {"observed", "sparse_observed"},
-    "folding": {"observed"},
-    "forward_pass": set(),
-    "embedding": {"observed"},
-    "containers": set(),
-    "sensing/operators": set(),
-    "sensing/measured": {"observed", "sensing"},
+PROJECT = ROOT.parent
+CORE = {"linalg", "cells", "terms", "models", "solvers", "loop", "new_rows"}
+CONTRACT = {*CORE, "patterns", "metrics", "base"}
+FITTING = {*CONTRACT, "model_selection", "completers", "tables", "sensing"}
+# What each room may import of skmc, besides itself. A room that is not here fails, and
+# so does an import that is not here.
+MAY_IMPORT = {
+    "linalg": set(),
+    "cells": {"linalg"},
+    "terms": {"cells", "linalg"},
+    "models": {"cells", "linalg"},
+    "solvers": {"terms", "models", "cells", "linalg"},
+    "loop": {"solvers", "cells"},
+    "new_rows": {"cells", "linalg"},
+    "patterns": {"cells", "linalg"},
+    "metrics": {"cells"},
+    "datasets": {"cells"},
+    "base": {*CORE, "patterns", "metrics"},
+    "pipeline": {"base"},
+    "sensing": {*CORE, "base"},
+    "model_selection": CONTRACT,
+    "completers": {*CONTRACT, "model_selection"},
+    "tables": {*CONTRACT, "model_selection", "completers"},
+    "uncertainty": {"cells", "linalg", "patterns", "base", "model_selection"},
+    "checks": {"base", "completers"},
+    "persistence": {*FITTING, "skmc"},
+    "distributed": {"cells", "base", "model_selection", "completers"},
+    "plot": {"cells", "loop", "metrics", "base"},
+    "_command": {*FITTING, "checks", "persistence", "plot", "datasets", "skmc"},
+    "__main__": {"_command"},
+    # What stands in skmc/__init__.py.
+    "skmc": {"cells", "loop", "base", "completers", "tables", "pipeline"},
+    "benchmarks": {*FITTING, "checks", "datasets", "plot", "skmc", "uncertainty"},
 }
-CORE = set(BELOW)
+SKLEARN_FREE = CORE
+FILES = [*ROOT.rglob("*.py"), *(PROJECT / "benchmarks").rglob("*.py")]
 
 
-def imports(path: Path) -> set[str]:
-    found = set()
+def imports(path: Path) -> list[tuple[str, str]]:
+    """(module, name) for each name that a file imports; "" for a whole module."""
+    found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            if node.module == "skmc":
-                found.update(f"skmc.{alias.name}" for alias in node.names)
-            else:
-                found.add(node.module)
+            found += [(node.module or "", alias.name) for alias in node.names]
     return found
 
 
-FILES = [path for path in ROOT.rglob("*.py") if path.name != "__main__.py"]
+def room_of(path: Path) -> str:
+    if not path.is_relative_to(ROOT):
+        return "benchmarks"
+    first = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return "skmc" if first == "__init__" else first
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_import_law(path):
-    relative = path.relative_to(ROOT)
-    part = relative.with_suffix("").as_posix()
-    if part not in CORE:
-        part = relative.parts[0].removesuffix(".py")
-    names = imports(path)
-    ours = {name.split(".")[1] for name in names if name.startswith("skmc.")}
-    if part in CORE:
-        assert ours - {part} <= BELOW[part]
-        assert not {name for name in names if name.split(".")[0] == "sklearn"}
-    assert not {name for name in names if name.split(".")[0] in ("pandas", "polars")}
+def target(module: str, name: str) -> tuple[str, bool]:
+    """The room that an import reaches, and whether it enters by the front door."""
+    parts = module.split(".")
+    if len(parts) == 1:  # a room, or a name of skmc/__init__.py
+        room = ROOT / name
+        found = name and (room.is_dir() or room.with_suffix(".py").exists())
+        return (name if found else "skmc"), True
+    return parts[1], len(parts) == 2 and not name.startswith("_")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PROJECT)))
+def test_rooms_import_what_they_may_and_by_the_front_door(path):
+    room = room_of(path)
+    assert room in MAY_IMPORT, f"{room} is in no room of the table"
+    for module, name in imports(path):
+        top = module.split(".")[0]
+        assert top not in ("pandas", "polars"), module
+        assert not (room in SKLEARN_FREE and top == "sklearn"), module
+        if top == "skmc":
+            reached, by_the_door = target(module, name)
+            if reached != room:
+                assert reached in MAY_IMPORT[room], f"{room} imports {module}.{name}"
+                assert by_the_door, f"{module}.{name} is not at the door of {reached}"
+
+
+@pytest.mark.parametrize("top", ["skmc", "benchmarks"])
+def test_no_circles(top):
+    modules = {
+        ".".join(path.relative_to(PROJECT).with_suffix("").parts): path
+        for path in FILES
+        if path.relative_to(PROJECT).parts[0] == top
+    }
+
+    def reached(module: str, name: str) -> str | None:
+        whole = f"{module}.{name}"
+        candidates = (whole, f"{whole}.__init__", module, f"{module}.__init__")
+        return next((found for found in candidates if found in modules), None)
+
+    graph = {
+        module: {reached(*named) for named in imports(path)} - {None}
+        for module, path in modules.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_the_list_of_rooms_fits_on_a_screen():
+    left_out = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
+    assert len({path.name for path in ROOT.iterdir()} - left_out) <= 24
 
 
 def test_importing_opens_no_device_and_nothing_optional():

@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
+from skmc.cells import SparseObserved
 from skmc.linalg import (
     SVD,
     LowRank,
@@ -18,7 +19,6 @@ from skmc.linalg import (
     shrink_by_products,
 )
 from skmc.linalg import ridge as ridge_module
-from skmc.sparse_observed import SparseObserved
 
 
 def normal(*shape, seed=0, dtype=torch.float64):

@@ -15,17 +15,20 @@ from skmc import (
     SoftImputeCompleter,
     SVTCompleter,
     patterns,
-    solve,
 )
-from skmc.linalg import partial_svd
+from skmc.cells import SparseObserved
+from skmc.linalg import Randomness, partial_svd
+from skmc.loop import solve
 from skmc.metrics import relative_error, rmse
-from skmc.randomness import Randomness
-from skmc.solvers.alm import InexactALM
-from skmc.solvers.als import ALS
-from skmc.solvers.gibbs import Gibbs, gamma, normal_wishart
-from skmc.solvers.soft_impute import SoftImpute, largest_weight
-from skmc.solvers.svt import SingularValueThresholding
-from skmc.sparse_observed import SparseObserved
+from skmc.solvers import (
+    ALS,
+    Gibbs,
+    InexactALM,
+    SingularValueThresholding,
+    SoftImpute,
+    largest_weight,
+)
+from skmc.solvers.gibbs import gamma, normal_wishart
 
 
 @pytest.fixture(scope="module")

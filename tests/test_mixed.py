@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import KNNCompleter, MeanCompleter, SVDCompleter
-from skmc.mixed import MixedCompleter
+from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
-import skmc.batch
-import skmc.searching
+import skmc.model_selection.batch
+import skmc.model_selection.folds
 from skmc import (
     AIRCompleter,
     DMFCompleter,
@@ -28,14 +28,14 @@ from skmc import (
     SoftImputeCompleter,
     SVDCompleter,
     patterns,
-    searching,
 )
+from skmc.loop import Run
 from skmc.model_selection import (
     BatchedGridSearchCV,
     BatchedHalvingSearchCV,
     BatchedRandomizedSearchCV,
 )
-from skmc.solve import Run
+from skmc.model_selection import folds as searching
 
 # Fits are cut short.
 pytestmark = pytest.mark.filterwarnings(
@@ -59,13 +59,13 @@ def damaged():
 def sizes(monkeypatch):
     """The sizes of the batches that are begun."""
     begun = []
-    original = skmc.batch.BatchedFit.__init__
+    original = skmc.model_selection.batch.BatchedFit.__init__
 
     def init(self, members):
         begun.append(len(members))
         original(self, members)
 
-    monkeypatch.setattr(skmc.batch.BatchedFit, "__init__", init)
+    monkeypatch.setattr(skmc.model_selection.batch.BatchedFit, "__init__", init)
     return begun
 
 
@@ -181,7 +181,7 @@ def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
 
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
 def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
-    monkeypatch.setattr(skmc.searching, "SMALL", 0)
+    monkeypatch.setattr(skmc.model_selection, "SMALL", 0)
     X = Entries(damaged)
     search = kind(air(), WEIGHTS, cv=CELLS)
     with joblib.parallel_config(backend="threading"):
@@ -236,7 +236,7 @@ def test_halving_finds_what_the_grid_finds(damaged):
 def test_halving_saves_iterations(damaged, monkeypatch):
     """Members that are no longer wanted cost nothing."""
     steps = []
-    step = skmc.batch.Run.check
+    step = skmc.model_selection.batch.Run.check
 
     def check(self, previous):
         steps.append(self.running.numel())
@@ -308,7 +308,7 @@ def test_a_decomposition_that_fails_is_one_member_s(damaged, monkeypatch):
         SNNCompleter(max_iter=25), {"random_state": [0, 1, 2, 3]}, cv=CELLS
     )
     calm = clone(search).fit(X)
-    original = skmc.batch._leader
+    original = skmc.model_selection.batch._leader
 
     def leader(completers):
         first = original(completers)
@@ -327,7 +327,7 @@ def test_a_decomposition_that_fails_is_one_member_s(damaged, monkeypatch):
             first.__dict__["_make_solver"] = make
         return first
 
-    monkeypatch.setattr(skmc.batch, "_leader", leader)
+    monkeypatch.setattr(skmc.model_selection, "_leader", leader)
     with (
         pytest.warns(FitFailedWarning, match="3 fits failed"),
         pytest.warns(UserWarning, match="non-finite"),

@@ -7,11 +7,12 @@ import pytest
 import torch
 from conftest import low_rank, make
 
-from skmc import Observed, patterns, solve
-from skmc.completers.ncarl import NCARLCompleter
+from skmc import Observed, patterns
+from skmc.completers import NCARLCompleter
 from skmc.datasets import load_photo
-from skmc.solvers import ncarl
-from skmc.solvers.ncarl import NCARL, adaptive_laplacian
+from skmc.loop import solve
+from skmc.solvers import NCARL, ncarl
+from skmc.solvers.ncarl import adaptive_laplacian
 
 
 def laplacian_by_loops(X, k):

@@ -16,11 +16,10 @@ from skmc import (
     NSRCompleter,
     Observed,
     SVDCompleter,
-    embedding,
     models,
     patterns,
 )
-from skmc.linalg import full_svd
+from skmc.linalg import Randomness, full_svd
 from skmc.metrics import relative_error
 from skmc.models import (
     BiBranch,
@@ -29,8 +28,8 @@ from skmc.models import (
     LinkedFactorization,
     SkipNetwork,
 )
-from skmc.randomness import Randomness
-from skmc.solvers.alternating import HardRank
+from skmc.new_rows import embedding
+from skmc.solvers import HardRank
 
 
 def bent(x):

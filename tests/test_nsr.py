@@ -11,22 +11,15 @@ import pytest
 import torch
 from conftest import low_rank
 
-from skmc import Observed, patterns, solve
-from skmc.completers.nsr import NSRCompleter
-from skmc.forward_pass import ForwardPass
-from skmc.linalg import shrink_dense
+from skmc import Observed, patterns
+from skmc.completers import NSRCompleter
+from skmc.linalg import Randomness, shrink_dense
+from skmc.loop import solve
 from skmc.metrics import relative_error
-from skmc.models import Autoencoder
-from skmc.models.autoencoder import bent, slope_at
-from skmc.randomness import Randomness
-from skmc.solvers.nonsmooth import (
-    DELTA_MAX,
-    DELTA_MIN,
-    CosineSchedule,
-    NonsmoothDescent,
-    Theta,
-    inner,
-)
+from skmc.models import Autoencoder, bent, slope_at
+from skmc.new_rows import ForwardPass
+from skmc.solvers import CosineSchedule, NonsmoothDescent
+from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN, Theta, inner
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 SHAPE, WIDTHS = (20, 6), [6, 5, 4, 6]

@@ -11,14 +11,13 @@ from conftest import make
 from sklearn.exceptions import ConvergenceWarning
 
 from skmc import MeanCompleter, Observed, patterns
-from skmc.completers import patch_cnn
-from skmc.completers.patch_cnn import PatchCNNCompleter
+from skmc.completers import PatchCNNCompleter, patch_cnn
+from skmc.linalg import Randomness
+from skmc.loop import Solution, Status
 from skmc.metrics import relative_error
-from skmc.models.patch_cnn import PatchCNN, Patches, filling_order
-from skmc.randomness import Randomness
-from skmc.solve import Solution, Status
+from skmc.models import PatchCNN, Patches, filling_order
+from skmc.solvers import PatchTraining
 from skmc.solvers import patches as training
-from skmc.solvers.patches import PatchTraining
 
 SHAPES = [(9, 8), (4, 3), (1, 6), (6, 1), (1, 1), (2, 2)]
 

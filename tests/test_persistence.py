@@ -13,10 +13,10 @@ from conftest import COMPLETERS, low_rank, make
 from sklearn.callback import ProgressBar
 from sklearn.utils.validation import check_is_fitted
 
-from skmc import DMFCompleter, Entries, NSRCompleter, SVDCompleter, patterns, storing
-from skmc.mixed import MixedCompleter
-from skmc.packing import Packer, StorageError, Unpacker
-from skmc.persistence import load, save
+from skmc import DMFCompleter, Entries, NSRCompleter, SVDCompleter, patterns
+from skmc.persistence import StorageError, files, load, save
+from skmc.persistence.serialize import Packer, Unpacker
+from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -157,8 +157,8 @@ def test_every_changed_byte_is_noticed(saved):
 
 def forge(path, change):
     """A file with a correct checksum, whose content was changed on purpose."""
-    header, arrays = storing.read_packed(path, "completer")
-    storing.write_packed(path, "completer", change(header["content"]), arrays)
+    header, arrays = files.read_packed(path, "completer")
+    files.write_packed(path, "completer", change(header["content"]), arrays)
 
 
 def test_a_file_names_only_classes_of_skmc(saved):
@@ -188,11 +188,16 @@ def test_a_file_without_a_parameter(saved):
         {"$": "enum", "id": 0, "class": "skmc.completers.svd.SVDCompleter", "value": 1},
         {"$": "again", "id": 7},
         {"$": "tuple", "items": [{"$": "array", "array": 999, "fortran": False}]},
-        {"$": "object", "id": 0, "class": "skmc.folding.FoldIn", "attributes": {}},
         {
             "$": "object",
             "id": 0,
-            "class": "skmc.scaling.Scaling",
+            "class": "skmc.new_rows.folding.FoldIn",
+            "attributes": {},
+        },
+        {
+            "$": "object",
+            "id": 0,
+            "class": "skmc.cells.scaling.Scaling",
             "attributes": {"shift": 1},
         },
         "a string",
@@ -217,7 +222,7 @@ def test_a_tensor_cannot_reach_beyond_its_memory(saved):
 
 
 def test_a_newer_format_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(storing, "FORMAT", 2)
+    monkeypatch.setattr(files, "FORMAT", 2)
     save(load(saved), saved)
     monkeypatch.undo()
     with pytest.raises(StorageError, match=r"format 2, newer than 1.*newer skmc"):
@@ -232,7 +237,7 @@ def test_other_files(saved, tmp_path):
     save_file({"a": np.zeros(3)}, saved)
     with pytest.raises(StorageError, match="not written by skmc"):
         load(saved)
-    storing.write(saved, "checkpoint", 1)
+    files.write(saved, "checkpoint", 1)
     with pytest.raises(StorageError, match="holds a checkpoint, not a completer"):
         load(saved)
 
@@ -254,7 +259,7 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(storing.os, "fsync", fail)
+    monkeypatch.setattr(files.os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         save(SVDCompleter(), saved)
     assert saved.read_bytes() == before

@@ -17,11 +17,11 @@ from skmc import (
     KNNCompleter,
     MeanCompleter,
     SVDCompleter,
-    neighbors,
     patterns,
 )
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
+from skmc.new_rows import neighbors
 
 
 def holes(X, fraction=0.3, seed=0):

@@ -6,9 +6,10 @@ import pytest
 import torch
 from conftest import low_rank
 
-from skmc import Observed, solve
+from skmc import Observed
+from skmc.linalg import Randomness
+from skmc.loop import solve
 from skmc.models import Autoencoder
-from skmc.randomness import Randomness
 from skmc.solvers import RowDescent
 from skmc.terms import L1Norm, SquaredNorm
 

@@ -25,7 +25,7 @@ from skmc import (
     SVDCompleter,
     patterns,
 )
-from skmc.mixed import MixedCompleter
+from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

@@ -16,20 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skmc import Observed, solve
+from skmc import Observed
+from skmc.loop import solve
 from skmc.sensing import (
     CellMeasurements,
     DenseMeasurements,
     DiagonalMeasurements,
     FactorizedSensingRegressor,
     LinearSensingRegressor,
+    Measured,
     NuclearSensingRegressor,
     RankOneMeasurements,
     SpectralSensingRegressor,
 )
-from skmc.sensing.measured import Measured
 from skmc.sensing.operators import ScaledMeasurements
-from skmc.solvers.proximal import ProximalGradient
+from skmc.solvers import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
 REGRESSORS = [

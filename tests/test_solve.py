@@ -9,11 +9,11 @@ import torch
 from conftest import low_rank
 from torch import nn
 
-from skmc import Observed, Status, solve
+from skmc import Observed, Status
+from skmc.linalg import Randomness
+from skmc.loop import HeldOut, solve
 from skmc.models import FactorProduct
-from skmc.randomness import Randomness
 from skmc.solvers import Descent, HardRank, Solver, State
-from skmc.stop import HeldOut
 from skmc.terms import AdaptiveDirichletEnergy, SquaredError
 
 

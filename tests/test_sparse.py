@@ -9,9 +9,9 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 
 from skmc import Entries, Observed, SparseObserved, patterns
-from skmc.factored import FactoredCompleter
+from skmc.base import FactoredCompleter
+from skmc.cells import Scaling
 from skmc.linalg import LowRank
-from skmc.scaling import Scaling
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FACTORED = [cls for cls in COMPLETERS if issubclass(cls, FactoredCompleter)]
@@ -81,7 +81,7 @@ def test_ratings_never_become_dense(cls, ratings, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("made dense")
 
-    for where in ("skmc.reading.to_cells", "skmc.base.to_cells"):
+    for where in ("skmc.base.reading.to_cells", "skmc.base.completer.to_cells"):
         monkeypatch.setattr(where, refuse, raising=True)
     monkeypatch.setattr(Entries, "to_cells", refuse)
     monkeypatch.setattr(LowRank, "dense", refuse)

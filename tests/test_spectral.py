@@ -9,19 +9,18 @@ from conftest import low_rank
 from sklearn.exceptions import ConvergenceWarning
 
 from skmc import Observed, SNNCompleter, patterns
-from skmc.linalg import SVD, spectral
-from skmc.linalg.spectral import (
+from skmc.linalg import (
     ACTIVATIONS,
+    SVD,
+    Randomness,
     SpectralActivation,
     apply_to_singular_values,
+    spectral,
 )
-from skmc.models.factors import FactorProduct
-from skmc.models.spectral import SpectralNetwork
-from skmc.randomness import Randomness
-from skmc.sensing import DiagonalMeasurements, NuclearSensingRegressor
-from skmc.sensing.measured import Measured
-from skmc.solve import solve
-from skmc.solvers.gradient_flow import GradientFlow
+from skmc.loop import solve
+from skmc.models import FactorProduct, SpectralNetwork
+from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
+from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError, SquaredError
 
 DOUBLE = torch.float64

@@ -9,9 +9,10 @@ import pytest
 import torch
 from conftest import low_rank
 
-from skmc import Observed, patterns, solve
-from skmc.completers.truncated import TNNRCompleter
-from skmc.solvers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
+from skmc import Observed, patterns
+from skmc.completers import TNNRCompleter
+from skmc.loop import solve
+from skmc.solvers import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
 # solver of a rank, whether observed cells are met exactly, steps to an exact answer
 SOLVERS = {

@@ -19,8 +19,8 @@ from skmc import (
     SVDCompleter,
     patterns,
 )
-from skmc.batch import fit_batch
 from skmc.linalg import LowRank, svd_of
+from skmc.model_selection import fit_batch
 
 WARM = [
     (SVDCompleter, {"rank": 3}),

@@ -15,13 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skmc import (
-    AIRCompleter,
-    DMFCompleter,
-    KNNCompleter,
-    SVDCompleter,
-    patterns,
-)
+from skmc import AIRCompleter, DMFCompleter, KNNCompleter, SVDCompleter, patterns
 from skmc.datasets import load_drug_target, load_image, load_mask, load_syn_netflix
 from skmc.metrics import nmae
 

@@ -13,9 +13,10 @@ import torch
 
 from benchmarks.reproduce.air import hide, matrix
 from benchmarks.speed.air import solver_of
-from skmc import AIRCompleter, DMFCompleter, Observed, solve
+from skmc import AIRCompleter, DMFCompleter, Observed
+from skmc.cells import Scaling
+from skmc.loop import solve
 from skmc.metrics import nmae
-from skmc.scaling import Scaling
 
 
 def draw(folder: Path) -> None:

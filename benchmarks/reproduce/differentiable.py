@@ -11,8 +11,7 @@ from torch import Tensor
 
 from benchmarks.reproduce.air import PAGES, hardware
 from benchmarks.reproduce.results import Results
-from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv
-from skmc.linalg.dsvd import offdiag, random_orthonormal
+from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, offdiag, random_orthonormal
 
 SEEDS = range(3)
 

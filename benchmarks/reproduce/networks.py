@@ -36,11 +36,11 @@ from skmc import (
     PatchCNNCompleter,
     SoftImputeCompleter,
     SVDCompleter,
-    solve,
 )
 from skmc.datasets import load_mask
+from skmc.linalg import Randomness
+from skmc.loop import solve
 from skmc.metrics import nmae, psnr, ssim
-from skmc.randomness import Randomness
 from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 

@@ -13,22 +13,20 @@ import numpy as np
 import torch
 
 from benchmarks.reproduce.air import PAGES
-from skmc import solve
-from skmc.linalg.spectral import ACTIVATIONS
+from skmc.linalg import ACTIVATIONS, Randomness
+from skmc.loop import solve
 from skmc.metrics import effective_rank, psnr
-from skmc.models.factors import FactorProduct
-from skmc.models.spectral import SpectralNetwork
-from skmc.randomness import Randomness
+from skmc.models import FactorProduct, SpectralNetwork
 from skmc.sensing import (
     DenseMeasurements,
     DiagonalMeasurements,
     FactorizedSensingRegressor,
     LinearSensingRegressor,
+    Measured,
     NuclearSensingRegressor,
     SpectralSensingRegressor,
 )
-from skmc.sensing.measured import Measured
-from skmc.solvers.gradient_flow import GradientFlow
+from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError
 
 N_SEEDS = 10

@@ -18,10 +18,10 @@ import torch
 from sklearn.impute import KNNImputer
 
 from skmc import AIRCompleter, KNNCompleter, Observed
+from skmc.base import IterativeCompleter
 from skmc.datasets import load_image
-from skmc.iterative import IterativeCompleter
+from skmc.linalg import Randomness
 from skmc.metrics import nmae
-from skmc.randomness import Randomness
 from skmc.solvers import Solver
 
 REPEATS = 7

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from benchmarks.reproduce.air import PAGES, hardware
 from benchmarks.speed.air import in_turns
 from skmc import Observed
+from skmc.linalg import Randomness
 from skmc.models import Autoencoder
-from skmc.randomness import Randomness
 from skmc.solvers import RowDescent
 from skmc.terms import SquaredNorm
 

@@ -21,15 +21,11 @@ import torch
 from benchmarks.speed import ncarl
 from benchmarks.speed.air import in_turns
 from skmc import Entries, FactorizationCompleter, Observed
+from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens
-from skmc.linalg import full_svd
+from skmc.linalg import Randomness, full_svd
 from skmc.linalg.svd import _less
-from skmc.randomness import Randomness
-from skmc.scaling import Scaling
-from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import ALS
-from skmc.solvers.soft_impute import SoftImpute, largest_weight
-from skmc.sparse_observed import SparseObserved
+from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
 
 REPEATS = 3
 

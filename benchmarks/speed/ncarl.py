@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from skmc import Observed
-from skmc.solvers.ncarl import NCARL, NCARLState
+from skmc.solvers import NCARL, NCARLState
 
 REPEATS = 15
 

@@ -17,9 +17,10 @@ import numpy as np
 import torch
 
 from benchmarks.speed.air import solver_of
-from skmc.completers.nsr import NSRCompleter
-from skmc.linalg.svd import _less, full_svd
-from skmc.solvers.nonsmooth import CosineSchedule
+from skmc.completers import NSRCompleter
+from skmc.linalg import full_svd
+from skmc.linalg.svd import _less
+from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm
 
 ROUNDS, EPOCHS = 7, 3

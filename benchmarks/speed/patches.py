@@ -17,10 +17,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.speed.air import barbara, in_turns
 from skmc import Observed
-from skmc.completers.patch_cnn import PatchCNNCompleter
-from skmc.models.patch_cnn import PatchCNN, Patches
-from skmc.randomness import Randomness
-from skmc.solvers.patches import BATCH, PatchTraining
+from skmc.completers import PatchCNNCompleter
+from skmc.linalg import Randomness
+from skmc.models import PatchCNN, Patches
+from skmc.solvers import BATCH, PatchTraining
 
 SIDES = (7, 11)
 

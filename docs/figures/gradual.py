@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skmc.solvers.nonsmooth import CosineSchedule
+from skmc.solvers import CosineSchedule
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
 epochs = np.arange(1001)

@@ -6,7 +6,7 @@ import torch
 
 from skmc import PatchCNNCompleter, patterns
 from skmc.datasets import load_photo
-from skmc.models.patch_cnn import filling_order
+from skmc.models import filling_order
 
 photo = load_photo()[:96:2, :128:2]
 hidden = patterns.random(photo, 0.2, random_state=0)

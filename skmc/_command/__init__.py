@@ -2,4 +2,6 @@
 
 from skmc._command.main import main
 
-__all__ = ["main"]
+__all__ = [
+    "main",
+]

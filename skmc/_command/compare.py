@@ -12,7 +12,7 @@ from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.picture_file import PictureFile
 from skmc._command.report import Report
 from skmc._command.telling import Teller
-from skmc.comparison import compare
+from skmc.model_selection import compare
 
 # scikit-learn's own, which is often better than any of ours on narrow tables.
 IMPUTER = "iterative-imputer"

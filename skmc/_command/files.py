@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from skmc import storing
 from skmc._command.csv_file import CSVFile
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.npz_file import NPZFile
 from skmc._command.parquet_file import ParquetFile
 from skmc._command.picture_file import PictureFile
+from skmc.persistence import replace_file
 
 FORMATS = {
     ".csv": CSVFile,
@@ -84,7 +84,7 @@ def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
     if path == "-":
         raise UsageError("only tables of text are written to '-'")
     check_target(path, force)  # it may have come meanwhile
-    storing.replace(path, fill)
+    replace_file(path, fill)
 
 
 def write_out(file: Any, path: str, force: bool) -> None:

@@ -11,8 +11,7 @@ import skmc
 from skmc._command import compare, complete, methods, reproduce
 from skmc._command.failure import UsageError, one_line
 from skmc._command.telling import Teller, say
-from skmc.comparison import METRICS
-from skmc.splitters import PATTERNS
+from skmc.model_selection import METRICS, PATTERNS
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 

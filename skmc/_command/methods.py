@@ -14,9 +14,8 @@ from typing import Any
 
 from skmc._command.failure import UsageError
 from skmc._command.telling import Teller
-from skmc.base import BaseCompleter
+from skmc.base import BaseCompleter, resolve_device
 from skmc.checks import all_completers
-from skmc.iterative import resolve_device
 
 # The README's column "use it for".
 ADVICE = {

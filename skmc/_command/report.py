@@ -16,8 +16,8 @@ import numpy as np
 
 import skmc
 from skmc._command.picture_file import PictureFile
-from skmc.comparison import ComparisonDisplay
-from skmc.containers import to_cells
+from skmc.cells import to_cells
+from skmc.model_selection import ComparisonDisplay
 
 BY_CHANCE = 0.05
 PATTERNS = {
@@ -47,7 +47,7 @@ img { max-width: 100% }
 
 
 class Report:
-    """The table of `skmc.comparison.compare` with what it was made of."""
+    """The table of `skmc.model_selection.compare` with what it was made of."""
 
     def __init__(self, table: Any, file: Any, matrix: Any, options: Namespace):
         self.table, self.options = table, options

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skmc._command.failure import CommandError, UsageError
 from skmc.base import BaseCompleter
-from skmc.mixed import MixedCompleter
+from skmc.tables import MixedCompleter
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
 DATE = re.compile(

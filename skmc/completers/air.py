@@ -11,13 +11,11 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter, memory_of
-from skmc.models.factors import FactorProduct
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.descent import Descent
-from skmc.solvers.solver import Solver
+from skmc.base import CompleterTags, IterativeCompleter, memory_of
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.models import FactorProduct
+from skmc.solvers import Descent, Solver
 from skmc.terms import (
     AdaptiveDirichletEnergy,
     Blocks,
@@ -26,8 +24,8 @@ from skmc.terms import (
     Rows,
     SquaredError,
     Term,
+    Transform,
 )
-from skmc.terms.transforms import Transform
 
 # A learned Laplacian, its parameters, their gradient, Adam's two moments, and what is
 # in flight.
@@ -100,7 +98,7 @@ class AIRCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`.
+        units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

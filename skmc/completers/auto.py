@@ -16,15 +16,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc._candidates import Candidate, Search, Trial, family
-from skmc.base import BaseCompleter, CompleterTags
+from skmc.base import BaseCompleter, CompleterTags, resolve_device
+from skmc.cells import Entries, Observed, Scaling
+from skmc.completers._candidates import Candidate, Search, Trial, family
 from skmc.completers.mean import MeanCompleter
-from skmc.entries import Entries
-from skmc.iterative import resolve_device
-from skmc.observed import Observed
-from skmc.randomness import seed_of
-from skmc.rows import RowIndex
-from skmc.scaling import Scaling
+from skmc.linalg import seed_of
+from skmc.new_rows import RowIndex
 
 ENOUGH = 500  # held-out cells; where there are fewer, they are drawn again ...
 PARTS = 5  # ... as often, at most
@@ -111,7 +108,7 @@ class AutoCompleter(BaseCompleter):
 
     Notes
     -----
-    Columns of unlike units (`skmc.scaling.Scaling.of`) are standardised before anything
+    Columns of unlike units (`skmc.cells.Scaling.of`) are standardised before anything
     is fitted, and errors are in standard deviations of the columns; a matrix of one
     unit is left as it is. What is tried depends on the clock only where ``max_time``
     is short. An interruption keeps the best so far. The matrix is made dense.

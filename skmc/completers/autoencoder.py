@@ -11,17 +11,14 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.base import CompleterTags
-from skmc.forward_pass import LearnedInputs
-from skmc.iterative import IterativeCompleter
-from skmc.models import Autoencoder
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solve import solve_part
-from skmc.solvers import RowDescent
-from skmc.solvers.solver import Solver
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.loop import solve_part
+from skmc.models import Autoencoder, checked_widths
+from skmc.new_rows import LearnedInputs
+from skmc.solvers import RowDescent, Solver
 from skmc.terms import SquaredNorm
-from skmc.widths import checked_widths
 
 # Between .1 and 1 it makes no difference; the paper's 4 saturates the units.
 GAIN = 0.3
@@ -79,7 +76,7 @@ class AutoencoderCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`.
+        units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
@@ -108,7 +105,7 @@ class AutoencoderCompleter(IterativeCompleter):
     Notes
     -----
     New rows go through the network with missing inputs of their own, fitted to the
-    row's observed cells by `skmc.forward_pass.LearnedInputs`.
+    row's observed cells by `skmc.new_rows.LearnedInputs`.
 
     References
     ----------

@@ -8,13 +8,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skmc.base import CompleterTags
-from skmc.factored import FactoredCompleter
-from skmc.iterative import IterativeCompleter
-from skmc.randomness import Randomness
-from skmc.solvers.gibbs import Gibbs
-from skmc.solvers.solver import Solver
-from skmc.sparse_observed import SparseObserved
+from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.cells import SparseObserved
+from skmc.linalg import Randomness
+from skmc.solvers import Gibbs, Solver
 
 RANK = 30
 
@@ -44,7 +41,7 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.scaling.Scaling.of`. The priors are meant for
+        units, else "global", see `skmc.cells.Scaling.of`. The priors are meant for
         data of variance 1: None is for those who have seen to that.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.

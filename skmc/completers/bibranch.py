@@ -8,16 +8,13 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
 from skmc.completers.svd import hard_rank
-from skmc.iterative import IterativeCompleter
-from skmc.models.bibranch import BiBranch, Branch
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.descent import Descent
-from skmc.solvers.solver import Solver
+from skmc.linalg import Randomness
+from skmc.models import BiBranch, Branch, checked_widths
+from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
-from skmc.widths import checked_widths
 
 
 class BiBNNCompleter(IterativeCompleter):
@@ -63,7 +60,7 @@ class BiBNNCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`.
+        units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
@@ -93,7 +90,7 @@ class BiBNNCompleter(IterativeCompleter):
     -----
     A row which was not there in `fit` has no number. `transform` fits its embedding, a
     vector in place of ``f(e_i)``, to its observed cells: ridge regression on the span
-    of the columns' vectors, see `skmc.folding.FoldIn`.
+    of the columns' vectors, see `skmc.new_rows.FoldIn`.
 
     References
     ----------

@@ -10,14 +10,12 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter
-from skmc.models.factors import FactorProduct
-from skmc.neighbors import knn_graph
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.descent import Descent
-from skmc.solvers.solver import Solver
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.models import FactorProduct
+from skmc.new_rows import knn_graph
+from skmc.solvers import Descent, Solver
 from skmc.terms import (
     Columns,
     DirichletEnergy,
@@ -84,7 +82,7 @@ class DMFCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`.
+        units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

@@ -9,13 +9,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags
-from skmc.factored import FactoredCompleter
-from skmc.iterative import IterativeCompleter
-from skmc.randomness import Randomness
-from skmc.solvers.als import ALS
-from skmc.solvers.solver import Solver
-from skmc.sparse_observed import SparseObserved
+from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.cells import SparseObserved
+from skmc.linalg import Randomness
+from skmc.solvers import ALS, Solver
 
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FIRST_RANK = 16  # with which the weight is chosen
@@ -61,7 +58,7 @@ class FactorizationCompleter(FactoredCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.scaling.Scaling.of`.
+        units, else "global", see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

@@ -6,12 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.alm import InexactALM
-from skmc.solvers.solver import Solver
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.solvers import InexactALM, Solver
 
 
 class IALMCompleter(IterativeCompleter):
@@ -34,7 +32,7 @@ class IALMCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`, and else only divides by the root mean
+        units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
         square: the nuclear norm here does not shrink a mean.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.

@@ -10,10 +10,8 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags
-from skmc.iterative import resolve_device
-from skmc.neighbors import knn_values
-from skmc.rows import RowIndex
+from skmc.base import BaseCompleter, CompleterTags, resolve_device
+from skmc.new_rows import RowIndex, knn_values
 
 
 class KNNCompleter(BaseCompleter):

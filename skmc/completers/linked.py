@@ -11,18 +11,14 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
 from skmc.completers.svd import RANKS, hard_rank
-from skmc.embedding import EmbeddedRows
-from skmc.iterative import IterativeCompleter
-from skmc.linalg import full_svd
-from skmc.models.link import LinkedFactorization
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solve import solve_part
-from skmc.solvers.alternating import HardRank
-from skmc.solvers.descent import Descent
-from skmc.solvers.solver import Solver
+from skmc.linalg import Randomness, full_svd
+from skmc.loop import solve_part
+from skmc.models import LinkedFactorization
+from skmc.new_rows import EmbeddedRows
+from skmc.solvers import Descent, HardRank, Solver
 from skmc.terms import SquaredError, SquaredNorm
 
 N_UNITS = 16
@@ -73,7 +69,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. One link for all cells means one unit for all: with
         "columns" it acts on standardised columns. "auto" is "columns" where the columns
-        have unlike units, see `skmc.scaling.Scaling.of`.
+        have unlike units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

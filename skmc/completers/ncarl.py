@@ -8,12 +8,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.ncarl import NCARL
-from skmc.solvers.solver import Solver
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.solvers import NCARL, Solver
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
 NEIGHBORS = (5, 10, 20)
@@ -62,7 +60,7 @@ class NCARLCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`. The paper does not standardise (None).
+        units, see `skmc.cells.Scaling.of`. The paper does not standardise (None).
     device : str or torch.device, default="auto"
         Where to compute, in double precision; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

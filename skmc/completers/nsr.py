@@ -11,22 +11,15 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
 from skmc.completers.svd import hard_rank
-from skmc.embedding import EmbeddedRows
-from skmc.forward_pass import ForwardPass
-from skmc.iterative import IterativeCompleter
-from skmc.linalg import full_svd
-from skmc.models import Autoencoder, SkipNetwork
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solve import Solution, solve_part
-from skmc.solvers.alternating import HardRank
-from skmc.solvers.nonsmooth import CosineSchedule, NonsmoothDescent
-from skmc.solvers.row_descent import RowDescent
-from skmc.solvers.solver import Solver
+from skmc.linalg import Randomness, full_svd
+from skmc.loop import Solution, solve_part
+from skmc.models import Autoencoder, SkipNetwork, checked_widths
+from skmc.new_rows import EmbeddedRows, ForwardPass
+from skmc.solvers import CosineSchedule, HardRank, NonsmoothDescent, RowDescent, Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
-from skmc.widths import checked_widths
 
 SVD_STEPS = 50  # to start from
 MOST_UNITS = 1000
@@ -129,7 +122,7 @@ class NSRCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`.
+        units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
@@ -161,7 +154,7 @@ class NSRCompleter(IterativeCompleter):
     `transform` of new rows: "paper" gives them to the network, zero where cells are
     missing; "sparse_decoder" fits the code of a row to its observed cells, with the
     network as it is and the fitted rows' codes as the prior
-    (`skmc.embedding.EmbeddedRows`).
+    (`skmc.new_rows.EmbeddedRows`).
 
     References
     ----------

@@ -11,15 +11,13 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags
-from skmc.folding import FoldIn
-from skmc.iterative import POOR, IterativeCompleter
-from skmc.models.patch_cnn import filling_order
-from skmc.observed import Observed
-from skmc.randomness import Randomness, seed_of
-from skmc.solve import Solution, Status, solve_part
-from skmc.solvers.patches import PatchTraining
-from skmc.solvers.solver import Solver
+from skmc.base import POOR, CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import Randomness, seed_of
+from skmc.loop import Solution, Status, solve_part
+from skmc.models import filling_order
+from skmc.new_rows import FoldIn
+from skmc.solvers import PatchTraining, Solver
 
 START = 7  # side of the first patch tried
 TRIALS = 4
@@ -81,7 +79,7 @@ class PatchCNNCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="global"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`. One network serves all cells, so columns
+        units, see `skmc.cells.Scaling.of`. One network serves all cells, so columns
         of one unit should share it.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one. The network computes in single

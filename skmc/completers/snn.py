@@ -9,16 +9,12 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter
-from skmc.linalg.spectral import ACTIVATIONS
-from skmc.models.spectral import SpectralNetwork
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.gradient_flow import GradientFlow
-from skmc.solvers.solver import Solver
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import ACTIVATIONS, Randomness
+from skmc.models import SpectralNetwork, checked_widths
+from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
-from skmc.widths import checked_widths
 
 
 class SNNCompleter(IterativeCompleter):
@@ -76,7 +72,7 @@ class SNNCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="columns"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`.
+        units, see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

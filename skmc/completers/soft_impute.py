@@ -9,15 +9,11 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags
-from skmc.factored import FactoredCompleter
-from skmc.iterative import IterativeCompleter
-from skmc.linalg import SVD, svd_of
-from skmc.randomness import Randomness, seed_of
-from skmc.solve import Status, solve
-from skmc.solvers.soft_impute import SoftImpute, largest_weight
-from skmc.solvers.solver import Solver
-from skmc.sparse_observed import SparseObserved
+from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.cells import SparseObserved
+from skmc.linalg import SVD, Randomness, seed_of, svd_of
+from skmc.loop import Status, solve
+from skmc.solvers import SoftImpute, Solver, largest_weight
 
 RATIO = 0.7  # of one weight of the path to the one before
 LEAST = 1e-4  # weight at which a path ends
@@ -53,7 +49,7 @@ class SoftImputeCompleter(FactoredCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.scaling.Scaling.of`.
+        units, else "global", see `skmc.cells.Scaling.of`.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None

@@ -8,12 +8,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags
-from skmc.iterative import IterativeCompleter
-from skmc.observed import Observed
-from skmc.randomness import Randomness
-from skmc.solvers.solver import Solver
-from skmc.solvers.svt import SingularValueThresholding
+from skmc.base import CompleterTags, IterativeCompleter
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.solvers import SingularValueThresholding, Solver
 
 
 class SVTCompleter(IterativeCompleter):
@@ -41,7 +39,7 @@ class SVTCompleter(IterativeCompleter):
     scaling : {"auto", "columns", "global"} or None, default="auto"
         Standardise by mean and standard deviation of observed cells, of each column or
         of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.scaling.Scaling.of`, and else only divides by the root mean
+        units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
         square.
     device : str or torch.device, default="auto"
         Where to compute; "auto" is CUDA if there is one.

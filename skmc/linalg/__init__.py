@@ -1,28 +1,44 @@
 """Linear algebra that several solvers share."""
 
-from skmc.linalg.dsvd import DSVD
+from skmc.linalg.dsvd import DSVD, offdiag, random_orthonormal
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
-from skmc.linalg.ridge import RowModel
-from skmc.linalg.spectral import apply_to_singular_values
+from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
+from skmc.linalg.ridge import RowModel, link_matrix
+from skmc.linalg.spectral import (
+    ACTIVATIONS,
+    Activation,
+    SpectralActivation,
+    apply_to_singular_values,
+)
 from skmc.linalg.stiefel import StiefelResult, cayley_step, minimize_on_stiefel
 from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink, shrink_dense, svd_of
 
 __all__ = [
+    "ACTIVATIONS",
     "DSVD",
+    "ENTROPY",
     "SVD",
+    "Activation",
     "LDMinv",
     "LowRank",
+    "Randomness",
     "RowModel",
     "SparsePlusLowRank",
+    "SpectralActivation",
     "StiefelResult",
     "apply_to_singular_values",
     "cayley_step",
     "d_minv",
+    "fresh_seed",
     "full_svd",
+    "link_matrix",
     "minimize_on_stiefel",
+    "offdiag",
     "partial_svd",
+    "random_orthonormal",
+    "seed_of",
     "shrink",
     "shrink_by_products",
     "shrink_dense",

@@ -1,10 +1,13 @@
 """Models: modules whose ``forward()`` is the completion, or maps rows to it."""
 
-from skmc.models.autoencoder import Autoencoder
+from skmc.models.autoencoder import Autoencoder, bent, slope_at
 from skmc.models.bibranch import BiBranch, Branch
 from skmc.models.factors import FactorProduct
 from skmc.models.link import LinkedFactorization
+from skmc.models.patch_cnn import PatchCNN, Patches, filling_order
 from skmc.models.skip_network import SkipNetwork
+from skmc.models.spectral import SpectralNetwork
+from skmc.models.widths import checked_widths
 
 __all__ = [
     "Autoencoder",
@@ -12,5 +15,12 @@ __all__ = [
     "Branch",
     "FactorProduct",
     "LinkedFactorization",
+    "PatchCNN",
+    "Patches",
     "SkipNetwork",
+    "SpectralNetwork",
+    "bent",
+    "checked_widths",
+    "filling_order",
+    "slope_at",
 ]

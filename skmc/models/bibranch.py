@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.randomness import Randomness
+from skmc.linalg import Randomness
 
 
 class Branch(nn.Module):

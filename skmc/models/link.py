@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from skmc.randomness import Randomness
+from skmc.linalg import Randomness
 
 BLOCK = 2**13  # cells
 KEPT = 2**24  # numbers that a graph may remember to spare evaluations of tanh

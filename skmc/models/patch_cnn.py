@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from skmc.observed import Observed
-from skmc.randomness import Randomness
+from skmc.cells import Observed
+from skmc.linalg import Randomness
 
 CHANNELS = 32
 HIDDEN = 128

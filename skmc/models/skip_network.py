@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import SVD
-from skmc.randomness import Randomness
+from skmc.linalg import SVD, Randomness
 
 
 class SkipNetwork(nn.Module):

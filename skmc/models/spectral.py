@@ -8,9 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg.spectral import Activation, SpectralActivation
-from skmc.linalg.svd import SVD, full_svd
-from skmc.randomness import Randomness
+from skmc.linalg import SVD, Activation, Randomness, SpectralActivation, full_svd
 
 DIAGONAL, NOISE = 1e-4, 1e-6  # of the start near zero
 SMALL = DIAGONAL**2  # as small a start along given singular vectors

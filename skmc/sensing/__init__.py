@@ -2,6 +2,7 @@
 
 from skmc.sensing.factorized import FactorizedSensingRegressor
 from skmc.sensing.linear import LinearSensingRegressor
+from skmc.sensing.measured import Measured
 from skmc.sensing.nuclear import NuclearSensingRegressor
 from skmc.sensing.operators import (
     CellMeasurements,
@@ -18,6 +19,7 @@ __all__ = [
     "DiagonalMeasurements",
     "FactorizedSensingRegressor",
     "LinearSensingRegressor",
+    "Measured",
     "Measurements",
     "NuclearSensingRegressor",
     "RankOneMeasurements",

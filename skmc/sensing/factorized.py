@@ -8,8 +8,8 @@ from typing import ClassVar
 from sklearn.utils._param_validation import Interval
 from torch import nn
 
-from skmc.models.factors import FactorProduct
-from skmc.randomness import Randomness
+from skmc.linalg import Randomness
+from skmc.models import FactorProduct
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 

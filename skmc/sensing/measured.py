@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.sensing.operators import Measurements
 
 

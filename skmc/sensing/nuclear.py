@@ -9,12 +9,10 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.randomness import Randomness
+from skmc.linalg import Randomness
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import IterativeSensingRegressor
-from skmc.solvers.proximal import ProximalGradient
-from skmc.solvers.solver import Solver
-from skmc.solvers.splitting import DouglasRachford
+from skmc.solvers import DouglasRachford, ProximalGradient, Solver
 from skmc.terms import MeasurementError, NuclearNorm
 
 LENGTH = 0.3  # of the splitting's step, relative to the least-norm answer

@@ -18,9 +18,16 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from skmc.iterative import resolve_device
-from skmc.randomness import Randomness, seed_of
-from skmc.reporting import CallbackHooks, diverged, record, unfinished
+from skmc.base import (
+    CallbackHooks,
+    ShowsFit,
+    diverged,
+    record,
+    resolve_device,
+    unfinished,
+)
+from skmc.linalg import Randomness, seed_of
+from skmc.loop import Solution, Status, solve
 from skmc.sensing.measured import Measured
 from skmc.sensing.operators import (
     DenseMeasurements,
@@ -29,10 +36,7 @@ from skmc.sensing.operators import (
     check_plain,
     is_shape,
 )
-from skmc.solve import Solution, Status, solve
-from skmc.solvers.gradient_flow import GradientFlow
-from skmc.solvers.solver import Solver
-from skmc.summary import ShowsFit
+from skmc.solvers import GradientFlow, Solver
 from skmc.terms import MeasurementError
 
 FLOATS = [np.float64, np.float32]

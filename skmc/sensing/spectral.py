@@ -8,12 +8,10 @@ from typing import ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
-from skmc.linalg.spectral import ACTIVATIONS
-from skmc.models.spectral import SpectralNetwork
-from skmc.randomness import Randomness
+from skmc.linalg import ACTIVATIONS, Randomness
+from skmc.models import SpectralNetwork, checked_widths
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
-from skmc.widths import checked_widths
 
 
 class SpectralSensingRegressor(FlowSensingRegressor):

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skmc.cells import SparseObserved
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers.solver import Solver, State
-from skmc.sparse_observed import SparseObserved
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.solvers.solver import Solver, State
-from skmc.terms.fidelity import SquaredError
+from skmc.terms import SquaredError
 
 
 @dataclass(frozen=True, kw_only=True)

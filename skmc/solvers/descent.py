@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.solvers.learning import Learning
 from skmc.solvers.solver import State
-from skmc.terms.term import Term, narrow
+from skmc.terms import Term, narrow
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, RowModel
-from skmc.linalg.ridge import link_matrix
-from skmc.randomness import Randomness
+from skmc.cells import SparseObserved
+from skmc.linalg import LowRank, Randomness, RowModel, link_matrix
 from skmc.solvers.als import product, with_bias
 from skmc.solvers.solver import Solver, State
-from skmc.sparse_observed import SparseObserved
 
 CG_STEPS = 20  # a warm start is near
 FIRST_NOISE = 2.0  # precision of the noise in the first draw, of data of variance 1

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.solvers.descent import narrow_module, norm
 from skmc.solvers.learning import Learning
 from skmc.solvers.solver import State
-from skmc.terms.term import Term
+from skmc.terms import Term
 
 START = 0.1  # of its norm is what the first step moves a parameter by, at most
 GROWTH = 1.05

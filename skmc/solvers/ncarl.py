@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.solvers.solver import Solver, State
-from skmc.terms.laplacian import graph_laplacian
-from skmc.terms.term import inner
+from skmc.terms import graph_laplacian, inner
 
 RIDGE = 1e-6  # keeps the quadratic form definite, and distances in a graph apart
 NO_ENERGY = 1e-5  # share of the nuclear norm below which a direction is free

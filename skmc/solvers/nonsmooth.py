@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.models.autoencoder import Autoencoder, bent, slope_at
-from skmc.observed import Observed
+from skmc.cells import Observed
+from skmc.models import Autoencoder, bent, slope_at
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.models.patch_cnn import PatchCNN, Patches, filling_order
-from skmc.observed import Observed
-from skmc.randomness import Randomness
+from skmc.cells import Observed
+from skmc.linalg import Randomness
+from skmc.models import PatchCNN, Patches, filling_order
 from skmc.solvers.descent import norm
 from skmc.solvers.solver import Solver, State
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.solvers.solver import Solver, State
-from skmc.terms.spectral import NuclearNorm
-from skmc.terms.term import Term, inner
+from skmc.terms import NuclearNorm, Term, inner
 
 
 @dataclass(frozen=True, kw_only=True)

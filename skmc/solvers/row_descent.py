@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skmc.observed import Observed
-from skmc.randomness import Randomness
+from skmc.cells import Observed
+from skmc.linalg import Randomness
 from skmc.solvers.descent import norm
 from skmc.solvers.solver import Solver, State
-from skmc.terms.term import Term, inner
+from skmc.terms import Term, inner
 
 
 @dataclass(frozen=True, kw_only=True)

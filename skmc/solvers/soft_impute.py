@@ -8,16 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg import (
-    SVD,
-    LowRank,
-    RowModel,
-    SparsePlusLowRank,
-    partial_svd,
-    shrink,
-)
+from skmc.cells import SparseObserved
+from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, partial_svd, shrink
 from skmc.solvers.solver import Solver, State
-from skmc.sparse_observed import SparseObserved
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.solvers.solver import Solver, State
-from skmc.terms.spectral import NuclearNorm
+from skmc.terms import NuclearNorm
 
 
 @dataclass(frozen=True, kw_only=True)

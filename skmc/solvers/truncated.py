@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from skmc.cells import Observed
 from skmc.linalg import SVD, full_svd, shrink
-from skmc.observed import Observed
 from skmc.solvers.solver import Solver, State
 
 

@@ -10,8 +10,8 @@ from skmc.terms.measurements import MeasurementError
 from skmc.terms.smoothness import TotalVariation
 from skmc.terms.sparsity import Box, L1Norm
 from skmc.terms.spectral import NuclearNorm, SquaredNorm
-from skmc.terms.term import Term
-from skmc.terms.transforms import Blocks, Columns, Rows
+from skmc.terms.term import Term, inner, narrow
+from skmc.terms.transforms import Blocks, Columns, Rows, Transform
 
 __all__ = [
     "AdaptiveDirichletEnergy",
@@ -27,5 +27,8 @@ __all__ = [
     "SquaredNorm",
     "Term",
     "TotalVariation",
+    "Transform",
     "graph_laplacian",
+    "inner",
+    "narrow",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from skmc.observed import Observed
+from skmc.cells import Observed
 from skmc.terms.term import Term, inner
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from skmc.linalg.svd import full_svd, shrink_dense
+from skmc.linalg import full_svd, shrink_dense
 from skmc.terms.term import Term, inner, per_member
 
 

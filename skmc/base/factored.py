@@ -1,0 +1,129 @@
+"""Completers whose answer is a product of factors, and which keep ratings sparse."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skmc.base.iterative import HELD_OUT, IterativeCompleter, resolve_device
+from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
+from skmc.linalg import LowRank, RowModel
+
+
+class FactoredCompleter(IterativeCompleter):
+    """Keeps the observed cells and the factors; a dense matrix is made on demand.
+
+    Solvers of subclasses take a `SparseObserved` and give, besides ``X``, the output
+    ``rows``: a list of `RowModel`, whose answers are averaged. Rows, old and new, are
+    completed by them from their own cells.
+    """
+
+    check_every: ClassVar[int] = 1
+
+    def _begin(self, X: Any) -> Entries:  # type: ignore[override]
+        entries = self._read_entries(X)
+        self._describe(entries.rows, entries.cols, entries.values, entries.matrix_shape)
+        n_rows = entries.matrix_shape[0]
+        count = np.bincount(entries.rows, minlength=n_rows)
+        sums = np.bincount(entries.rows, entries.values, n_rows)
+        self._empty_rows = count == 0
+        self._row_means = np.where(count, sums / np.maximum(count, 1), self._mean)
+        return entries
+
+    def _read_entries(self, X: Any) -> Entries:
+        """The observed cells of any container; sparse ones are not made dense."""
+        if isinstance(X, Entries):
+            shape = X.matrix_shape
+            place = np.ravel_multi_index((X.rows, X.cols), shape)
+            # A slice may hold a cell twice.
+            first = np.sort(np.unique(place, return_index=True)[1])
+            cells = X[first[X.values[first] != self.missing_values]]
+        elif sp.issparse(X):
+            rows, cols, values = sparse_cells(X, missing_values=self.missing_values)
+            cells, shape = Entries.from_triplets(rows, cols, values, X.shape), X.shape
+        else:
+            return Entries(self._read(X, reset=True))
+        validate_data(self, sp.csr_array(shape), accept_sparse=True)
+        return cells
+
+    def _prepare(self, entries: Entries):  # type: ignore[override]
+        data = SparseObserved.of(
+            entries.rows, entries.cols, entries.values, entries.matrix_shape
+        ).to(resolve_device(self.device))
+        scaling = Scaling.of(data, self.scaling, centre=self.centre)
+        return scaling.apply(data), scaling
+
+    def _spare_some(self, data: SparseObserved, seed: int) -> tuple:
+        n_cells = len(data.values)
+        order = np.random.RandomState(seed % 2**32).permutation(n_cells)
+        hidden = torch.zeros(n_cells, dtype=torch.bool)
+        hidden[torch.from_numpy(order[: int(HELD_OUT * n_cells)])] = True
+        if not hidden.any():
+            return data, None
+        hidden = hidden.to(data.values.device)
+        return data.only(~hidden), data.only(hidden)
+
+    def _fitted(self, entries, data, scaling, outputs) -> dict:
+        data = data.to("cpu")
+        models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
+        models = [model.to("cpu") for model in models]
+        factors = [m.solve(data.starts, data.cols, data.values) for m in models]
+        one = data.values.new_ones(data.shape[0], 1)
+        offset = torch.stack([m.offset for m in models]).mean(0)
+        weighted = [m.F / len(models) for m in models]
+        return {
+            "row_factors_": torch.cat([*factors, one], 1).numpy(),
+            "col_factors_": torch.cat([*weighted, offset[:, None]], 1).numpy(),
+            "_scaling": scaling.to("cpu"),
+            "_models": models,
+        }
+
+    @property
+    def reconstruction_(self) -> np.ndarray:
+        """The model's value of every cell, made anew at each access."""
+        check_is_fitted(self)
+        whole = self._scaling.undo(self._factors().dense()).numpy()
+        whole[self._empty_rows] = self._column_means
+        whole[:, self._empty] = self._row_means[:, None]
+        return whole
+
+    def __dir__(self) -> list[str]:
+        # scikit-learn's evaluates every name, which would make the dense matrix.
+        return list(object.__dir__(self))
+
+    def _solved_shape(self) -> tuple[int, int]:
+        return self._factors().shape
+
+    def _factors(self) -> LowRank:
+        return LowRank(
+            torch.from_numpy(self.row_factors_), torch.from_numpy(self.col_factors_)
+        )
+
+    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        i, j = torch.from_numpy(rows), torch.from_numpy(cols)
+        shift, scale = (
+            s[0, j] if s.shape[1] > 1 else s[0]
+            for s in (self._scaling.shift, self._scaling.scale)
+        )
+        values = (self._factors().at(i, j) * scale + shift).numpy()
+        values = np.where(self._empty_rows[rows], self._column_means[cols], values)
+        return np.where(self._empty[cols], self._row_means[rows], values)
+
+    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        dtype = self._models[0].F.dtype
+        # Of a constant column nothing else was learned than its constant.
+        used = (cells == self._constant) | (self._varies & ~np.isnan(cells))
+        rows, cols = np.nonzero(used)
+        given = SparseObserved.of(
+            rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
+        )
+        given = self._scaling.apply(given)
+        whole = torch.zeros(cells.shape, dtype=dtype)
+        for model in self._models:
+            W = model.solve(given.starts, given.cols, given.values)
+            whole += (W @ model.F.mT + model.offset) / len(self._models)
+        return self._scaling.undo(whole).numpy()

@@ -1,0 +1,17 @@
+"""The observed cells of a matrix, read from any container."""
+
+from skmc.cells.containers import sparse_cells, to_cells
+from skmc.cells.entries import Entries, check_positions
+from skmc.cells.observed import Observed
+from skmc.cells.scaling import Scaling
+from skmc.cells.sparse_observed import SparseObserved
+
+__all__ = [
+    "Entries",
+    "Observed",
+    "Scaling",
+    "SparseObserved",
+    "check_positions",
+    "sparse_cells",
+    "to_cells",
+]

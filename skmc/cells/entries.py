@@ -1,0 +1,215 @@
+"""The observed cells of a matrix as samples, so that scikit-learn can split cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from skmc.cells.containers import sparse_cells, to_cells
+
+
+class Entries:
+    """Observed cells ``(row, column, value)`` of one matrix.
+
+    ``len()`` is the number of cells and a slice is the same matrix with fewer observed
+    cells, so `sklearn.model_selection` splits *cells* where it would split rows of an
+    array: ``GridSearchCV(AIRCompleter(), grid, cv=KFold(5, shuffle=True)).fit(
+    Entries(X))`` validates on held-out cells.
+
+    Parameters
+    ----------
+    X : masked array, array or list with NaN, DataFrame, SciPy sparse, or tensor
+        The matrix; see `skmc.cells.to_cells` for what counts as missing. A sparse
+        matrix is not made dense.
+
+    Attributes
+    ----------
+    rows, cols : ndarray of shape (n_cells,)
+        Zero-based positions.
+    values : ndarray of shape (n_cells,)
+        Finite numbers.
+    matrix_shape : tuple
+        ``(n_rows, n_cols)``. ``shape`` is ``(n_cells,)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import Entries
+    >>> cells = Entries([[1.0, np.nan], [3.0, 4.0]])
+    >>> len(cells), cells.matrix_shape
+    (3, (2, 2))
+    >>> cells[:2].to_cells()
+    array([[ 1., nan],
+           [ 3., nan]])
+    """
+
+    def __init__(self, X: Any):
+        if isinstance(X, Entries):
+            rows, cols, values, shape = X.rows, X.cols, X.values, X.matrix_shape
+        elif sp.issparse(X):
+            (rows, cols, values), shape = sparse_cells(X), X.shape
+        else:
+            cells = to_cells(X)
+            if cells.ndim != 2:
+                raise ValueError(
+                    f"Expected 2D array, got {cells.ndim}D array instead: X must be a "
+                    "matrix. For ratings as triplets use Entries.from_triplets."
+                )
+            rows, cols = np.nonzero(~np.isnan(cells))
+            values, shape = cells[rows, cols], cells.shape
+        self._set(rows, cols, values, shape, "error")
+
+    @classmethod
+    def from_triplets(
+        cls, rows, cols, values, shape=None, *, duplicates="error"
+    ) -> Entries:
+        """Cells as they come, one row index, column index and value each.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, shape (n_cells,)
+            Zero-based positions. Labels are turned into positions by
+            ``numpy.unique(labels, return_inverse=True)``.
+        values : array-like of numbers, shape (n_cells,)
+            One each.
+        shape : tuple of int, default: one more than the largest positions
+            ``(n_rows, n_cols)``.
+        duplicates : {"error", "mean"}
+            What to do when a cell comes more than once.
+
+        Returns
+        -------
+        Entries
+
+        Raises
+        ------
+        ValueError
+            Unequal lengths, a position outside ``shape``, a value that is not finite,
+            or a cell that comes twice.
+        TypeError
+            Positions that are no integers.
+
+        Examples
+        --------
+        >>> from skmc import Entries
+        >>> Entries.from_triplets([0, 0, 2], [1, 1, 0], [4, 5, 3], duplicates="mean")
+        Entries(2 cells of a 3 x 2 matrix)
+        """
+        self = cls.__new__(cls)
+        self._set(rows, cols, values, shape, duplicates)
+        return self
+
+    def _set(self, rows, cols, values, shape, duplicates) -> None:
+        values = to_cells(values, name="values")
+        if np.shape(values) != np.shape(rows):
+            raise ValueError(
+                "rows, cols and values must have one item per cell, got shapes "
+                f"{np.shape(rows)}, {np.shape(cols)} and {values.shape}."
+            )
+        if np.isnan(values).any():
+            raise ValueError(
+                f"values contains NaN at position {np.isnan(values).argmax()}; leave "
+                "that cell out."
+            )
+        if shape is not None and len(shape) != 2:
+            raise ValueError(f"shape must be (n_rows, n_cols), got {tuple(shape)}.")
+        rows, cols = check_positions(rows, cols, shape)
+        if shape is None:
+            shape = rows.max(initial=-1) + 1, cols.max(initial=-1) + 1
+        n_rows, n_cols = (int(n) for n in shape)
+        if duplicates not in ("error", "mean"):
+            raise ValueError(
+                f"duplicates must be 'error' or 'mean', got {duplicates!r}."
+            )
+        flat = rows * n_cols + cols
+        unique, first, where = np.unique(flat, return_index=True, return_inverse=True)
+        if len(unique) < len(flat):
+            if duplicates == "error":
+                again = np.setdiff1d(np.arange(len(flat)), first)[0]
+                raise ValueError(
+                    f"the cell at row {rows[again]}, column {cols[again]} comes more "
+                    "than once; pass duplicates='mean' to average."
+                )
+            values = np.bincount(where, values) / np.bincount(where)
+            rows, cols = rows[first], cols[first]
+        self.rows, self.cols, self.values = rows, cols, values
+        self.matrix_shape = (n_rows, n_cols)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_cells,)``, as of a list of samples."""
+        return (len(self.values),)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index):
+        if isinstance(index, tuple):  # scikit-learn's (indices, Ellipsis)
+            index = index[0]
+        if isinstance(index, (int, np.integer)):
+            return self.rows[index], self.cols[index], self.values[index]
+        part = self.__class__.__new__(self.__class__)
+        part.rows, part.cols = self.rows[index], self.cols[index]
+        part.values, part.matrix_shape = self.values[index], self.matrix_shape
+        return part
+
+    def __repr__(self) -> str:
+        n_rows, n_cols = self.matrix_shape
+        return f"Entries({len(self)} cells of a {n_rows} x {n_cols} matrix)"
+
+    def to_cells(self) -> np.ndarray:
+        """Dense array of shape ``matrix_shape`` with NaN where nothing is known.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        cells = np.full(self.matrix_shape, np.nan, self.values.dtype)
+        cells[self.rows, self.cols] = self.values
+        return cells
+
+
+def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
+    """Integer positions inside a matrix of ``shape``, or an error that says where.
+
+    Without a shape there is no upper bound.
+
+    Parameters
+    ----------
+    rows : array-like of int
+        Zero-based positions.
+    cols : array-like of int
+        Zero-based positions.
+    shape : tuple of int
+        Of the matrix.
+
+    Returns
+    -------
+    rows : int ndarray
+    cols : int ndarray
+    """
+    checked = []
+    sizes = (np.inf, np.inf) if shape is None else shape
+    for name, index, size in zip(("rows", "cols"), (rows, cols), sizes, strict=True):
+        index = np.asarray(index)
+        if index.ndim != 1 or len(index) != len(rows):
+            raise ValueError(
+                "rows and cols must be one-dimensional and of equal length, got "
+                f"shapes {np.shape(rows)} and {np.shape(cols)}."
+            )
+        if index.dtype.kind not in "iu" and index.size:
+            raise TypeError(
+                f"{name} must be integers, got dtype {index.dtype}; turn labels into "
+                "positions with numpy.unique(labels, return_inverse=True)."
+            )
+        outside = (index < 0) | (index >= size)
+        if outside.any():
+            first = outside.argmax()
+            raise ValueError(
+                f"{name} contains {index[first]} at position {first}, outside "
+                f"0..{size - 1}; correct it or give the matrix a larger shape."
+            )
+        checked.append(index.astype(np.int64))
+    return checked[0], checked[1]

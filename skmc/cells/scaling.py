@@ -1,0 +1,172 @@
+"""Standardisation from the observed cells alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from skmc.cells.observed import Observed
+from skmc.cells.sparse_observed import SparseObserved
+
+T = TypeVar("T", Observed, SparseObserved)
+
+OFFSET = 100  # deviations
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """``z = (x - shift) / scale`` with mean and standard deviation of observed cells.
+
+    A constant column has ``scale`` zero: it is standardised to zero, and `undo` returns
+    the constant whatever the model says.
+
+    Parameters
+    ----------
+    shift : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
+        Mean and standard deviation.
+    scale : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
+        Mean and standard deviation.
+    """
+
+    shift: Tensor  # (*batch, 1, n_cols) or (*batch, 1, 1)
+    scale: Tensor
+
+    @classmethod
+    def of(
+        cls, data: Observed | SparseObserved, how: str | None, *, centre: bool = True
+    ) -> Scaling:
+        """From the observed cells.
+
+        A column without an observed cell gets the mean and deviation of all cells.
+        "auto" is "columns" for columns of unlike units: the deviations of a tenth of
+        them are more than 5 times those of another tenth, or their means account for
+        two thirds of all variance; else it is "global". The rule is ours: matrices of
+        one unit (pictures, ratings, interactions) lose structure when each column is
+        centred on an estimate of its own, tables of many units cannot do without.
+        With ``centre=False`` "auto" only divides a matrix of one unit, by its root mean
+        square, for methods which a mean of up to 100 deviations does not disturb.
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+        how : {"auto", "columns", "global"} or None
+            Whose mean and deviation; None leaves all as it is.
+        centre : bool, default=True
+            Whether "auto" takes the mean from a matrix of one unit.
+
+        Returns
+        -------
+        Scaling
+        """
+        values = data.values
+        if how is None:
+            one = values.new_ones((*data.batch_shape, 1, 1))
+            return cls(torch.zeros_like(one), one)
+        # Sums of squares of very large or small numbers leave the floating range.
+        dense = values if values.ndim > 1 else values[None]
+        low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
+        unit = torch.maximum(high, -low)
+        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+        z = (values / data.spread(unit)).double()
+        eps = torch.finfo(values.dtype).eps
+        shift, scale, _ = _moments(data, z, eps, by_column=False)
+        if how in ("auto", "columns"):
+            means, deviations, count = _moments(data, z, eps, by_column=True)
+            seen = count > 0
+            if how == "auto":
+                unlike = _unlike(means, deviations, scale, seen)
+                seen = seen & unlike
+                if not centre:
+                    plain = ~unlike & (shift.abs() < OFFSET * scale)
+                    scale = torch.where(plain, shift.hypot(scale), scale)
+                    shift = torch.where(plain, torch.zeros_like(shift), shift)
+            shift = torch.where(seen, means, shift)
+            scale = torch.where(seen, deviations, scale)
+        return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
+
+    def standardise(self, X: Tensor) -> Tensor:
+        """Shift and scale a whole matrix.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
+        return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
+
+    def apply(self, data: T) -> T:
+        """Shift and scale the observed cells.
+
+        Parameters
+        ----------
+        data : T
+            The observed cells.
+
+        Returns
+        -------
+        Observed or SparseObserved
+        """
+        here = Scaling(data.spread(self.shift), data.spread(self.scale))
+        return replace(data, values=here.standardise(data.values))
+
+    def undo(self, X: Tensor) -> Tensor:
+        """Go back to the units of the data.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A scaled completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
+        return X * self.scale + self.shift
+
+    def to(self, *args, **kwargs) -> Scaling:
+        """Move or cast both tensors.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        Scaling
+        """
+        return Scaling(self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs))
+
+
+def _moments(
+    data: Observed | SparseObserved, z: Tensor, eps: float, *, by_column: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
+    some = count.clamp_min(1)
+    mean = data.sums(z, by_column=by_column) / some
+    squares = (z - data.spread(mean)).square_()
+    deviation = (data.sums(squares, by_column=by_column) / some).sqrt()
+    # What is left of a constant after rounding is not a deviation.
+    noise = 32 * eps * mean.abs()
+    deviation = torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
+    return mean, deviation, count
+
+
+def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
+    """Whether columns have unlike units, shape ``(*batch, 1, 1)``."""
+    spread = torch.where(deviations > 0, deviations, torch.nan)
+    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
+    between = torch.where(seen, means, torch.nan)
+    count = seen.sum(-1, keepdim=True)
+    variance = (between - between.nanmean(-1, keepdim=True)).square().nansum(-1, True)
+    return (high > 5 * low) | (variance / count > 2 / 3 * scale.square())

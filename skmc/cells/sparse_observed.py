@@ -1,0 +1,279 @@
+"""The observed cells of a large, sparsely observed matrix, as tensors."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from skmc.linalg import LowRank, SparsePlusLowRank
+
+
+@dataclass(frozen=True, eq=False)
+class SparseObserved:
+    """What `skmc.Observed` is, for matrices of which only few cells are seen.
+
+    Completions are products of factors (`LowRank`) and are never formed: memory is that
+    of the observed cells and of the factors. There are no batch axes.
+
+    Parameters
+    ----------
+    rows, cols : int64 Tensor of shape (n_cells,)
+        Positions, sorted by row and then by column, each cell once; see `of`.
+    values : floating Tensor of shape (n_cells,)
+        Of the cells.
+    shape : tuple of int
+        ``(n_rows, n_cols)``.
+    """
+
+    rows: Tensor
+    cols: Tensor
+    values: Tensor
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, rows, cols, values, shape: tuple[int, int]) -> SparseObserved:
+        """From tensors or arrays in any order.
+
+        Parameters
+        ----------
+        rows : int Tensor or array of shape (n_cells,)
+            Positions, each at most once.
+        cols : int Tensor or array of shape (n_cells,)
+            Positions, each at most once.
+        values : Tensor or array of shape (n_cells,)
+            Values.
+        shape : tuple of int
+            ``(n_rows, n_cols)``.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        rows, cols = torch.as_tensor(rows).long(), torch.as_tensor(cols).long()
+        place, order = (rows * shape[1] + cols).sort()
+        return cls(
+            place // max(shape[1], 1),
+            place % max(shape[1], 1),
+            torch.as_tensor(values)[order],
+            shape,
+        )
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Empty: there are no batch axes."""
+        return torch.Size(())
+
+    @property
+    def n_observed(self) -> Tensor:
+        """How many cells are seen, of shape ``()``."""
+        return torch.full_like(self.values[:1].sum(), len(self.values))
+
+    @property
+    def energy(self) -> Tensor:
+        """``|P(M)|_F^2``."""
+        return self.values.square().sum()
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """Where each row begins among the cells, and the end, ``(n_rows + 1,)``."""
+        return _starts(self.rows, self.shape[0])
+
+    @cached_property
+    def by_column(self) -> Tensor:
+        """The order of the cells by column and then by row, ``(n_cells,)``."""
+        return (self.cols * self.shape[0] + self.rows).argsort()
+
+    @cached_property
+    def T(self) -> SparseObserved:
+        """The transpose, made at the first access."""
+        order = self.by_column
+        return SparseObserved(
+            self.cols[order], self.rows[order], self.values[order], self.shape[::-1]
+        )
+
+    def matrix(self, values: Tensor) -> Tensor:
+        """A sparse matrix, in compressed rows, with ``values`` at the cells.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_cells,)
+            In the order of the cells.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, n_cols), layout sparse_csr
+        """
+        with warnings.catch_warnings():  # says that the layout is in beta
+            warnings.simplefilter("ignore")
+            return torch.sparse_csr_tensor(*self._pattern, values, self.shape)
+
+    @cached_property
+    def _pattern(self) -> tuple[Tensor, Tensor]:
+        small = len(self.values) < 2**31 and max(self.shape) < 2**31
+        kind = torch.int32 if small else torch.int64
+        return self.starts.to(kind), self.cols.to(kind)
+
+    def at(self, X: LowRank) -> Tensor:
+        """``X`` at the cells, ``(n_cells,)``.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        if X.left.shape[1] == 0:
+            return torch.zeros_like(self.values)
+        return torch.sparse.sampled_addmm(
+            self.matrix(torch.zeros_like(self.values)), X.left, X.right.mT, beta=0.0
+        ).values()
+
+    def residual(self, X: LowRank) -> Tensor:
+        """``P(X - M)`` at the cells, ``(n_cells,)``.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return self.at(X) - self.values
+
+    def misfit(self, X: LowRank) -> Tensor:
+        """``|P(X - M)|_F^2``.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        return self.residual(X).square().sum()
+
+    def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
+        """Over all cells, ``(1, n_cols)`` or ``(1, 1)``.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            What is added up.
+        by_column : bool
+            Whether each column has a sum of its own.
+
+        Returns
+        -------
+        Tensor
+        """
+        if by_column:
+            return cells.new_zeros(1, self.shape[1]).index_add_(
+                1, self.cols, cells[None]
+            )
+        return cells.sum().view(1, 1)
+
+    def spread(self, sums: Tensor) -> Tensor:
+        """What belongs to columns or to all, at the cells.
+
+        Parameters
+        ----------
+        sums : Tensor of shape (1, n_cols) or (1, 1)
+            As of `sums`.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return sums[0, self.cols] if sums.shape[1] > 1 else sums[0]
+
+    def zero(self) -> LowRank:
+        """The completion that knows nothing.
+
+        Returns
+        -------
+        LowRank
+        """
+        return LowRank(*(self.values.new_zeros(size, 0) for size in self.shape))
+
+    def plus(self, values: Tensor, X: LowRank) -> SparsePlusLowRank:
+        """``X`` with ``values`` added at the cells.
+
+        Parameters
+        ----------
+        values : Tensor of shape (n_cells,)
+            In the order of the cells.
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        SparsePlusLowRank
+        """
+        transposed = self.T.matrix(values[self.by_column])
+        return SparsePlusLowRank(self.matrix(values), transposed, X)
+
+    def fill(self, X: LowRank) -> SparsePlusLowRank:
+        """The observed values, and ``X`` elsewhere.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        SparsePlusLowRank
+        """
+        return self.plus(-self.residual(X), X)
+
+    def only(self, chosen: Tensor) -> SparseObserved:
+        """The same matrix with those cells alone where ``chosen`` is True.
+
+        Parameters
+        ----------
+        chosen : bool Tensor of shape (n_cells,)
+            True for cells that stay.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        return SparseObserved(
+            self.rows[chosen], self.cols[chosen], self.values[chosen], self.shape
+        )
+
+    def to(self, *args, **kwargs) -> SparseObserved:
+        """Move or cast the values as `torch.Tensor.to` does; positions follow.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        values = self.values.to(*args, **kwargs)
+        return SparseObserved(
+            self.rows.to(values.device), self.cols.to(values.device), values, self.shape
+        )
+
+
+def _starts(index: Tensor, n: int) -> Tensor:
+    starts = index.new_zeros(n + 1)
+    starts[1:] = torch.bincount(index, minlength=n).cumsum(0)
+    return starts

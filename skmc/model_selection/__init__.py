@@ -1,0 +1,30 @@
+"""Searches, splitters and comparisons that hold out cells."""
+
+from skmc.model_selection.batch import fit_batch
+from skmc.model_selection.comparison import (
+    METRICS,
+    ComparisonDisplay,
+    compare,
+    predict_cells,
+)
+from skmc.model_selection.folds import Folds
+from skmc.model_selection.search import (
+    BatchedGridSearchCV,
+    BatchedHalvingSearchCV,
+    BatchedRandomizedSearchCV,
+)
+from skmc.model_selection.splitters import PATTERNS, CellSplit
+
+__all__ = [
+    "METRICS",
+    "PATTERNS",
+    "BatchedGridSearchCV",
+    "BatchedHalvingSearchCV",
+    "BatchedRandomizedSearchCV",
+    "CellSplit",
+    "ComparisonDisplay",
+    "Folds",
+    "compare",
+    "fit_batch",
+    "predict_cells",
+]

@@ -1,0 +1,137 @@
+"""Which cells to hold out: missingness patterns as scikit-learn's splitters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skmc import patterns
+from skmc.cells import Entries
+
+PATTERNS = ("mcar", "patch", "rows", "mar", "mnar")
+
+
+class CellSplit:
+    """Splits the observed cells of a matrix as cells get lost in practice.
+
+    For ``cv=`` of scikit-learn's searches fitted on `Entries`, and for `compare`. Each
+    split draws its held-out cells anew, so they may overlap; for disjoint ones take
+    ``KFold(shuffle=True)``.
+
+    Parameters
+    ----------
+    pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
+        Completely at random; a rectangle at a random place; whole rows; or more likely
+        where another column (its own value) is large, see `skmc.patterns.mar` and
+        `skmc.patterns.mnar`.
+    n_splits : int >= 1, default=5
+        How often.
+    fraction : float in (0, 1), default=0.2
+        Share of the observed cells to hold out; for "patch" of the cells, observed or
+        not, for "rows" of the rows.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import Entries
+    >>> from skmc.model_selection import CellSplit
+    >>> cells = Entries(np.arange(20.0).reshape(4, 5))
+    >>> split = CellSplit("rows", n_splits=1, fraction=0.25, random_state=0)
+    >>> [(train, test)] = split.split(cells)
+    >>> np.unique(cells[test].rows)
+    array([2])
+    """
+
+    def __init__(self, pattern="mcar", n_splits=5, *, fraction=0.2, random_state=None):
+        self.pattern = pattern
+        self.n_splits = n_splits
+        self.fraction = fraction
+        self.random_state = random_state
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Positions in ``Entries(X)`` to train on and to hold out.
+
+        Parameters
+        ----------
+        X : container
+            The matrix.
+        y : Ignored, default=None
+            For scikit-learn.
+        groups : Ignored, default=None
+            For scikit-learn.
+
+        Yields
+        ------
+        train : int ndarray
+        test : int ndarray
+        """
+        if self.pattern not in PATTERNS:
+            raise ValueError(
+                f"pattern must be one of {PATTERNS}, got {self.pattern!r}."
+            )
+        if not 0 < self.fraction < 1:
+            raise ValueError(f"fraction must lie in (0, 1), got {self.fraction}.")
+        cells = X if isinstance(X, Entries) else Entries(X)
+        rng = check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            held_out = self._hide(cells, rng)
+            if held_out.all() or not held_out.any():
+                raise ValueError(
+                    f"{self.pattern!r} with fraction={self.fraction} holds out "
+                    f"{held_out.sum()} of {len(cells)} cells; change fraction."
+                )
+            yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+    def _hide(self, cells: Entries, rng: np.random.RandomState) -> np.ndarray:
+        if self.pattern == "mcar":  # which needs no dense matrix
+            held_out = np.zeros(len(cells), bool)
+            count = round(self.fraction * len(cells))
+            held_out[rng.permutation(len(cells))[:count]] = True
+            return held_out
+        if self.pattern == "rows":
+            rows = np.unique(cells.rows)
+            count = max(1, round(self.fraction * len(rows)))
+            return np.isin(cells.rows, rng.permutation(rows)[:count])
+        if self.pattern == "patch":
+            inside = np.ones(len(cells), bool)
+            for place, size in zip(
+                (cells.rows, cells.cols), cells.matrix_shape, strict=True
+            ):
+                length = max(1, round(self.fraction**0.5 * size))
+                start = rng.randint(size - length + 1)
+                inside &= (place >= start) & (place < start + length)
+            return inside
+        hide = getattr(patterns, self.pattern)
+        hidden = hide(cells.to_cells(), self.fraction, random_state=rng)
+        return hidden[cells.rows, cells.cols]
+
+    def get_n_splits(self, X=None, y=None, groups=None) -> int:
+        """How many splits there are.
+
+        Parameters
+        ----------
+        X : Ignored, default=None
+            For scikit-learn.
+        y : Ignored, default=None
+            For scikit-learn.
+        groups : Ignored, default=None
+            For scikit-learn.
+
+        Returns
+        -------
+        int
+        """
+        return self.n_splits
+
+    def __repr__(self) -> str:
+        return (
+            f"CellSplit({self.pattern!r}, n_splits={self.n_splits}, "
+            f"fraction={self.fraction})"
+        )

@@ -1,0 +1,18 @@
+"""Completing rows that were not in the fit, each on its own."""
+
+from skmc.new_rows.embedding import EmbeddedRows
+from skmc.new_rows.folding import Deferred, FoldIn
+from skmc.new_rows.forward_pass import ForwardPass, LearnedInputs
+from skmc.new_rows.neighbors import knn_graph, knn_values
+from skmc.new_rows.rows import RowIndex
+
+__all__ = [
+    "Deferred",
+    "EmbeddedRows",
+    "FoldIn",
+    "ForwardPass",
+    "LearnedInputs",
+    "RowIndex",
+    "knn_graph",
+    "knn_values",
+]

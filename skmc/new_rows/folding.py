@@ -1,0 +1,141 @@
+"""Completing rows that were not there when the matrix was completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from skmc.cells import Observed
+
+MAX_RANK = 100
+CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
+ROWS_JUDGED = 100
+BLOCK = 2**22  # numbers held at once
+
+
+class Deferred:
+    """A map of rows that is made when the first new row comes.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the map of rows, ``(values, mask) -> values``.
+    *args : objects
+        What it is made from.
+    """
+
+    def __init__(self, make: Callable, *args):
+        self.make, self.args = make, args
+
+    @cached_property
+    def made(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """The map, which is made at the first access."""
+        return self.make(*self.args)
+
+    def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
+        return self.made(values, mask)
+
+
+@dataclass(frozen=True)
+class FoldIn:
+    r"""Regularised least squares of a row's observed cells on a row space.
+
+    A row is ``x = mean + F u``, where ``F = V S / sqrt(m)`` holds the right singular
+    vectors of the centred completion (at most 100), each times the standard deviation
+    of its scores, and ::
+
+        u = argmin |P(x - mean - F u)|^2 + noise |u|^2,
+
+    the conditional mean of a Gaussian whose covariance is that of the completed rows.
+    Everything is in double precision, each row on its own.
+
+    Parameters
+    ----------
+    mean : Tensor of shape (n_cols,)
+        Of the completed rows.
+    loadings : Tensor of shape (n_cols, rank)
+        Right singular vectors, times the deviations along them.
+    noise : float
+        Variance of an observed cell around the completion.
+    """
+
+    mean: Tensor  # (n_cols,)
+    loadings: Tensor  # (n_cols, rank)
+    noise: float
+
+    @classmethod
+    def of(cls, completion: Tensor, data: Observed) -> FoldIn:
+        """From a completion ``(m, n)`` and the cells that it was made from.
+
+        ``noise`` is chosen among nine powers of ten of the mean variance: rows of one
+        half of the matrix, with a quarter of their observed cells hidden, are
+        completed from the other half's row space.
+
+        Parameters
+        ----------
+        completion : Tensor of shape (m, n)
+            All rows, completed.
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        FoldIn
+        """
+        X = completion.detach().double().cpu()
+        values, mask = data.values.double().cpu(), data.mask.cpu()
+        whole = cls._row_space(X)
+        variance = whole.loadings.square().sum() / X.shape[1]
+        if variance <= 0 or len(X) < 4:
+            return replace(whole, noise=1e-4 * float(variance))
+        errors = torch.zeros(len(CHOSEN_FROM), dtype=X.dtype)
+        for part in (0, 1):
+            space = cls._row_space(X[1 - part :: 2])
+            rows, seen = values[part::2][:ROWS_JUDGED], mask[part::2][:ROWS_JUDGED]
+            i, j = (torch.arange(size) for size in seen.shape)
+            hidden = seen & ((i[:, None] + j) % 4 == 0)
+            for k, factor in enumerate(CHOSEN_FROM):
+                guess = replace(space, noise=float(factor * variance))(
+                    rows, seen & ~hidden
+                )
+                errors[k] += ((guess - rows)[hidden] ** 2).sum()
+        factor = CHOSEN_FROM[errors.argmin()]
+        return replace(whole, noise=float(factor * variance))
+
+    @classmethod
+    def _row_space(cls, X: Tensor) -> FoldIn:
+        mean = X.mean(0)
+        centred = X - mean
+        unit = centred.abs().max().clamp_min(1e-300)
+        centred = centred / unit
+        tall = len(X) > X.shape[1]
+        gram = centred.mT @ centred if tall else centred @ centred.mT
+        energy, basis = torch.linalg.eigh(gram)
+        # Half of the digits of a Gram matrix are lost to rounding.
+        keep = energy > 1e-15 * len(gram) * energy[-1].clamp_min(1e-300)
+        energy, basis = energy[keep][-MAX_RANK:], basis[:, keep][:, -MAX_RANK:]
+        loadings = basis * energy.sqrt() if tall else centred.mT @ basis
+        return cls(mean, loadings * (unit / len(X) ** 0.5), 0.0)
+
+    def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Complete ``values (k, n)``, of which only cells under ``mask`` are read."""
+        F, rank = self.loadings, self.loadings.shape[1]
+        if rank == 0:
+            return self.mean.expand_as(values).clone()
+        zero = values.new_zeros((), dtype=F.dtype)
+        shifted = torch.where(mask, values.to(F.dtype) - self.mean, zero)
+        # The floor keeps rows with fewer cells than loadings solvable.
+        noise = max(self.noise, 1e-12 * float(F.square().sum(0).max()))
+        damping = noise * torch.eye(rank, dtype=F.dtype)
+        blocks = []
+        for rows, seen in zip(
+            *(t.split(max(1, BLOCK // F.numel())) for t in (shifted, mask)), strict=True
+        ):
+            system = torch.einsum("nr,kn,ns->krs", F, seen.to(F.dtype), F) + damping
+            scores = torch.linalg.solve(system, (rows @ F)[..., None])[..., 0]
+            blocks.append(self.mean + scores @ F.mT)
+        return torch.cat(blocks)

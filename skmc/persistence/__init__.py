@@ -1,0 +1,14 @@
+"""Completers in files, and long fits that survive a crash."""
+
+from skmc.persistence.checkpoint import checkpoint
+from skmc.persistence.files import replace_file
+from skmc.persistence.save import load, save
+from skmc.persistence.serialize import StorageError
+
+__all__ = [
+    "StorageError",
+    "checkpoint",
+    "load",
+    "replace_file",
+    "save",
+]
