@@ -72,19 +72,12 @@ class AutoCompleter(BaseCompleter):
     validation_fraction : float in (0, 1), default=0.1
         About this share of the observed cells is held out. Where these are fewer than
         500, other ones are as well, up to five times, and candidates are judged by all.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one. A mapping's estimators have
+    {device}
+        A mapping's estimators have
         their own.
     random_state : int, RandomState instance or None, default=None
         Draws the held-out cells, and seeds the candidates that "auto" or names give.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -104,8 +97,7 @@ class AutoCompleter(BaseCompleter):
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Where an imputer of scikit-learn is among the chosen, which has no own value for
         observed cells, it counts with these cells themselves.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {input}
 
     Notes
     -----
