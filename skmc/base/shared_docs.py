@@ -103,12 +103,12 @@ GROUPS = {
 PLACE = re.compile(r"^    \{(\w+)\}\n((?:        .*\n)*)", re.MULTILINE)
 
 
-def documented(cls: C) -> C:
+def documented(estimator: C) -> C:
     """Fill the shared descriptions into the docstring of a class.
 
     Parameters
     ----------
-    cls : type
+    estimator : type
         Its docstring has lines such as ``{device}``, ``{reading}`` for the parameters
         that concern input and output, or ``{solve}`` for the attributes of a solve.
 
@@ -117,9 +117,9 @@ def documented(cls: C) -> C:
     type
         The class.
     """
-    if cls.__doc__ is None:  # python -OO
-        return cls
-    defaults = inspect.signature(cls).parameters
+    if estimator.__doc__ is None:  # python -OO
+        return estimator
+    defaults = inspect.signature(estimator).parameters
 
     def described(name: str) -> str:
         if name in ATTRIBUTES:
@@ -134,5 +134,5 @@ def documented(cls: C) -> C:
         names = GROUPS.get(place[1], [place[1]])
         return "\n".join(map(described, names)) + "\n" + place[2]
 
-    cls.__doc__ = PLACE.sub(filled, cls.__doc__)
-    return cls
+    estimator.__doc__ = PLACE.sub(filled, estimator.__doc__)
+    return estimator
