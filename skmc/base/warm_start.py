@@ -58,7 +58,7 @@ class WarmStart:
         """
         if self.warm_start and hasattr(self, "_scaling"):
             raise ValueError(
-                "Fits in a batch start from scratch; set warm_start=False, or clone the "
-                "completers."
+                "Fits in a batch start from scratch; set warm_start=False, or clone "
+                "the completers."
             )
         return super().batch_prepare(X)  # type: ignore[misc]
