@@ -193,7 +193,7 @@ class AutoCompleter(BaseCompleter):
             "verdict_": _verdict(search, weights),
             "reconstruction_": whole.astype(cells.dtype),
             "_leaderboard": _leaderboard(search, weights),
-            "_stack": stack,
+            "_units": units,
             "_rows": RowIndex(cells),
         }
         return Outcome(attributes, interrupted=search.interrupted)
@@ -250,12 +250,16 @@ class AutoCompleter(BaseCompleter):
                     raise
                 return trial.fitted
 
+    @property
+    def _stack(self) -> Stack:
+        return Stack(self.completers_, self.weights_, self._units)
+
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
-            scaled = self._stack.units.standardise(cells[new])
+            scaled = self._units.standardise(cells[new])
             completed[new] = self._stack.combined(scaled, _own_values)
         return completed
 
@@ -265,7 +269,7 @@ class AutoCompleter(BaseCompleter):
                 return completer._complete_hidden(scaled, hidden)
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
 
-        return self._stack.combined(self._stack.units.standardise(cells), values)
+        return self._stack.combined(self._units.standardise(cells), values)
 
     @property
     def leaderboard_(self):
