@@ -99,7 +99,7 @@ def test_batches_are_validated_like_fits():
     assert fit_batch([], []) == []
     diagonal = np.where(np.eye(6, dtype=bool), X, np.nan)
     stopping = [make(AIRCompleter, early_stopping=True) for _ in range(2)]
-    with pytest.raises(ValueError, match="no cell to spare in some matrices"):
+    with pytest.raises(ValueError, match="cannot hold out a cell in some matrices"):
         fit_batch(stopping, [X, diagonal])
 
 

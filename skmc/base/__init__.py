@@ -1,4 +1,4 @@
-"""The estimator contract that every completer keeps."""
+"""The estimator contract: base classes and mixins of completers."""
 
 from skmc.base.batching import Batchable, CannotBatch
 from skmc.base.completer import (

@@ -1,4 +1,4 @@
-"""What a batched search asks of an estimator."""
+"""The interface between estimators and batched searches."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from skmc.loop import Run, Solution
 
 
 class CannotBatch(ValueError):
-    """Fits cannot share a batch; the message says why."""
+    """Fits cannot share a batch; the message gives the reason."""
 
 
 @runtime_checkable
 class Batchable(Protocol):
-    """An estimator whose fits can be members of one solve.
+    """An estimator whose fits can be solved together in one batch.
 
-    `skmc.base.IterativeCompleter` implements it, for estimators whose
+    `skmc.base.IterativeCompleter` implements this protocol for completers whose
     ``completer_tags.batched`` names the parameters that may differ within a batch. Fits
     of other estimators are run one by one.
 
     Attributes
     ----------
     device : str or torch.device
-        Where it computes.
+        Device on which the fit runs.
     random_state : int, RandomState instance or None
-        What it draws from.
+        Source of the random numbers of the fit.
     """
 
     device: str | torch.device
@@ -35,10 +35,10 @@ class Batchable(Protocol):
 
     @property
     def max_iter(self) -> int:
-        """Steps of a fit at most."""
+        """Maximum number of iterations of a fit."""
 
     def batch_key(self) -> Hashable:
-        """What estimators that can share a batch have in common.
+        """Key that is equal for estimators that can share a batch.
 
         Returns
         -------
@@ -51,56 +51,57 @@ class Batchable(Protocol):
         """
 
     def batch_prepare(self, X: Any) -> Any:
-        """Read a matrix.
+        """Read a matrix and convert it for `batch_run`.
 
         Parameters
         ----------
         X : container
-            As in ``fit``.
+            Matrix to fit, as in ``fit``.
 
         Returns
         -------
         object
-            What the other methods call ``prepared``.
+            The ``prepared`` argument of the other methods.
         """
 
     def batch_run(
         self, estimators: Sequence[Self], prepared: Sequence[Any], seeds: Sequence[int]
     ) -> Run:
-        """A solve of several fits along a batch axis, before its first step.
+        """Set up one solve of several fits, which run along a batch axis.
 
         Parameters
         ----------
         estimators : sequence of estimators
-            One of each member, with equal `batch_key`.
+            The estimators to fit, with equal `batch_key`.
         prepared : sequence
-            One of each member.
+            Results of `batch_prepare`, one per estimator.
         seeds : sequence of int
-            One of each member.
+            Random seeds, one per estimator.
 
         Returns
         -------
         Run
+            The solve before its first step.
 
         Raises
         ------
         CannotBatch
-            The members do not fit into one batch.
+            The matrices or estimators cannot share a batch.
         """
 
     def batch_accept(
         self, prepared: Any, solution: Solution, *, defer: bool = False
     ) -> str | None:
-        """Become fitted by the solution of one member.
+        """Set the fitted attributes from the solution of one fit.
 
         Parameters
         ----------
         prepared : object
-            The member's matrix.
+            Result of `batch_prepare` for this fit.
         solution : Solution
-            Its solution.
+            Solution of this fit, without the batch axis.
         defer : bool, default=False
-            Whether what only new rows need may be made when one comes.
+            Whether to delay work that only new rows need until the first new row.
 
         Returns
         -------
@@ -109,15 +110,15 @@ class Batchable(Protocol):
         """
 
     def batch_memory(self, X: Any) -> int:
-        """Memory of one member of a batch.
+        """Estimate the memory that one fit of a batch needs.
 
         Parameters
         ----------
         X : container
-            As in ``fit``.
+            Matrix to fit, as in ``fit``.
 
         Returns
         -------
         int
-            In bytes.
+            Number of bytes.
         """

@@ -1,4 +1,4 @@
-"""The estimator contract that every completer keeps."""
+"""The base class of all completers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     OneToOneFeatureMixin,
@@ -32,23 +33,24 @@ from skmc.cells import Entries, check_positions, to_cells
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 
-HIDDEN_TO_SCORE = 0.2
-HOOKS = ("_skl_callbacks", "_callback")  # scikit-learn's own attributes
+HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
+HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class CompleterTags:
-    """What a completer promises; the common tests hold it to that.
+    """Properties of a completer that the common tests verify.
 
     Parameters
     ----------
     recovers : float
-        Relative error on the hidden cells of the shared problem of rank 2 that is not
-        exceeded.
+        Largest relative error on the hidden cells of the common rank-2 test problem.
     monotone : bool, default=False
-        Whether the objective never rises.
+        Whether the objective never increases.
     equivariant : bool, default=False
-        Whether permuting rows permutes the answer.
+        Whether permuting the rows of ``X`` permutes the rows of the completion.
     batched : tuple of str, default=()
         Parameters that may differ within one batch.
     """
@@ -61,16 +63,16 @@ class CompleterTags:
 
 @dataclass
 class Outcome:
-    """What a fit has found.
+    """Result of a fit.
 
     Parameters
     ----------
     attributes : dict
         Fitted attributes by name.
     advice : str or None, default=None
-        What to say of a fit that did not end well, and what to change.
+        Warning about a fit that did not succeed, with the parameters to change.
     interrupted : bool, default=False
-        Whether a `KeyboardInterrupt` ended it.
+        Whether a `KeyboardInterrupt` ended the fit.
     """
 
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -78,34 +80,45 @@ class Outcome:
     interrupted: bool = False
 
 
-def _names_the_class(fit: Callable) -> Callable:
-    """Refuse unknown keywords in the name of the estimator's own class."""
+def _validated(fit: Fit) -> Fit:
+    """Add scikit-learn's callbacks and parameter validation to ``fit``.
 
-    @functools.wraps(fit)
-    def fit_of_the_class(self, X, y=None, **unknown):
+    Messages about unknown keywords name the estimator's own class.
+    """
+    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+
+    @functools.wraps(checked)
+    def wrapper(self: BaseCompleter, X: Any, y: Any = None, **unknown: Any) -> Any:
         for name in unknown:
             raise TypeError(
                 f"{type(self).__name__}.fit() got an unexpected keyword argument "
                 f"{name!r}."
             )
-        return fit(self, X, y)
+        return checked(self, X, y)
 
-    return fit_of_the_class
+    return cast(Fit, wrapper)
 
 
 class BaseCompleter(
     ReadsCells, ShowsFit, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
 ):
-    """Reads every container, keeps masks, completes rows, scores.
+    """Base class that reads any container, completes new rows and computes scores.
 
-    Subclasses define `_fit_cells` (and, if they have a map of their own for new rows,
-    `_complete_rows`) and the parameters ``missing_values``, ``add_indicator``,
-    ``keep_empty_features`` and ``keep_observed``.
+    Subclasses define `_fit_cells` and `_complete_rows`, and have the parameters
+    ``missing_values``, ``add_indicator``, ``keep_empty_features`` and
+    ``keep_observed``.
     """
 
     completer_tags: ClassVar[CompleterTags]
 
-    _parameter_constraints: ClassVar[dict] = {
+    add_indicator: bool
+    keep_empty_features: bool
+    keep_observed: bool
+    data_range_: tuple[float, float]
+    _priors: Priors
+    _shape: tuple[int, int]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "missing_values": [Real],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
@@ -113,9 +126,9 @@ class BaseCompleter(
     }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect the constraints of all bases, and fill in the shared descriptions."""
+        """Merge the constraints of all bases, and fill in the shared descriptions."""
         super().__init_subclass__(**kwargs)
-        merged: dict[str, list] = {}
+        merged: dict[str, list[Any]] = {}
         for base in reversed(cls.__mro__):
             merged |= vars(base).get("_parameter_constraints", {})
         if cls.__init__ is not object.__init__:
@@ -128,36 +141,34 @@ class BaseCompleter(
     def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
         """Complete ``cells`` (NaN where missing) without changing ``self``.
 
-        ``y`` is for scikit-learn's callbacks alone.
+        Only scikit-learn's callbacks use ``y``.
         """
 
     @abstractmethod
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        """The model's value for every cell of some rows, each on its own."""
+        """Predict every cell of the given rows; each row is completed on its own."""
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """`_complete_rows` of ``cells`` without those that ``hidden`` marks."""
+        """Apply `_complete_rows` to ``cells`` with the ``hidden`` cells removed."""
         return self._complete_rows(np.where(hidden, cells.dtype.type(np.nan), cells))
 
-    @_names_the_class
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
-        """Complete ``X`` and remember how to complete other rows.
+    @_validated
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
 
         Parameters
         ----------
         X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
 tensor or `Entries`, of shape (n_samples, n_features)
-            `skmc.cells.to_cells` says which cells count as missing.
+            Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
         y : Ignored
-            Present for pipelines. Passed on to scikit-learn's callbacks: with the truth
-            as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
+            Present for pipelines, and passed on to scikit-learn's callbacks. With the
+            truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
 
         Returns
         -------
         self
-            Fitted.
+            The fitted completer.
         """
         before, start = dict(vars(self)), time.perf_counter()
         try:
@@ -166,11 +177,11 @@ tensor or `Entries`, of shape (n_samples, n_features)
             with fit_scope(self, cells):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
-            # A fit that failed leaves the completer as it was, except for the
-            # callbacks, which are torn down after this.
+            # A failed fit leaves the completer unchanged. Callbacks are kept: they are
+            # torn down later.
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
-            vars(self).clear()
-            vars(self).update(before | hooks)
+            self.__dict__.clear()
+            self.__dict__.update(before | hooks)
             raise
         self._set_fitted(priors, outcome)
         self._seconds = time.perf_counter() - start
@@ -180,13 +191,13 @@ tensor or `Entries`, of shape (n_samples, n_features)
             raise KeyboardInterrupt
         return self
 
-    def fit_transform(self, X, y=None, **fit_params):
-        """Complete ``X``.
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Fit to ``X`` and return its completion.
 
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            The matrix.
+            Matrix to complete.
         y : Ignored
             As in `fit`.
         **fit_params : dict
@@ -195,28 +206,28 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            As `transform` returns it.
+            The same as ``fit(X).transform(X)``.
         """
         self.fit(X, y, **fit_params)
         return self._completed(self._read(X, reset=False))
 
     def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
-        """The observed cells of ``X``, and what they say before anything is learned."""
+        """Return the observed cells of ``X`` and their statistics."""
         cells = self._read(X, reset=True)
         rows, cols = np.nonzero(~np.isnan(cells))
         return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
 
     def _set_fitted(self, priors: Priors, outcome: Outcome) -> None:
-        """Set the fitted attributes; nothing else sets any."""
+        """Set the fitted attributes; no other function sets any."""
         for name in getattr(self, "_fitted_names", ()):
-            delattr(self, name)  # nothing of an earlier fit outlives it
+            delattr(self, name)  # remove all attributes of an earlier fit
         found = {**self._common(priors), **outcome.attributes}
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)
 
     def _common(self, priors: Priors) -> dict[str, Any]:
-        """The fitted attributes that every completer has."""
+        """Fitted attributes that every completer has."""
         common = {
             "_priors": priors,
             "_shape": priors.shape,
@@ -229,8 +240,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
         return common
 
-    def transform(self, X):
-        """Complete rows, whether `fit` has seen them or not.
+    def transform(self, X: Any) -> np.ndarray:
+        """Complete rows of the fitted matrix or new rows.
 
         Parameters
         ----------
@@ -240,11 +251,12 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Observed cells unchanged (unless ``keep_observed=False``), in the float
-            dtype of ``X``; a DataFrame under ``set_output``. Rows equal to a row of
-            the fitted matrix (values and mask) get that row's completion; each other
-            row is completed on its own. A row without an observed cell gets the column
-            means, a column without one the row means.
+            The completion in the float dtype of ``X``; a DataFrame under
+            ``set_output``. Observed cells are unchanged unless
+            ``keep_observed=False``. Rows equal to a row of the fitted matrix (values
+            and mask) get that row's completion; every other row is completed on its
+            own. Rows without an observed cell are filled with the column means,
+            columns without one with the row means.
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
@@ -263,19 +275,20 @@ tensor or `Entries`, of shape (n_samples, n_features)
             completed = np.hstack([completed, flags.astype(completed.dtype)])
         return completed
 
-    def score(self, X, y=None) -> float:
-        """Negative normalised mean absolute error; higher is better, 0 is perfect.
+    def score(self, X: Any, y: Any = None) -> float:
+        """Negative normalized mean absolute error; higher is better, 0 is perfect.
 
         Parameters
         ----------
         X : container as in `fit`
-            `Entries` are compared with ``reconstruction_`` at exactly their cells.
+            Rows to complete. `Entries` are compared with ``reconstruction_`` at
+            exactly their cells.
         y : container of X's shape, optional
-            The truth: compared are the cells missing in ``X`` and known in ``y``.
-            Without it, a fifth of each row's observed cells is hidden (the same ones
-            each time), completed and compared; for rows of the fitted matrix this
-            flatters, because what was learned there has seen those cells. A
-            one-dimensional ``y`` is the target of a pipeline and ignored.
+            True values. The score compares the cells that are missing in ``X`` and
+            known in ``y``. Without ``y``, a fifth of each row's observed cells (the
+            same ones each time) are hidden, completed and compared. For rows of the
+            fitted matrix this score is optimistic, because the fit has used those
+            cells. A one-dimensional ``y`` is the target of a pipeline and is ignored.
 
         Returns
         -------
@@ -311,24 +324,23 @@ tensor or `Entries`, of shape (n_samples, n_features)
                 raise ValueError(f"y has shape {truth.shape}, X has {cells.shape}.")
             hidden = np.isnan(cells) & ~np.isnan(truth)
             if not hidden.any():
-                raise ValueError("X has no missing cell that y knows.")
+                raise ValueError("X has no missing cell that is observed in y.")
             completed = self._complete_rows(cells)
         return -nmae(self._priors.fill(cells, completed), truth, hidden)
 
-    def predict_entries(self, rows, cols) -> np.ndarray:
-        """The model's value at single cells of the fitted matrix.
+    def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
+        """Predict single cells of the fitted matrix.
 
         Parameters
         ----------
         rows, cols : array-like of int, shape (n_cells,)
-            Zero-based positions. One of them may be a number: ``predict_entries(3,
-            range(120))`` is a user and all films.
+            Zero-based positions. One of them may be a number:
+            ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
 
         Returns
         -------
         ndarray of shape (n_cells,)
-            ``reconstruction_[rows, cols]``; at observed cells too this is the model's
-            own value.
+            ``reconstruction_[rows, cols]``: the model's values, at observed cells too.
         """
         check_is_fitted(self)
         if np.ndim(rows) == 0:
@@ -338,16 +350,19 @@ tensor or `Entries`, of shape (n_samples, n_features)
         return self._values_at(*check_positions(rows, cols, self._shape))
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        return self.reconstruction_[rows, cols]
+        values: np.ndarray = self.reconstruction_[rows, cols]
+        return values
 
-    def get_feature_names_out(self, input_features=None):
-        """Name the columns that `transform` returns.
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> np.ndarray:
+        """Return the names of the columns that `transform` returns.
 
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the columns of ``X``; None is those seen in `fit`, or ``x0``,
-            ``x1`` ...
+            Names of the columns of ``X``. None stands for the names seen in `fit`, or
+            ``x0``, ``x1`` ...
 
         Returns
         -------
@@ -355,7 +370,9 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
-        kept = names if self.keep_empty_features else names[~self._priors.empty_cols]
+        kept: np.ndarray = (
+            names if self.keep_empty_features else names[~self._priors.empty_cols]
+        )
         if not self.add_indicator:
             return kept
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
@@ -363,16 +380,16 @@ tensor or `Entries`, of shape (n_samples, n_features)
     def _warn_of_empty(self, priors: Priors) -> None:
         empty = np.flatnonzero(priors.empty_cols)
         names = getattr(self, "feature_names_in_", None)
-        fate = "filled with the row means" if self.keep_empty_features else "dropped"
-        _warn_of("column", empty, fate, names)
+        action = "filled with the row means" if self.keep_empty_features else "dropped"
+        _warn_of("column", empty, action, names)
         self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
 
     def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
         _warn_of("row", empty, "filled with the column means")
 
 
-def _warn_of(what: str, empty: np.ndarray, fate: str, names: Any = None) -> None:
+def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:
     if len(empty):
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
-        place = listed(what, empty, names)
-        warn_user(f"{place} of X {have} no observed cell and {are} {fate}.")
+        place = listed(axis, empty, names)
+        warn_user(f"{place} of X {have} no observed cell and {are} {action}.")

@@ -1,4 +1,4 @@
-"""Where a fit computes, and how much memory there is."""
+"""The device of a fit and its memory."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import torch
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """``"auto"`` is CUDA if there is one.
+    """Convert the parameter ``device`` of an estimator into a device.
 
     Parameters
     ----------
-    device : str or device
-        Where to compute.
+    device : str or torch.device
+        Name of the device. "auto" is CUDA if there is a CUDA device, else the CPU.
 
     Returns
     -------
-    device
+    torch.device
 
     Raises
     ------
     ValueError
-        The device does not exist here; the message lists those that do.
+        The device is not available; the message lists the available devices.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -43,16 +43,17 @@ def _available() -> list[str]:
 
 
 def memory_of(device: torch.device) -> int:
-    """Bytes of memory that a device has in all.
+    """Return the total memory of a device.
 
     Parameters
     ----------
-    device : device
-        Where to compute.
+    device : torch.device
+        CUDA device or CPU.
 
     Returns
     -------
     int
+        Number of bytes.
     """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory

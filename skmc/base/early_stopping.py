@@ -16,16 +16,17 @@ from skmc.loop import HeldOut
 
 
 class EarlyStopping:
-    """Holds out observed cells and keeps the iterate that completes them best.
+    """Mixin that holds out observed cells and keeps the iterate with the lowest error.
 
-    Goes in front of `IterativeCompleter`. Each row and column keeps a cell to train on.
+    List it before `IterativeCompleter` among the bases. Each row and column keeps at
+    least one cell to train on.
     """
 
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -44,11 +45,11 @@ class EarlyStopping:
                 for c, seed in zip(cells, seeds, strict=True)
             ]
         )
-        if not hidden.any():  # too few cells to spare any
+        if not hidden.any():  # too few cells to hold any out
             return data, []
         if not hidden.any((1, 2)).all():
             raise ValueError(
-                "early_stopping finds no cell to spare in some matrices of the batch; "
+                "early_stopping cannot hold out a cell in some matrices of the batch; "
                 "fit those alone."
             )
         mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)

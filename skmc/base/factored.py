@@ -1,4 +1,4 @@
-"""Completers whose answer is a product of factors, and which keep ratings sparse."""
+"""The base class of completers that return factors and keep ratings sparse."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base.device import resolve_device
-from skmc.base.iterative import HELD_OUT, IterativeCompleter, Prepared
+from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
 from skmc.base.priors import Priors
 from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
 
 class FactoredCompleter(IterativeCompleter):
-    """Keeps the observed cells and the factors; a dense matrix is made on demand.
+    """Base class that stores observed cells and factors, and no dense matrix.
 
-    Solvers of subclasses take a `SparseObserved` and give, besides ``X``, the output
-    ``rows``: a list of `RowModel`, whose answers are averaged. Rows, old and new, are
-    completed by them from their own cells.
+    Solvers of subclasses take a `SparseObserved`. Besides ``X``, they return the output
+    ``rows``: a list of `RowModel`, which complete any row from its own cells and whose
+    predictions are averaged.
     """
 
     check_every: ClassVar[int] = 1
@@ -33,13 +33,13 @@ class FactoredCompleter(IterativeCompleter):
         )
 
     def _read_entries(self, X: Any) -> Entries:
-        """The observed cells of any container; sparse ones are not made dense."""
+        """Read the observed cells of any container; sparse ones are not made dense."""
         if isinstance(X, Entries):
             shape = X.matrix_shape
             place = np.ravel_multi_index((X.rows, X.cols), shape)
-            # A slice may hold a cell twice.
+            # A slice may contain a cell twice.
             first = np.sort(np.unique(place, return_index=True)[1])
-            cells = X[first[X.values[first] != self.missing_values]]
+            cells: Entries = X[first[X.values[first] != self.missing_values]]
         elif sp.issparse(X):
             rows, cols, values = sparse_cells(X, missing_values=self.missing_values)
             cells, shape = Entries.from_triplets(rows, cols, values, X.shape), X.shape
@@ -59,7 +59,7 @@ class FactoredCompleter(IterativeCompleter):
         n_cells = len(data.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)
-        hidden[torch.from_numpy(order[: int(HELD_OUT * n_cells)])] = True
+        hidden[torch.from_numpy(order[: int(HELD_OUT_SHARE * n_cells)])] = True
         if not hidden.any():
             return data, None
         hidden = hidden.to(data.values.device)
@@ -82,15 +82,15 @@ class FactoredCompleter(IterativeCompleter):
 
     @property
     def reconstruction_(self) -> np.ndarray:
-        """The model's value of every cell, made anew at each access."""
+        """The model's value of every cell, computed at each access."""
         check_is_fitted(self)
-        whole = self._scaling.undo(self._factors().dense()).numpy()
+        whole: np.ndarray = self._scaling.undo(self._factors().dense()).numpy()
         whole[self._priors.empty_rows] = self._priors.col_means
         whole[:, self._priors.empty_cols] = self._priors.row_means[:, None]
         return whole
 
     def __dir__(self) -> list[str]:
-        # scikit-learn's evaluates every name, which would make the dense matrix.
+        # scikit-learn's __dir__ evaluates every name: it would make the dense matrix.
         return list(object.__dir__(self))
 
     def _factors(self) -> LowRank:
@@ -104,14 +104,14 @@ class FactoredCompleter(IterativeCompleter):
             s[0, j] if s.shape[1] > 1 else s[0]
             for s in (self._scaling.shift, self._scaling.scale)
         )
-        values = (self._factors().at(i, j) * scale + shift).numpy()
+        values: np.ndarray = (self._factors().at(i, j) * scale + shift).numpy()
         priors = self._priors
         values = np.where(priors.empty_rows[rows], priors.col_means[cols], values)
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         dtype = self._models[0].F.dtype
-        # Of a constant column nothing else was learned than its constant.
+        # The fit has learned nothing about other values of a constant column.
         priors = self._priors
         used = (cells == priors.constant) | (priors.varies & ~np.isnan(cells))
         rows, cols = np.nonzero(used)
@@ -123,4 +123,5 @@ class FactoredCompleter(IterativeCompleter):
         for model in self._models:
             W = model.solve(given.starts, given.cols, given.values)
             whole += (W @ model.F.mT + model.offset) / len(self._models)
-        return self._scaling.undo(whole).numpy()
+        completed: np.ndarray = self._scaling.undo(whole).numpy()
+        return completed

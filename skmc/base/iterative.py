@@ -1,4 +1,4 @@
-"""Completers whose answer comes out of the iteration loop."""
+"""The base class of completers that run an iterative solver."""
 
 from __future__ import annotations
 
@@ -31,28 +31,29 @@ from skmc.loop import HeldOut, Run, Solution, Status, solve
 from skmc.new_rows import Deferred, FoldIn, RowIndex
 from skmc.solvers import Solver
 
-HELD_OUT = 0.1  # of the observed cells, to choose a hyper-parameter on
-# A fit that leaves more of the data's norm unexplained than this, fits hardly at all.
+# Share of the observed cells that are held out to choose a hyper-parameter.
+HELD_OUT_SHARE = 0.1
+# A relative misfit on the observed cells above this is reported as a poor fit.
 POOR = 0.7
-# Numbers held per parameter and per cell of a member, the slack of the allocator
-# included: AIR, DMF and SNN at 300 x 200 and 400 x 50 took no more.
+# Upper bounds of the numbers stored per parameter and per cell of a fit, the overhead
+# of the allocator included: measured for AIR, DMF and SNN at 300 x 200 and 400 x 50.
 PER_PARAMETER, PER_CELL = 12, 20
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A matrix that has been read and scaled, ready to be fitted.
+    """A matrix that has been read and scaled.
 
     Parameters
     ----------
     cells : ndarray of shape (n_rows, n_cols), or Entries
-        The observed cells; NaN where one is missing.
+        Observed cells; NaN where a cell is missing.
     priors : Priors
-        What they say before a method sees them.
+        Statistics of the observed cells.
     data : Observed or SparseObserved
-        The scaled cells, on the device.
+        Scaled observed cells on the device.
     scaling : Scaling
-        Undone on output.
+        Scaling of ``data``, which is undone on output.
     """
 
     cells: Any
@@ -62,29 +63,29 @@ class Prepared:
 
 
 class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
-    """Scales the cells, runs a solver on them, and folds in new rows.
+    """Base class that scales the cells, runs a solver and completes new rows.
 
     Subclasses define `_make_solver`, and `_choose` if they choose a hyper-parameter on
     held-out cells. `EarlyStopping`, `WarmStart` and `LearnedLaplacians` are mixins.
     """
 
-    max_iter: Any  # int, or a property
+    max_iter: Any  # an int, or a property that returns one
     tol: float
     scaling: str | None
     device: str | torch.device
     random_state: Any
 
     check_every: ClassVar[int] = 25
-    # Whether scaling="auto" subtracts the mean from a matrix of one unit.
+    # Whether scaling="auto" subtracts the mean if all columns have the same unit.
     centre: ClassVar[bool] = True
-    # A fit that follows a schedule of max_iter steps ends there as planned.
+    # False for fits that follow a schedule of max_iter steps and end as planned.
     warn_at_max_iter: ClassVar[bool] = True
-    # The parameter that sets the length of steps.
+    # Name of the parameter that sets the length of steps.
     step_parameter: ClassVar[str | None] = None
-    # Whether a schedule may end before the observed cells are fitted.
+    # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "scaling": [StrOptions({"auto", "columns", "global"}), None],
@@ -93,19 +94,19 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     }
 
     def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
-        """Hyper-parameters chosen on held-out cells, by name.
+        """Choose hyper-parameters on held-out cells and return them by name.
 
         They replace those of the constructor in `_make_solver`, and become fitted
-        attributes, "rank" as ``rank_``. A name that begins with an underscore is
-        passed on to `_make_solver` only.
+        attributes: "rank" becomes ``rank_``. Names that begin with an underscore are
+        only passed on to `_make_solver`.
         """
         return {}
 
     @abstractmethod
     def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
-        """The solver for scaled ``data``; ``self`` stays as it is.
+        """Return the solver for scaled ``data`` without changing ``self``.
 
-        ``params`` has all hyper-parameters as attributes. In a batch those of
+        ``params`` has all hyper-parameters as attributes. In a batch, those named by
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
 
@@ -143,7 +144,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     def _hold_out(
         self, data: Any, cells: Sequence[Any], seeds: Sequence[int]
     ) -> tuple[Any, list[HeldOut]]:
-        """The cells to train on, and the rule that watches the others."""
+        """Return the cells to train on, and stop rules that use held-out cells."""
         return data, []
 
     def _trials(self, train: Any, seed: int, rng: Randomness) -> Trials:
@@ -151,9 +152,9 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         return Trials(split, rng, self.tol, self.check_every)
 
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
-        """Nine tenths of the observed cells and the others, None if there are none."""
+        """Return nine tenths of the observed cells, and the others or None."""
         cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
-        hidden = patterns.random(cells, HELD_OUT, spare=True, random_state=seed)
+        hidden = patterns.random(cells, HELD_OUT_SHARE, spare=True, random_state=seed)
         if not hidden.any():
             return data, None
         mask = torch.from_numpy(hidden).to(data.mask.device)
@@ -169,7 +170,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         solution: Solution,
         defer: bool = False,
     ) -> Outcome:
-        """The fitted attributes, from the solution of one member."""
+        """Compute the fitted attributes from the solution of one fit."""
         attributes = self._all_fitted(prepared, chosen, solution.outputs)
         fold_in = attributes.get("_fold_in")
         if isinstance(fold_in, Deferred) and not defer:
@@ -190,7 +191,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         return {**common, **public, **self._fitted(prepared, outputs)}
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        """The attributes that `transform` and `score` need."""
+        """Compute the attributes that `transform` and `score` need."""
         cells, completion = prepared.cells, outputs["X"]
         whole = prepared.scaling.undo(completion).cpu().numpy()
         return {
@@ -203,14 +204,14 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     def _row_map(
         self, outputs: dict[str, Any], data: Any
     ) -> Callable[[Tensor, Tensor], Tensor]:
-        """How scaled rows that are new are completed, ``(values, mask) -> values``."""
+        """Return the map that completes scaled new rows from their values and mask."""
         return FoldIn.of(outputs["X"], data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
-        """What to say of a fit that did not end well, and what to change."""
+        """Return a warning about a fit that did not succeed, if it did not."""
         step = self.step_parameter
         if solution.status[0] is not Status.MAX_ITER:
-            remedy = "let scaling standardise the data"
+            remedy = "let scaling standardize the data"
             if step:
                 remedy = f"lower {step} (now {getattr(self, step)!r})"
             return diverged(solution, remedy)
@@ -221,19 +222,19 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             lower = f" lower {' and '.join(weights)}," if weights else ""
             steps = f" or {step}" if step else ""
             return (
-                f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {int(solution.n_iter)} iterations. Raise max_iter{steps},"
-                f"{lower} or let scaling standardise the data."
+                f"has a relative error of {misfit:.2f} on the observed cells after "
+                f"{int(solution.n_iter)} iterations. Raise max_iter{steps},{lower} or "
+                "let scaling standardize the data."
             )
         return None
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
-        completed = self.reconstruction_[position].astype(float)
+        completed: np.ndarray = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
             values = torch.from_numpy(cells[new].astype(float))
-            # Nothing was learned of how a constant column goes with the others.
+            # The fit has learned nothing about how constant columns depend on others.
             mask = ~torch.isnan(values) & torch.from_numpy(self._priors.varies)
             zero = values.new_zeros(())
             scaled = self._scaling.standardise(torch.where(mask, values, zero))
@@ -242,7 +243,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         return completed
 
     def batch_key(self) -> Hashable:
-        """What estimators that can share a batch have in common.
+        """Key that is equal for estimators that can share a batch.
 
         Returns
         -------
@@ -251,8 +252,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         Raises
         ------
         CannotBatch
-            It has no batched solve, fits of its own that choose hyper-parameters, or
-            callbacks that watch a single fit.
+            The completer has no batched solve, chooses hyper-parameters by fits of its
+            own, or has callbacks.
         """
         name, batched = type(self).__name__, self.completer_tags.batched
         if not batched:
@@ -260,7 +261,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         if type(self)._choose is not IterativeCompleter._choose:
             raise CannotBatch(f"{name} chooses hyper-parameters by fits of its own")
         if getattr(self, "_skl_callbacks", None):
-            raise CannotBatch(f"the callbacks of {name} watch single fits")
+            raise CannotBatch(f"the callbacks of {name} need single fits")
         params = self.get_params(deep=False)
         shared = {name: params[name] for name in params if name not in batched}
         return type(self), joblib.hash(shared)
@@ -271,7 +272,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         Parameters
         ----------
         X : container as in `fit`
-            The matrix.
+            Matrix to fit.
 
         Returns
         -------
@@ -288,25 +289,26 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         prepared: Sequence[Prepared],
         seeds: Sequence[int],
     ) -> Run:
-        """A solve of several fits along a batch axis, before its first step.
+        """Set up one solve of several fits, which run along a batch axis.
 
         Parameters
         ----------
         estimators : sequence of completers
-            One of each member; they share `batch_key`.
+            Completers to fit, with equal `batch_key`.
         prepared : sequence of Prepared
-            One of each member, of one shape and dtype.
+            Matrices of one shape and dtype, one per completer.
         seeds : sequence of int
-            One of each member.
+            Random seeds, one per completer.
 
         Returns
         -------
         Run
+            The solve before its first step.
 
         Raises
         ------
         CannotBatch
-            The members do not fit into one batch.
+            The matrices or completers cannot share a batch.
         """
         kinds = {(p.cells.shape, str(p.cells.dtype)) for p in prepared}
         if len(kinds) > 1:
@@ -342,39 +344,39 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     def batch_accept(
         self, prepared: Prepared, solution: Solution, *, defer: bool = False
     ) -> str | None:
-        """Take the fitted attributes from a member of a batch.
+        """Set the fitted attributes from the solution of one fit of a batch.
 
         Parameters
         ----------
         prepared : Prepared
-            The member's matrix.
+            Matrix of this fit.
         solution : Solution
-            Its solution.
+            Solution of this fit, without the batch axis.
         defer : bool, default=False
-            Whether the map for new rows is made when the first new row comes: where
-            only cells are scored, none does.
+            Whether to delay making the map for new rows until the first new row. No
+            new rows come if only cells are scored.
 
         Returns
         -------
         str or None
-            What to say of a fit that did not end well.
+            A warning about a fit that did not succeed, without the completer's name.
         """
         outcome = self._outcome(prepared, {}, solution, defer)
         self._set_fitted(prepared.priors, outcome)
         return outcome.advice
 
     def batch_memory(self, X: Any) -> int:
-        """Memory of one member of a batch.
+        """Estimate the memory that one fit of a batch needs.
 
         Parameters
         ----------
         X : container as in `fit`
-            The matrix.
+            Matrix to fit.
 
         Returns
         -------
         int
-            In bytes.
+            Number of bytes.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -389,4 +391,4 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         ]
         learned = sum(p.numel() for part in parts for p in part.parameters())
         numbers = PER_PARAMETER * learned + PER_CELL * data.values.numel()
-        return numbers * data.values.itemsize
+        return int(numbers * data.values.itemsize)

@@ -1,4 +1,4 @@
-"""Laplacians among the fitted attributes."""
+"""The mixin for completers that learn Laplacians."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 
 class LearnedLaplacians:
-    """Keeps the Laplacians of the solver's terms as ``laplacians_``.
+    """Mixin that stores the Laplacians of the solver's terms as ``laplacians_``.
 
-    Goes in front of `IterativeCompleter`.
+    List it before `IterativeCompleter` among the bases.
     """
 
     lambda_row: float
@@ -21,7 +21,7 @@ class LearnedLaplacians:
         return {**fitted, "laplacians_": self._laplacians(outputs)}
 
     def _laplacians(self, outputs: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Those of terms that have a weight."""
+        """Return the Laplacians of terms whose weight is not zero."""
         weights = {"rows": self.lambda_row, "columns": self.lambda_col}
         return {
             name: value.cpu().numpy()

@@ -1,4 +1,4 @@
-"""What the observed cells say before a method sees them."""
+"""Statistics of the observed cells."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Priors:
-    """Means of rows and columns, and which of these are empty or constant.
+    """Means of rows and columns, and which rows and columns are empty or constant.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the matrix.
+        Shape of the matrix.
     n_observed : int
         Number of observed cells.
     data_range : tuple of float
@@ -22,14 +22,14 @@ class Priors:
     mean : float
         Mean of the observed cells.
     row_means, col_means : ndarray of shape (n_rows,), (n_cols,)
-        Means of the observed cells; ``mean`` where there are none.
+        Means of the observed cells; ``mean`` for empty rows and columns.
     empty_rows, empty_cols : bool ndarray of shape (n_rows,), (n_cols,)
         Rows and columns without an observed cell.
     full_cols : bool ndarray of shape (n_cols,)
         Columns without a missing cell.
     constant : ndarray of shape (n_cols,)
-        The value of columns with a single distinct value, NaN for those that vary, and
-        infinity for those without an observed cell.
+        The value of columns with a single distinct value, NaN for columns that vary,
+        and infinity for empty columns.
     """
 
     shape: tuple[int, int]
@@ -51,16 +51,16 @@ class Priors:
         values: np.ndarray,
         shape: tuple[int, int],
     ) -> Priors:
-        """Priors of observed cells.
+        """Compute the statistics of observed cells.
 
         Parameters
         ----------
         rows, cols : int ndarray of shape (n_cells,)
-            Their positions.
+            Positions of the observed cells.
         values : ndarray of shape (n_cells,)
-            Their values.
+            Values of the observed cells.
         shape : tuple of int
-            Of the matrix.
+            Shape of the matrix.
 
         Returns
         -------
@@ -98,18 +98,19 @@ class Priors:
 
     @property
     def varies(self) -> np.ndarray:
-        """Columns with two distinct values or more, bool of shape (n_cols,)."""
-        return np.isnan(self.constant)
+        """Columns with at least two distinct values, bool of shape (n_cols,)."""
+        varies: np.ndarray = np.isnan(self.constant)
+        return varies
 
     def fill(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
-        """Replace what no method can know: empty rows and columns get means.
+        """Fill empty rows with the column means, and empty columns with the row means.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
             Rows, with NaN where a cell is missing.
         completed : ndarray of shape (k, n_cols)
-            The method's values for them.
+            Completion of ``cells``, in which these rows and columns are replaced.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What an estimator says of a solve: callbacks, fitted attributes, advice."""
+"""Callbacks, fitted attributes and warnings of a solve."""
 
 from __future__ import annotations
 
@@ -13,26 +13,35 @@ from skmc.loop import Progress, Solution, Status
 
 
 class CallbackHooks:
-    """Tells scikit-learn's callbacks of every check, and stops the fit if they ask.
+    """Stop rule that calls scikit-learn's callbacks at every check.
+
+    It stops the fit if a callback asks for that.
 
     Parameters
     ----------
-    estimator : with ``max_iter``, ``check_every`` and `sklearn.callback`'s mixin
-        What is being fitted.
+    estimator : estimator
+        Estimator being fitted, with ``max_iter``, ``check_every`` and
+        `sklearn.callback.CallbackSupportMixin`.
     X, y : container and target
-        Passed on to the callbacks.
+        Arguments of ``fit``, which are passed on to the callbacks.
     fitted : callable
         Maps a solver's outputs to the attributes that prediction needs.
     """
 
-    def __init__(self, estimator, X, y, fitted: Callable[[dict[str, Tensor]], dict]):
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        fitted: Callable[[dict[str, Any]], dict[str, Any]],
+    ):
         self.estimator, self.X, self.y, self.fitted = estimator, X, y, fitted
         self.root = estimator._init_callback_context(
             max_subtasks=math.ceil(estimator.max_iter / estimator.check_every)
         )
         self.active = bool(getattr(estimator, "_skl_callbacks", ()))
 
-    def _arguments(self, outputs: dict[str, Tensor] | None = None) -> dict[str, Any]:
+    def _arguments(self, outputs: dict[str, Any] | None = None) -> dict[str, Any]:
         arguments = {"estimator": self.estimator, "X": self.X, "y": self.y}
         if outputs is not None:
             arguments["reconstruction_attributes"] = lambda: self.fitted(outputs)
@@ -43,31 +52,31 @@ class CallbackHooks:
         self.root.call_on_fit_task_begin(**self._arguments())
 
     def __call__(self, progress: Progress) -> Tensor:
-        wish = torch.zeros_like(progress.running)
+        stop = torch.zeros_like(progress.running)
         if self.active:
             task = self.root.subcontext(task_name="iterations")
             task.call_on_fit_task_begin(**self._arguments())
-            wish |= bool(task.call_on_fit_task_end(**self._arguments(progress.outputs)))
-        return wish
+            stop |= bool(task.call_on_fit_task_end(**self._arguments(progress.outputs)))
+        return stop
 
-    def end(self, outputs: dict[str, Tensor]) -> None:
+    def end(self, outputs: dict[str, Any]) -> None:
         """Announce the end of the fit.
 
         Parameters
         ----------
         outputs : dict
-            Of the solver.
+            Outputs of the solver.
         """
         self.root.call_on_fit_task_end(**self._arguments(outputs))
 
 
 def record(solution: Solution) -> dict[str, Any]:
-    """``n_iter_``, ``status_`` and ``history_`` of a solution with one member.
+    """Return ``n_iter_``, ``status_`` and ``history_`` of the solution of one fit.
 
     Parameters
     ----------
     solution : Solution
-        How the solve ended.
+        Solution without a batch axis.
 
     Returns
     -------
@@ -83,42 +92,42 @@ def record(solution: Solution) -> dict[str, Any]:
 
 
 def diverged(solution: Solution, remedy: str) -> str | None:
-    """Advice for a fit that diverged.
+    """Make the warning about a fit that diverged.
 
     Parameters
     ----------
     solution : Solution
-        How the solve ended.
+        Solution without a batch axis.
     remedy : str
-        What to change.
+        Instruction what to change.
 
     Returns
     -------
     str or None
-        None if it did not diverge.
+        None if the fit did not diverge.
     """
     if solution.status[0] is not Status.DIVERGED:
         return None
     return (
-        f"diverged by iteration {max(1, int(solution.n_iter))}; the finite iterate of "
-        f"lowest objective is kept. To do: {remedy}."
+        f"diverged by iteration {max(1, int(solution.n_iter))}; the finite iterate "
+        f"with the lowest objective is kept. To do: {remedy}."
     )
 
 
 def unfinished(solution: Solution, tol: float) -> str | None:
-    """Advice for a fit that ran out of iterations.
+    """Make the warning about a fit that reached ``max_iter``.
 
     Parameters
     ----------
     solution : Solution
-        How the solve ended.
+        Solution without a batch axis.
     tol : float
-        The residual at which it would have converged.
+        Largest residual of a converged solution.
 
     Returns
     -------
     str or None
-        None if it did not run out of iterations.
+        None if the fit ended before ``max_iter``.
     """
     if solution.status[0] is not Status.MAX_ITER:
         return None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-import textwrap
-from typing import TypeVar
+from typing import Any, TypeVar
 
-C = TypeVar("C", bound=type)
+C = TypeVar("C", bound=type[Any])
+# The type and the text of one entry, or the names of several entries.
+Description = tuple[str, str] | list[str]
 
-# A docstring has a line "{name}" where one of these belongs; "default" is read from the
-# constructor. Lines that are indented below it are appended to the description.
-PARAMETERS = {
+DESCRIPTIONS: dict[str, Description] = {
     "early_stopping": (
         "bool",
         """\
@@ -33,21 +32,22 @@ PARAMETERS = {
     "warm_start": (
         "bool",
         """\
-        Whether to start from the solution of the last `fit`, whose matrix had the same
-        shape.""",
+        Whether to start from the solution of the last `fit`, whose matrix must have had
+        the same shape.""",
     ),
     "scaling": (
         '{"auto", "columns", "global"} or None',
         """\
         Standardizes the data by the mean and standard deviation of the observed cells,
-        of each column or of all; undone on output. "auto" is "columns" where the
-        columns have different units, otherwise "global": see
-        `skmc.cells.Scaling.of`.""",
+        per column or globally; undone on output. "auto" is "columns" if the columns
+        have different units, otherwise "global": see `skmc.cells.Scaling.of`. None
+        leaves the data unscaled.""",
     ),
     "device": (
         "str or torch.device",
         """\
-        Where to compute. "auto" is CUDA if there is a CUDA device, else the CPU.""",
+        Device on which to compute. "auto" is CUDA if there is a CUDA device, else the
+        CPU.""",
     ),
     "missing_values": (
         "float",
@@ -72,25 +72,31 @@ PARAMETERS = {
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.""",
     ),
-}
-ATTRIBUTES = {
-    "reconstruction_": """\
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    "reconstruction_": (
+        "ndarray of shape (n_samples, n_features)",
+        """\
         The model's value of every cell.""",
-    "n_iter_": """\
-    n_iter_ : int
-        Iterations.""",
-    "status_": """\
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-        How the fit ended.""",
-    "n_features_in_": """\
-    n_features_in_ : int
+    ),
+    "n_iter_": (
+        "int",
+        """\
+        Number of iterations.""",
+    ),
+    "status_": (
+        '{"converged", "stopped", "max_iter", "diverged", "interrupted"}',
+        """\
+        Reason why the fit ended.""",
+    ),
+    "n_features_in_": (
+        "int",
+        """\
         Number of columns seen in `fit`.""",
-    "feature_names_in_": """\
-    feature_names_in_ : ndarray of str
-        Names of the columns, where the input has names.""",
-}
-GROUPS = {
+    ),
+    "feature_names_in_": (
+        "ndarray of str",
+        """\
+        Names of the columns, if the input has names.""",
+    ),
     "reading": [
         "missing_values",
         "add_indicator",
@@ -100,17 +106,21 @@ GROUPS = {
     "input": ["n_features_in_", "feature_names_in_"],
     "solve": ["n_iter_", "status_", "n_features_in_", "feature_names_in_"],
 }
+# A line "{name}", and the lines indented below it, which continue the description.
 PLACE = re.compile(r"^    \{(\w+)\}\n((?:        .*\n)*)", re.MULTILINE)
 
 
-def documented(estimator: C) -> C:
-    """Fill the shared descriptions into the docstring of a class.
+def documented(estimator: C, **descriptions: Description) -> C:
+    """Fill shared descriptions into the docstring of a class.
 
     Parameters
     ----------
     estimator : type
-        Its docstring has lines such as ``{device}``, ``{reading}`` for the parameters
-        that concern input and output, or ``{solve}`` for the attributes of a solve.
+        Class whose docstring has lines such as ``{device}``, ``{reading}`` for the
+        parameters that concern input and output, or ``{solve}`` for the attributes of
+        a solve. Defaults are read from the constructor.
+    **descriptions : (type, text) or list of str
+        Further descriptions by name.
 
     Returns
     -------
@@ -119,20 +129,27 @@ def documented(estimator: C) -> C:
     """
     if estimator.__doc__ is None:  # python -OO
         return estimator
-    defaults = inspect.signature(estimator).parameters
+    parameters = inspect.signature(estimator).parameters
+    known = DESCRIPTIONS | descriptions
 
     def described(name: str) -> str:
-        if name in ATTRIBUTES:
-            return textwrap.indent(textwrap.dedent(ATTRIBUTES[name]), "    ")
-        kind, text = PARAMETERS[name]
-        default = defaults[name].default
-        shown = f'"{default}"' if isinstance(default, str) else str(default)
-        shown = "numpy.nan" if shown == "nan" else shown
-        return f"    {name} : {kind}, default={shown}\n{text}"
+        entry = known[name]
+        if isinstance(entry, list):
+            return "".join(map(described, entry))
+        kind, text = entry
+        if name in parameters:
+            kind += _default(parameters[name].default)
+        return f"    {name} : {kind}\n{text}\n"
 
-    def filled(place: re.Match) -> str:
-        names = GROUPS.get(place[1], [place[1]])
-        return "\n".join(map(described, names)) + "\n" + place[2]
+    def filled(place: re.Match[str]) -> str:
+        return described(place[1]) + place[2]
 
     estimator.__doc__ = PLACE.sub(filled, estimator.__doc__)
     return estimator
+
+
+def _default(value: Any) -> str:
+    if value is inspect.Parameter.empty:
+        return ""
+    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    return f", default={'numpy.nan' if shown == 'nan' else shown}"

@@ -1,4 +1,4 @@
-"""How a fit went, in the HTML of estimators."""
+"""A summary of the fit in the HTML of estimators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-KNOWN = ("n_features_in_", "n_iter_", "status_")  # told otherwise, or by scikit-learn
+# Attributes that the summary shows in its own way, or scikit-learn shows.
+SHOWN = ("n_features_in_", "n_iter_", "status_")
 
 TABLE = """
 <div class="estimator-table">
@@ -23,13 +24,14 @@ ROW = '<tr class="default"><td class="param">{}</td><td class="value">{}</td></t
 
 
 class ShowsFit:
-    """Puts a summary of the fit into an estimator's HTML, in diagrams of others, too.
+    """Mixin that adds a summary of the fit to the HTML of an estimator.
 
-    Goes in front of `sklearn.base.BaseEstimator`.
+    The summary is also shown in diagrams of pipelines. List the mixin before
+    `sklearn.base.BaseEstimator` among the bases.
     """
 
     def _fit_summary(self) -> dict[str, str]:
-        """What is known of the fit, none of it made safe for HTML."""
+        """Return the rows of the summary, not escaped for HTML."""
         own = vars(self)
         found = {}
         if (shape := own.get("_shape")) is not None:
@@ -47,7 +49,7 @@ class ShowsFit:
             name.rstrip("_"): _short(value)
             for name, value in own.items()
             if _is_public(name)
-            and name not in KNOWN
+            and name not in SHOWN
             and isinstance(value, str | Number)
         }
         history = own.get("history_", {})
@@ -62,10 +64,10 @@ class ShowsFit:
         return found
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> _FitHTML:
-        """The part of scikit-learn's HTML on what was fitted.
+        """Return the tables of the fit: the summary and scikit-learn's attributes.
 
-        scikit-learn's own evaluates all properties, among them dense matrices that are
-        made on demand; what is there already tells enough.
+        scikit-learn evaluates all properties, some of which compute dense matrices. The
+        table therefore shows stored attributes only.
         """
         bare = BaseEstimator()
         vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
@@ -74,7 +76,7 @@ class ShowsFit:
 
 
 class _FitHTML:
-    """What scikit-learn asks of a table."""
+    """A table with the methods that scikit-learn calls."""
 
     def __init__(self, summary: dict[str, str], attributes: str):
         self.summary, self.attributes = summary, attributes

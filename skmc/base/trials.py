@@ -1,4 +1,4 @@
-"""Choosing a hyper-parameter on held-out observed cells."""
+"""The choice of a hyper-parameter on held-out observed cells."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ T = TypeVar("T")
 class Trials:
     """Fits to nine tenths of the observed cells, compared on the others.
 
-    The cells are split when the first trial asks for them. A ``KeyboardInterrupt``
-    ends the choice with the best candidate so far, see `interrupted`.
+    The cells are split before the first trial. A ``KeyboardInterrupt`` ends the choice
+    with the best candidate so far, see `interrupted`.
 
     Parameters
     ----------
     split : callable
-        Returns the cells to train on and the held-out ones, or None if there are too
-        few to hold any out.
+        Function that returns the cells to train on and the held-out cells. The latter
+        are None if there are too few cells to hold any out.
     rng : Randomness
         Random numbers of the fit.
-    tol : float
-        Tolerance of a trial, as of `skmc.solve`.
-    check_every : int
-        As of `skmc.solve`.
+    tol : float, default=0.0
+        Tolerance of a trial, see `skmc.solve`.
+    check_every : int, default=25
+        Iterations between checks of a trial, see `skmc.solve`.
 
     Attributes
     ----------
     interrupted : bool
-        Whether the user has interrupted a trial: the fit is to end, too.
+        Whether the user has interrupted a trial, so that the fit ends as well.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Trials:
 
     @cached_property
     def cells(self) -> tuple[Any, Any]:
-        """The cells to train on, and those held out or None."""
+        """The cells to train on, and the held-out cells or None."""
         return self.split()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """End this block at a ``KeyboardInterrupt``, and remember that there was one.
+        """End this block at a ``KeyboardInterrupt``, and set `interrupted`.
 
         Yields
         ------
@@ -69,14 +69,14 @@ class Trials:
             self.interrupted = True
 
     def run(self, solver: Solver, **params: Any) -> Solution:
-        """Fit the cells to train on.
+        """Fit one candidate to the cells to train on.
 
         Parameters
         ----------
         solver : Solver
-            One candidate's.
+            Solver of the candidate.
         **params : dict
-            As of `skmc.solve`, if other than those of the fit.
+            Parameters of `skmc.solve` that differ from those of this object.
 
         Returns
         -------
@@ -86,12 +86,12 @@ class Trials:
         return solve_part(solver, self.cells[0], **limits)
 
     def error(self, solution: Solution) -> float:
-        """Sum of squared errors over the held-out cells.
+        """Return the sum of squared errors over the held-out cells.
 
         Parameters
         ----------
         solution : Solution
-            Of a trial.
+            Solution of a trial.
 
         Returns
         -------
@@ -107,19 +107,19 @@ class Trials:
         max_iter: int,
         patience: int = 2,
     ) -> T:
-        """The candidate that completes the held-out cells best.
+        """Choose the candidate that completes the held-out cells best.
 
         Parameters
         ----------
         candidates : iterable
-            Tried in order, until the error has risen ``patience`` times in a row. With
-            too few cells to hold any out, the first one is taken.
+            Candidates in the order in which they are tried. The first one is returned
+            if there are too few cells to hold any out.
         solver_of : callable
-            Makes a solver from a candidate and the cells to train on.
+            Function that makes a solver from a candidate and the cells to train on.
         max_iter : int
-            Iterations of a trial.
+            Maximum number of iterations of a trial.
         patience : int, default=2
-            Failures in a row that end the search.
+            Number of consecutive candidates without a lower error that end the search.
 
         Returns
         -------
@@ -129,15 +129,15 @@ class Trials:
         best = next(candidates)
         if self.interrupted or self.cells[1] is None:
             return best
-        lowest, risen = math.inf, 0
+        lowest, failures = math.inf, 0
         with self.interruptible():
             for candidate in itertools.chain([best], candidates):
                 solver = solver_of(candidate, self.cells[0])
                 error = self.error(self.run(solver, max_iter=max_iter))
                 if error < lowest:
-                    best, lowest, risen = candidate, error, 0
+                    best, lowest, failures = candidate, error, 0
                 else:
-                    risen += 1
-                if risen == patience:
+                    failures += 1
+                if failures == patience:
                     break
         return best

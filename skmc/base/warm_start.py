@@ -1,4 +1,4 @@
-"""Starting from the solution of the last fit."""
+"""The mixin for fits that start from the solution of the last fit."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from skmc.solvers import Learning, Solver
 
 
 class WarmStart:
-    """Fits that resume from the last one. Goes in front of `IterativeCompleter`."""
+    """Mixin for completers that can start from the solution of the last fit.
+
+    List it before `IterativeCompleter` among the bases.
+    """
 
     warm_start: bool
 
-    _parameter_constraints: ClassVar[dict] = {"warm_start": ["boolean"]}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"warm_start": ["boolean"]}
 
     def _resumes(self, data: Any) -> bool:
-        """Whether this fit starts from the solution of the last one."""
+        """Return whether this fit starts from the solution of the last fit."""
         if not (self.warm_start and hasattr(self, "_scaling")):
             return False
-        if (had := self._shape) != data.shape:  # type: ignore[attr-defined]
+        if (shape := self._shape) != data.shape:  # type: ignore[attr-defined]
             raise ValueError(
                 f"X has shape {data.shape}, but the fit from which warm_start=True "
-                f"resumes had {had}; set warm_start=False."
+                f"resumes had {shape}; set warm_start=False."
             )
         return True
 
     def _resumed(self, solver: Learning, data: Observed) -> Solver:
-        """Let ``solver`` start from the parameters of the last fit, if it should."""
+        """Set the start of ``solver`` to the parameters of the last fit, if any."""
         solver.remember = self.warm_start and not data.batch_shape
         if self._resumes(data):
             solver.start = getattr(self, "_parameters", None)
         return solver
 
     def _fitted(self, prepared: Any, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = super()._fitted(prepared, outputs)  # type: ignore[misc]
+        fitted = {**super()._fitted(prepared, outputs)}  # type: ignore[misc]
         if "parameters" in outputs:
             fitted["_parameters"] = [p.cpu() for p in outputs["parameters"]]
         return fitted
@@ -45,7 +48,7 @@ class WarmStart:
         Parameters
         ----------
         X : container as in `fit`
-            The matrix.
+            Matrix to fit.
 
         Returns
         -------
@@ -54,7 +57,7 @@ class WarmStart:
         Raises
         ------
         ValueError
-            ``warm_start=True``, and there is a fit to start from.
+            The completer is fitted and has ``warm_start=True``.
         """
         if self.warm_start and hasattr(self, "_scaling"):
             raise ValueError(
