@@ -37,7 +37,6 @@ exclude_patterns = [
     "_build",
     "_ext",
     "figures",
-    "choosing.md",
     "generated",
     "Thumbs.db",
 ]
@@ -121,7 +120,7 @@ html_theme_options = {
 html_sidebars = {
     "index": [],
     "start": [],
-    "choose": [],
+    "choosing": [],
     "missing": [],
     "extend": [],
     "speed": [],

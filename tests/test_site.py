@@ -54,7 +54,7 @@ def blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-RUN = [DOCS / "choose.md", DOCS / "missing.md", *sorted((DOCS / "guide").glob("*.md"))]
+RUN = [DOCS / "choosing.md", DOCS / "missing.md", *sorted((DOCS / "guide").glob("*.md"))]
 
 
 @pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
