@@ -54,7 +54,11 @@ def blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-RUN = [DOCS / "choosing.md", DOCS / "missing.md", *sorted((DOCS / "guide").glob("*.md"))]
+RUN = [
+    DOCS / "choosing.md",
+    DOCS / "missing.md",
+    *sorted((DOCS / "guide").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
@@ -74,14 +78,53 @@ def test_links_of_markdown(path):
         assert (path.parent / urldefrag(target).url).exists(), target
 
 
-@pytest.mark.parametrize("path", OURS, ids=ids)
-def test_formulas_have_a_mathml(path):
-    math = pytest.importorskip(
+@pytest.fixture
+def mathml(extensions):
+    pytest.importorskip(
         "docutils.utils.math.latex2mathml", reason="docutils comes with the extra docs"
     )
+    return importlib.import_module("mathml")
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids)
+def test_formulas_have_a_mathml(path, mathml):
     text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
     for display, inline in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, re.DOTALL):
-        assert "<math" in math.tex2mathml(display or inline)
+        assert "<math" in mathml.equations(display or inline)
+
+
+def prose_of(path):
+    """The texts of a file: its strings, and the comments of an example."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+    if path.parent.name == "examples":
+        yield "\n".join(re.findall("^# ?(.*)$", source, re.MULTILINE))
+
+
+def test_formulas_of_docstrings_have_a_mathml(mathml):
+    block = r"^( *)\.\. math:: *(.*(?:\n(?:\1 +.*| *$))*)"
+    for path in [*(ROOT / "skmc").rglob("*.py"), *(ROOT / "examples").glob("*.py")]:
+        for text in prose_of(path):
+            for _, formula in re.findall(block, text, re.MULTILINE):
+                assert "<math" in mathml.equations(formula), path
+            for formula in re.findall(r":math:`([^`]+)`", text):
+                assert "<math" in mathml.translated(formula, as_block=False), path
+
+
+@pytest.mark.parametrize(
+    ("latex", "shown"),
+    [
+        (r"\tfrac12 x", ["<mn>1</mn>", "<mn>2</mn>", "<mi>x</mi>"]),
+        (r"a &= b \\ c &= d", ["<mtable", "<mi>d</mi>"]),
+        ("a = b\n\nc = d", ["<mi>b</mi>", "<math", "<mi>d</mi>"]),
+    ],
+)
+def test_shorthands_of_formulas(latex, shown, mathml):
+    made = mathml.equations(latex)
+    places = [made.find(part, 1) for part in shown]
+    assert -1 not in places and places == sorted(places), made
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "figures").glob("*.py")), ids=ids)
