@@ -201,9 +201,26 @@ def test_the_reference_has_every_public_name(extensions):
         assert id(member) in objects, f"{module}.{name}"
     assert set(skmc.__all__) <= set(listing["skmc"])
     assert {cls.__name__ for cls in all_completers()} <= set(listing["skmc"])
-    text = "\n".join(pages.pages(listing).values())
+    groups = pages.groups()
+    text = "\n".join(pages.pages(groups).values())
     for name in listing["skmc.patterns"]:
         assert f".. autofunction:: {name}\n" in text
+    called = [
+        f"{module}.{name}" for (_, module), some in groups.items() for name in some
+    ]
+    assert len(called) == len(set(called)) == sum(map(len, listing.values()))
+
+
+def test_the_reference_begins_with_what_users_call(extensions):
+    pages = importlib.import_module("api_pages")
+    groups = pages.groups()
+    parts = [group.part for group in groups]
+    assert parts == sorted(parts, key=[*pages.PARTS, pages.INSIDE].index)
+    for part, module in groups:
+        # The names at the front door of a room are not inside it.
+        assert (part == pages.INSIDE) == (module.count(".") > 1), module
+    recorders = groups[pages.Group("What users call", "skmc.loop")]
+    assert recorders == ["SpectrumRecorder"]
 
 
 def test_tables_are_made_of_results(extensions):
