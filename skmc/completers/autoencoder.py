@@ -11,7 +11,11 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -24,7 +28,7 @@ from skmc.terms import SquaredNorm
 GAIN = 0.3
 
 
-class AutoencoderCompleter(IterativeCompleter):
+class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
     r"""AEMC, an autoencoder of rows with holes; with several hidden layers DLMC.
 
     ::
@@ -66,41 +70,24 @@ class AutoencoderCompleter(IterativeCompleter):
         Passes over all rows, for each stage of the training.
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dtheta| |theta| / (|X| |P(M)|)`` is at most this.
-    early_stopping : bool, default=True
-        Hold out cells, keep the iterate that completes them best, and stop after
-        ``n_iter_no_change`` iterations without a better one.
-    validation_fraction : float in (0, 1), default=0.05
-        Share of the observed cells to hold out; rows and columns keep one.
+    {early_stopping}
+    {validation_fraction}
     n_iter_no_change : int >= 1, default=100
         Epochs; looked at every 25.
-    scaling : {"auto", "columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start, the mini-batches and the held-out cells.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" (``n`` times the formula), "residual" (and "validation",
         the root mean square over held-out cells of the scaled data) at every 25th
         iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----
@@ -125,10 +112,10 @@ class AutoencoderCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "hidden": ["array-like"],
         "lambda_weights": [Interval(Real, 0, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
@@ -172,19 +159,19 @@ class AutoencoderCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        widths = checked_widths(self.hidden)
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        widths = checked_widths(params.hidden)
         n_cols = data.shape[1]
-        network = Autoencoder.random([n_cols, widths[0], n_cols], draw, gain=GAIN)
+        network = Autoencoder.random([n_cols, widths[0], n_cols], rng, gain=GAIN)
         if len(widths) == 1:
-            return self._descent(network, data, draw, free=True)
-        first = self._train(self._descent(network, data, draw, free=True), data)
+            return self._descent(network, data, rng, free=True)
+        first = self._train(self._descent(network, data, rng, free=True), data)
         inputs = data.fill(first["X"])
-        network = nested(self._shells(first["network"], inputs, draw))
-        return self._descent(network, data, draw, free=True, inputs=inputs)
+        network = nested(self._shells(first["network"], inputs, rng))
+        return self._descent(network, data, rng, free=True, inputs=inputs)
 
     def _shells(
-        self, first: Autoencoder, inputs: Tensor, draw: Randomness
+        self, first: Autoencoder, inputs: Tensor, rng: Randomness
     ) -> list[Autoencoder]:
         """The autoencoders of the rows, of their codes, of the codes' codes ..."""
         shells, codes = [first], inputs
@@ -193,10 +180,10 @@ class AutoencoderCompleter(IterativeCompleter):
                 codes = shells[-1].hidden(codes)[0]
             data = Observed(codes, torch.ones_like(codes, dtype=torch.bool))
             network = Autoencoder.random(
-                [outer, inner, outer], draw, gain=GAIN, bent_output=True
+                [outer, inner, outer], rng, gain=GAIN, bent_output=True
             )
             unit = float(codes.square().mean())
-            found = self._train(self._descent(network, data, draw, unit=unit), data)
+            found = self._train(self._descent(network, data, rng, unit=unit), data)
             shells.append(found["network"])
         return shells
 
@@ -204,7 +191,7 @@ class AutoencoderCompleter(IterativeCompleter):
         self,
         network: Autoencoder,
         data: Observed,
-        draw: Randomness,
+        rng: Randomness,
         *,
         unit: float = 1.0,
         **params,
@@ -217,7 +204,7 @@ class AutoencoderCompleter(IterativeCompleter):
             lr=self.lr,
             horizon=self.max_iter,
             batch_size=self.batch_size,
-            draw=draw,
+            draw=rng,
             **params,
         )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    FactoredCompleter,
+    Trials,
+)
 from skmc.cells import SparseObserved
+from skmc.completers._rank import checked_rank
 from skmc.linalg import Randomness
 from skmc.solvers import Gibbs, Solver
 
@@ -38,23 +43,13 @@ class BayesianFactorizationCompleter(FactoredCompleter):
         Whether *which* cells of a row are observed says something of it, whatever their
         values, and likewise for columns. True for ratings: people rate what they chose.
         For cells missing at random it costs time and a little accuracy.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.cells.Scaling.of`. The priors are meant for
+    {scaling}
+        The priors are meant for
         data of variance 1: None is for those who have seen to that.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws everything.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -67,11 +62,10 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     history_ : dict of ndarray
         "n_iter", "objective" (half the squared misfit of a draw) and "residual"
         (infinite: there is no optimum) at every draw.
-    n_iter_ : int
+    {n_iter_}
     status_ : {"max_iter", "diverged", "interrupted"}
         "max_iter" is how it is meant to end.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {input}
 
     Notes
     -----
@@ -102,11 +96,6 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     warn_at_max_iter = False
     tol = 0.0
     _parameter_constraints: ClassVar[dict] = {
-        **{
-            name: constraint
-            for name, constraint in IterativeCompleter._parameter_constraints.items()
-            if name not in ("max_iter", "tol")
-        },
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
@@ -145,12 +134,12 @@ class BayesianFactorizationCompleter(FactoredCompleter):
         """Draws in all, those of the burn-in included."""
         return self.n_burn_in + self.n_draws
 
-    def _make_solver(self, data: SparseObserved, draw: Randomness) -> Solver:  # type: ignore[override]
-        most = min(data.shape)
-        if self.rank is not None and self.rank > most:
-            raise ValueError(
-                f"rank={self.rank} is above min(n_samples, n_features)={most}; "
-                "lower it or use None."
-            )
-        self.rank_ = min(RANK, most) if self.rank is None else self.rank
-        return Gibbs(draw, self.rank_, self.n_burn_in, self.implicit)
+    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+        if self.rank is None:
+            return {"rank": min(RANK, *data.shape)}
+        return {"rank": checked_rank(self.rank, data.shape, "None")}
+
+    def _make_solver(
+        self, data: SparseObserved, params: Any, rng: Randomness
+    ) -> Solver:
+        return Gibbs(rng, params.rank, params.n_burn_in, params.implicit)

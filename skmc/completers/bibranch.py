@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    Trials,
+)
 from skmc.cells import Observed
-from skmc.completers.svd import hard_rank
+from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
 
-class BiBNNCompleter(IterativeCompleter):
+class BiBNNCompleter(EarlyStopping, IterativeCompleter):
     r"""Two networks, one for rows and one for columns, whose outputs are multiplied.
 
     ::
@@ -48,43 +53,24 @@ class BiBNNCompleter(IterativeCompleter):
         Steps of Adam.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
-    early_stopping : bool, default=True
-        Hold out ``validation_fraction`` of the observed cells, keep the iterate that
-        fits them best and stop after ``n_iter_no_change`` iterations without a better
-        one: without it the network fits noise in the end. Each row and column keeps a
-        cell to train on.
-    validation_fraction : float in (0, 1), default=0.05
-        Share of the observed cells that is held out.
-    n_iter_no_change : int >= 1, default=250
-        Looked at every 25 iterations.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {early_stopping}
+        Without it the network fits noise in the end.
+    {validation_fraction}
+    {n_iter_no_change}
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start and the held-out cells.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
     rank_ : int
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective", "residual" and "validation", the root mean square over
         held-out cells of the scaled data, at every 25th iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----
@@ -109,10 +95,10 @@ class BiBNNCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.03)
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "hidden": [tuple, list],
         "lr": [Interval(Real, 0, None, closed="neither")],
@@ -156,13 +142,15 @@ class BiBNNCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        self.rank_ = 1  # until there is a choice
-        self.rank_ = hard_rank(self, data)
-        hidden = checked_widths(self.hidden, fewest=0)
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+        return {"rank": choose_rank(self.rank, data, trials)}
+
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        hidden = checked_widths(params.hidden, fewest=0)
         rows, cols = (
-            Branch.random([size, *hidden, self.rank_], self.init_scale, draw)
+            Branch.random([size, *hidden, params.rank], params.init_scale, rng)
             for size in data.shape
         )
         terms = [SquaredError(data)]
-        return Descent(BiBranch(rows, cols), terms, lr=self.lr, horizon=self.max_iter)
+        model = BiBranch(rows, cols)
+        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import InexactALM, Solver
@@ -34,27 +37,16 @@ class IALMCompleter(IterativeCompleter):
         of all; undone on output. "auto" is "columns" where the columns have unlike
         units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
         square: the nuclear norm here does not shrink a mean.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {device}
+    {reading}
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" (the nuclear norm of the scaled ``X``) and "residual" at
         every fifth iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------
@@ -74,11 +66,7 @@ class IALMCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.01, equivariant=True)
     check_every = 5
     centre = False
-    _parameter_constraints: ClassVar[dict] = {
-        name: constraint
-        for name, constraint in IterativeCompleter._parameter_constraints.items()
-        if name != "random_state"
-    }
+    random_state = 0  # nothing is random
 
     def __init__(
         self,
@@ -101,5 +89,5 @@ class IALMCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        return InexactALM(drift_tol=0.1 * self.tol)
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        return InexactALM(drift_tol=0.1 * params.tol)

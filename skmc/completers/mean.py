@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from skmc.base import BaseCompleter, CompleterTags
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    Outcome,
+    Priors,
+)
 
 
 class MeanCompleter(BaseCompleter):
@@ -12,20 +19,16 @@ class MeanCompleter(BaseCompleter):
 
     Parameters
     ----------
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
+    {missing_values}
+    {add_indicator}
+    {keep_empty_features}
     keep_observed : bool, default=True
         Return observed cells as they are; False returns the column means there too.
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {reconstruction_}
+    {input}
 
     Examples
     --------
@@ -51,9 +54,9 @@ class MeanCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
-        completed = self._with_priors(cells, self._complete_rows(cells))
-        self.reconstruction_ = completed.astype(cells.dtype)
+    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+        completed = priors.fill(cells, np.tile(priors.col_means, (len(cells), 1)))
+        return Outcome({"reconstruction_": completed.astype(cells.dtype)})
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        return np.tile(self._column_means, (len(cells), 1))
+        return np.tile(self._priors.col_means, (len(cells), 1))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import SingularValueThresholding, Solver
@@ -41,27 +44,16 @@ class SVTCompleter(IterativeCompleter):
         of all; undone on output. "auto" is "columns" where the columns have unlike
         units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
         square.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {device}
+    {reading}
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" (of the scaled ``X``) and "residual" at
         every fifth iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------
@@ -81,12 +73,9 @@ class SVTCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.01, equivariant=True)
     check_every = 5
     centre = False
+    random_state = 0  # nothing is random
+    step_parameter = "delta"
     _parameter_constraints: ClassVar[dict] = {
-        **{
-            name: constraint
-            for name, constraint in IterativeCompleter._parameter_constraints.items()
-            if name != "random_state"
-        },
         "tau": [Interval(Real, 0, None, closed="neither")],
         "delta": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
@@ -116,10 +105,10 @@ class SVTCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         n_rows, n_cols = data.shape
         rms = (data.values.square().sum() / data.n_observed).sqrt()
-        tau = self.tau * (n_rows * n_cols) ** 0.5 * float(rms)
+        tau = params.tau * (n_rows * n_cols) ** 0.5 * float(rms)
         return SingularValueThresholding(
-            tau, None if self.delta == "auto" else self.delta
+            tau, None if params.delta == "auto" else params.delta
         )
