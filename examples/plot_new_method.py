@@ -107,8 +107,8 @@ class SmoothCompleter(IterativeCompleter):
 
 
 # %%
-# Does it fulfill the estimator contract?
-# ---------------------------------------
+# Does it keep the contract?
+# --------------------------
 # scikit-learn's checks define what an estimator must do. (Some of their matrices have
 # empty rows, for which completers issue a warning.)
 with warnings.catch_warnings():
