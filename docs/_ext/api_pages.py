@@ -1,4 +1,4 @@
-"""One page for each public name, made from the package itself."""
+"""One page for each public name, generated from the package."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "skmc"
-# Names as patterns, in the order of the overview. A name is in the first part that
-# has a pattern for it; what no pattern names is inside a room.
+# Patterns of names, in the order of the overview. A name belongs to the first part
+# with a matching pattern. Names without one are internal to a room.
 PARTS = {
     "What users call": [
         "skmc.*",
@@ -51,7 +51,7 @@ NOTES = {
 
 
 class Group(NamedTuple):
-    """Names of one module that stand together."""
+    """The names of one module in one part of the overview."""
 
     part: str
     module: str
@@ -125,8 +125,8 @@ def groups() -> dict[Group, list[str]]:
 
 def first_line(member) -> str:
     text = inspect.getdoc(member) or ""
-    # A constant has the docstring of its type, and what a dataclass or a named tuple
-    # makes up of its fields is no description.
+    # A constant has the docstring of its type. A dataclass or named tuple without a
+    # docstring gets its signature as one.
     described = callable(member) or inspect.ismodule(member)
     if not described or text.startswith(f"{getattr(member, '__name__', '')}("):
         return ""
@@ -134,7 +134,7 @@ def first_line(member) -> str:
 
 
 def own_members(cls: type) -> list[tuple[str, str]]:
-    """What to document of a class: (directive, name), if the package defines it."""
+    """The members of a class that the package defines, as (directive, name)."""
     found = {}
     for base in cls.__mro__:
         if not base.__module__.startswith(PACKAGE):

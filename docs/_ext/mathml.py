@@ -9,7 +9,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 
 
 def translated(text: str, as_block: bool) -> str:
-    """MathML of LaTeX, of which the translator does not know every shorthand."""
+    """MathML of LaTeX, including shorthands that the translator does not know."""
     text = text.replace(r"\dfrac", r"\frac").replace("{split}", "{aligned}")
     text = re.sub(r"(\\t?frac) ?(\d)(\d)", r"\1{\2}{\3}", text)
     return tex2mathml(text, as_block=as_block)
@@ -23,7 +23,7 @@ def equation(text: str) -> str:
 
 
 def equations(text: str) -> str:
-    """All equations of a block, which empty lines separate."""
+    """All equations of a block; empty lines separate them."""
     return "".join(map(equation, re.split(r"\n\s*\n", text.strip())))
 
 
