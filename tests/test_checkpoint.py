@@ -299,7 +299,7 @@ import numpy as np, torch
 import torch._dynamo  # Adam's first step would: seconds in every child
 from skmc import AIRCompleter, AutoencoderCompleter, BayesianFactorizationCompleter
 from skmc import SoftImputeCompleter
-from skmc.checkpoint import checkpoint
+from skmc.persistence import checkpoint
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
