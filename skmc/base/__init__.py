@@ -1,26 +1,50 @@
 """The estimator contract that every completer keeps."""
 
-from skmc.base.completer import HIDDEN_TO_SCORE, HOOKS, BaseCompleter, CompleterTags
+from skmc.base.batching import Batchable, CannotBatch
+from skmc.base.completer import (
+    HIDDEN_TO_SCORE,
+    HOOKS,
+    BaseCompleter,
+    CompleterTags,
+    Outcome,
+)
+from skmc.base.device import memory_of, resolve_device
+from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
-from skmc.base.iterative import POOR, IterativeCompleter, memory_of, resolve_device
+from skmc.base.iterative import POOR, IterativeCompleter, Prepared
+from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.summary import ShowsFit
+from skmc.base.trials import Trials
+from skmc.base.warm_start import WarmStart
+from skmc.base.warning import warn_user
 
 __all__ = [
     "HIDDEN_TO_SCORE",
     "HOOKS",
     "POOR",
     "BaseCompleter",
+    "Batchable",
     "CallbackHooks",
+    "CannotBatch",
     "CompleterTags",
+    "EarlyStopping",
     "FactoredCompleter",
     "IterativeCompleter",
+    "LearnedLaplacians",
+    "Outcome",
+    "Prepared",
+    "Priors",
     "ReadsCells",
     "ShowsFit",
+    "Trials",
+    "WarmStart",
     "diverged",
     "memory_of",
     "record",
     "resolve_device",
     "unfinished",
+    "warn_user",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import time
-import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import (
@@ -17,12 +18,15 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.summary import ShowsFit
+from skmc.base.warning import listed, warn_user
 from skmc.cells import Entries, check_positions, to_cells
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
@@ -48,10 +52,44 @@ class CompleterTags:
         Parameters that may differ within one batch.
     """
 
-    recovers: float  # relative error on the hidden cells of the shared rank-2 problem
-    monotone: bool = False  # the objective never rises
-    equivariant: bool = False  # permuting rows permutes the answer
-    batched: tuple[str, ...] = ()  # parameters that may differ within one batch
+    recovers: float
+    monotone: bool = False
+    equivariant: bool = False
+    batched: tuple[str, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What a fit has found.
+
+    Parameters
+    ----------
+    attributes : dict
+        Fitted attributes by name.
+    advice : str or None, default=None
+        What to say of a fit that did not end well, and what to change.
+    interrupted : bool, default=False
+        Whether a `KeyboardInterrupt` ended it.
+    """
+
+    attributes: dict[str, Any] = field(default_factory=dict)
+    advice: str | None = None
+    interrupted: bool = False
+
+
+def _names_the_class(fit: Callable) -> Callable:
+    """Refuse unknown keywords in the name of the estimator's own class."""
+
+    @functools.wraps(fit)
+    def fit_of_the_class(self, X, y=None, **unknown):
+        for name in unknown:
+            raise TypeError(
+                f"{type(self).__name__}.fit() got an unexpected keyword argument "
+                f"{name!r}."
+            )
+        return fit(self, X, y)
+
+    return fit_of_the_class
 
 
 class BaseCompleter(
@@ -73,9 +111,20 @@ class BaseCompleter(
         "keep_observed": ["boolean"],
     }
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the constraints of all bases, for the parameters that there are."""
+        super().__init_subclass__(**kwargs)
+        merged: dict[str, list] = {}
+        for base in reversed(cls.__mro__):
+            merged |= vars(base).get("_parameter_constraints", {})
+        if cls.__init__ is not object.__init__:
+            names = cls._get_param_names()
+            merged = {name: merged[name] for name in names if name in merged}
+        cls._parameter_constraints = merged
+
     @abstractmethod
-    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
-        """Complete ``cells`` (NaN where missing) and set the fitted attributes.
+    def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
+        """Complete ``cells`` (NaN where missing) without changing ``self``.
 
         ``y`` is for scikit-learn's callbacks alone.
         """
@@ -88,6 +137,7 @@ class BaseCompleter(
         """`_complete_rows` of ``cells`` without those that ``hidden`` marks."""
         return self._complete_rows(np.where(hidden, cells.dtype.type(np.nan), cells))
 
+    @_names_the_class
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -96,11 +146,11 @@ class BaseCompleter(
         Parameters
         ----------
         X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-        tensor or `Entries`, of shape (n_samples, n_features)
-            What is missing is described at `skmc.cells.to_cells`.
+tensor or `Entries`, of shape (n_samples, n_features)
+            `skmc.cells.to_cells` says which cells count as missing.
         y : Ignored
-            Present for pipelines. Handed to scikit-learn's callbacks: with the truth as
-            ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
+            Present for pipelines. Passed on to scikit-learn's callbacks: with the truth
+            as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
 
         Returns
         -------
@@ -109,57 +159,76 @@ class BaseCompleter(
         """
         before, start = dict(vars(self)), time.perf_counter()
         try:
-            cells = self._begin(X)
+            cells, priors = self._read_to_fit(X)
+            self._warn_of_empty(priors)
             with fit_scope(self, cells):
-                self._fit_cells(cells, y)
+                outcome = self._fit_cells(cells, priors, y)
         except Exception:
-            # A fit that failed leaves the completer as it was, but for the callbacks,
-            # which are torn down after this.
+            # A fit that failed leaves the completer as it was, except for the
+            # callbacks, which are torn down after this.
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
             vars(self).clear()
             vars(self).update(before | hooks)
             raise
+        self._set_fitted(priors, outcome)
         self._seconds = time.perf_counter() - start
+        if outcome.advice:
+            warn_user(f"{type(self).__name__} {outcome.advice}", ConvergenceWarning)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
         return self
 
-    def _begin(self, X) -> np.ndarray:
-        """Read ``X`` and set what does not depend on the method."""
+    def fit_transform(self, X, y=None, **fit_params):
+        """Complete ``X``.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            The matrix.
+        y : Ignored
+            As in `fit`.
+        **fit_params : dict
+            Passed on to `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            As `transform` returns it.
+        """
+        self.fit(X, y, **fit_params)
+        return self._completed(self._read(X, reset=False))
+
+    def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
+        """The observed cells of ``X``, and what they say before anything is learned."""
         cells = self._read(X, reset=True)
         rows, cols = np.nonzero(~np.isnan(cells))
-        self._describe(rows, cols, cells[rows, cols], cells.shape)
-        return cells
+        return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
 
-    def _describe(self, rows, cols, values, shape) -> None:
-        """Set what is known of the observed cells before anything is learned."""
-        if not len(values):
-            raise ValueError("X has no observed cell; at least one is needed.")
-        self._shape, self._n_observed = tuple(shape), len(values)
-        self._seconds = None  # until the fit has ended
-        self.data_range_ = float(values.min()), float(values.max())
-        self._mean = values.mean(dtype=float)
-        count = np.bincount(cols, minlength=shape[1])
-        self._empty = count == 0
-        low, high = np.full(shape[1], np.inf), np.full(shape[1], -np.inf)
-        np.minimum.at(low, cols, values)
-        np.maximum.at(high, cols, values)
-        self._varies = low < high
-        self._constant = np.where(self._varies, np.nan, low)
-        means = np.bincount(cols, values, shape[1]) / np.maximum(count, 1)
-        self._column_means = np.where(self._empty, self._mean, means)
-        if self._empty.any():
-            answer = (
-                "answered by the row means" if self.keep_empty_features else "dropped"
-            )
-            self._warn(
-                f"{self._empty.sum()} columns of X have no observed cell", answer
-            )
-        self._warn_empty_rows(shape[0] - len(np.unique(rows)))
+    def _set_fitted(self, priors: Priors, outcome: Outcome) -> None:
+        """Set the fitted attributes; nothing else sets any."""
+        for name in getattr(self, "_fitted_names", ()):
+            delattr(self, name)  # nothing of an earlier fit outlives it
+        found = {**self._common(priors), **outcome.attributes}
+        for name, value in found.items():
+            setattr(self, name, value)
+        self._fitted_names = sorted(found)
+
+    def _common(self, priors: Priors) -> dict[str, Any]:
+        """The fitted attributes that every completer has."""
+        common = {
+            "_priors": priors,
+            "_shape": priors.shape,
+            "_n_observed": priors.n_observed,
+            "_seconds": None,  # until the fit has ended
+            "data_range_": priors.data_range,
+        }
         if self.add_indicator:
-            holes = np.where(count < shape[0], np.nan, 0.0)
-            self._indicator = MissingIndicator(error_on_new=False).fit(holes[None])
+            holes = np.where(priors.full_cols, 0.0, np.nan)
+            common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
+        return common
 
     def transform(self, X):
-        """Complete rows, whether they were there in `fit` or not.
+        """Complete rows, whether `fit` has seen them or not.
 
         Parameters
         ----------
@@ -171,19 +240,22 @@ class BaseCompleter(
         ndarray of shape (n_samples, n_features)
             Observed cells unchanged (unless ``keep_observed=False``), in the float
             dtype of ``X``; a DataFrame under ``set_output``. Rows equal to a row of
-            the fitted matrix (values and mask) get that row's completion; others are
-            completed each on its own. A row without an observed cell gets the column
+            the fitted matrix (values and mask) get that row's completion; each other
+            row is completed on its own. A row without an observed cell gets the column
             means, a column without one the row means.
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        self._warn_empty_rows(np.isnan(cells).all(1).sum())
-        completed = self._with_priors(cells, self._complete_rows(cells))
+        self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
+        return self._completed(cells)
+
+    def _completed(self, cells: np.ndarray) -> np.ndarray:
+        completed = self._priors.fill(cells, self._complete_rows(cells))
         completed = completed.astype(cells.dtype, copy=False)
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         if not self.keep_empty_features:
-            completed = completed[:, ~self._empty]
+            completed = completed[:, ~self._priors.empty_cols]
         if self.add_indicator:
             flags = self._indicator.transform(cells)
             completed = np.hstack([completed, flags.astype(completed.dtype)])
@@ -239,7 +311,7 @@ class BaseCompleter(
             if not hidden.any():
                 raise ValueError("X has no missing cell that y knows.")
             completed = self._complete_rows(cells)
-        return -nmae(self._with_priors(cells, completed), truth, hidden)
+        return -nmae(self._priors.fill(cells, completed), truth, hidden)
 
     def predict_entries(self, rows, cols) -> np.ndarray:
         """The model's value at single cells of the fitted matrix.
@@ -281,30 +353,24 @@ class BaseCompleter(
         """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
-        kept = names if self.keep_empty_features else names[~self._empty]
+        kept = names if self.keep_empty_features else names[~self._priors.empty_cols]
         if not self.add_indicator:
             return kept
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
-    def _with_priors(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
-        """Rows and columns of which nothing is known, answered by means."""
-        observed = ~np.isnan(cells)
-        empty_rows = ~observed.any(1)
-        if not (empty_rows.any() or self._empty.any()):
-            return completed
-        completed = np.array(completed, float)
-        completed[empty_rows] = self._column_means
-        count = np.maximum(observed.sum(1), 1)
-        means = np.where(observed, cells, 0).sum(1, dtype=float) / count
-        means[empty_rows] = self._mean
-        completed[:, self._empty] = means[:, None]
-        return completed
+    def _warn_of_empty(self, priors: Priors) -> None:
+        empty = np.flatnonzero(priors.empty_cols)
+        names = getattr(self, "feature_names_in_", None)
+        fate = "filled with the row means" if self.keep_empty_features else "dropped"
+        _warn_of("column", empty, fate, names)
+        self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
 
-    def _warn_empty_rows(self, n_empty: int) -> None:
-        if n_empty:
-            self._warn(
-                f"{n_empty} rows of X have no observed cell", "answered by column means"
-            )
+    def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
+        _warn_of("row", empty, "filled with the column means")
 
-    def _warn(self, what: str, answer: str) -> None:
-        warnings.warn(f"{what}; they are {answer}.", category=UserWarning, stacklevel=6)
+
+def _warn_of(what: str, empty: np.ndarray, fate: str, names: Any = None) -> None:
+    if len(empty):
+        have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
+        place = listed(what, empty, names)
+        warn_user(f"{place} of X {have} no observed cell and {are} {fate}.")

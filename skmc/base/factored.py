@@ -9,7 +9,9 @@ import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base.iterative import HELD_OUT, IterativeCompleter, resolve_device
+from skmc.base.device import resolve_device
+from skmc.base.iterative import HELD_OUT, IterativeCompleter, Prepared
+from skmc.base.priors import Priors
 from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
@@ -24,15 +26,11 @@ class FactoredCompleter(IterativeCompleter):
 
     check_every: ClassVar[int] = 1
 
-    def _begin(self, X: Any) -> Entries:  # type: ignore[override]
-        entries = self._read_entries(X)
-        self._describe(entries.rows, entries.cols, entries.values, entries.matrix_shape)
-        n_rows = entries.matrix_shape[0]
-        count = np.bincount(entries.rows, minlength=n_rows)
-        sums = np.bincount(entries.rows, entries.values, n_rows)
-        self._empty_rows = count == 0
-        self._row_means = np.where(count, sums / np.maximum(count, 1), self._mean)
-        return entries
+    def _read_to_fit(self, X: Any) -> tuple[Entries, Priors]:
+        cells = self._read_entries(X)
+        return cells, Priors.of(
+            cells.rows, cells.cols, cells.values, cells.matrix_shape
+        )
 
     def _read_entries(self, X: Any) -> Entries:
         """The observed cells of any container; sparse ones are not made dense."""
@@ -50,14 +48,14 @@ class FactoredCompleter(IterativeCompleter):
         validate_data(self, sp.csr_array(shape), accept_sparse=True)
         return cells
 
-    def _prepare(self, entries: Entries):  # type: ignore[override]
+    def _prepare(self, cells: Entries, priors: Priors) -> Prepared:
         data = SparseObserved.of(
-            entries.rows, entries.cols, entries.values, entries.matrix_shape
+            cells.rows, cells.cols, cells.values, cells.matrix_shape
         ).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
-        return scaling.apply(data), scaling
+        return Prepared(cells, priors, scaling.apply(data), scaling)
 
-    def _spare_some(self, data: SparseObserved, seed: int) -> tuple:
+    def _split(self, data: SparseObserved, seed: int) -> tuple[Any, Any]:
         n_cells = len(data.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)
@@ -67,8 +65,8 @@ class FactoredCompleter(IterativeCompleter):
         hidden = hidden.to(data.values.device)
         return data.only(~hidden), data.only(hidden)
 
-    def _fitted(self, entries, data, scaling, outputs) -> dict:
-        data = data.to("cpu")
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+        data = prepared.data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
         factors = [m.solve(data.starts, data.cols, data.values) for m in models]
@@ -78,7 +76,7 @@ class FactoredCompleter(IterativeCompleter):
         return {
             "row_factors_": torch.cat([*factors, one], 1).numpy(),
             "col_factors_": torch.cat([*weighted, offset[:, None]], 1).numpy(),
-            "_scaling": scaling.to("cpu"),
+            "_scaling": prepared.scaling.to("cpu"),
             "_models": models,
         }
 
@@ -87,16 +85,13 @@ class FactoredCompleter(IterativeCompleter):
         """The model's value of every cell, made anew at each access."""
         check_is_fitted(self)
         whole = self._scaling.undo(self._factors().dense()).numpy()
-        whole[self._empty_rows] = self._column_means
-        whole[:, self._empty] = self._row_means[:, None]
+        whole[self._priors.empty_rows] = self._priors.col_means
+        whole[:, self._priors.empty_cols] = self._priors.row_means[:, None]
         return whole
 
     def __dir__(self) -> list[str]:
         # scikit-learn's evaluates every name, which would make the dense matrix.
         return list(object.__dir__(self))
-
-    def _solved_shape(self) -> tuple[int, int]:
-        return self._factors().shape
 
     def _factors(self) -> LowRank:
         return LowRank(
@@ -110,13 +105,15 @@ class FactoredCompleter(IterativeCompleter):
             for s in (self._scaling.shift, self._scaling.scale)
         )
         values = (self._factors().at(i, j) * scale + shift).numpy()
-        values = np.where(self._empty_rows[rows], self._column_means[cols], values)
-        return np.where(self._empty[cols], self._row_means[rows], values)
+        priors = self._priors
+        values = np.where(priors.empty_rows[rows], priors.col_means[cols], values)
+        return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         dtype = self._models[0].F.dtype
         # Of a constant column nothing else was learned than its constant.
-        used = (cells == self._constant) | (self._varies & ~np.isnan(cells))
+        priors = self._priors
+        used = (cells == priors.constant) | (priors.varies & ~np.isnan(cells))
         rows, cols = np.nonzero(used)
         given = SparseObserved.of(
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape

@@ -2,193 +2,155 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import ClassVar, TypeVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 import torch
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from skmc import patterns
-from skmc.base.completer import BaseCompleter
+from skmc.base.batching import CannotBatch
+from skmc.base.completer import BaseCompleter, Outcome
+from skmc.base.device import resolve_device
+from skmc.base.priors import Priors
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
-from skmc.cells import Observed, Scaling, SparseObserved
+from skmc.base.trials import Trials
+from skmc.cells import Observed, Scaling
 from skmc.linalg import Randomness, seed_of
-from skmc.loop import HeldOut, Solution, Status, solve, solve_part
-from skmc.new_rows import FoldIn, RowIndex
-from skmc.solvers import Learning, Solver
-
-T = TypeVar("T")
-Data = TypeVar("Data", Observed, SparseObserved)
+from skmc.loop import HeldOut, Run, Solution, Status, solve
+from skmc.new_rows import Deferred, FoldIn, RowIndex
+from skmc.solvers import Solver
 
 HELD_OUT = 0.1  # of the observed cells, to choose a hyper-parameter on
 # A fit that leaves more of the data's norm unexplained than this, fits hardly at all.
 POOR = 0.7
+# Numbers held per parameter and per cell of a member, the slack of the allocator
+# included: AIR, DMF and SNN at 300 x 200 and 400 x 50 took no more.
+PER_PARAMETER, PER_CELL = 12, 20
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A matrix that has been read and scaled, ready to be fitted.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols), or Entries
+        The observed cells; NaN where one is missing.
+    priors : Priors
+        What they say before a method sees them.
+    data : Observed or SparseObserved
+        The scaled cells, on the device.
+    scaling : Scaling
+        Undone on output.
+    """
+
+    cells: Any
+    priors: Priors
+    data: Any
+    scaling: Scaling
 
 
 class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     """Scales the cells, runs a solver on them, and folds in new rows.
 
-    Subclasses define `_make_solver`. Those with ``early_stopping`` validate on
-    held-out cells.
+    Subclasses define `_make_solver`, and `_choose` if they choose a hyper-parameter on
+    held-out cells. `EarlyStopping`, `WarmStart` and `LearnedLaplacians` are mixins.
     """
 
+    max_iter: Any  # int, or a property
+    tol: float
+    scaling: str | None
+    device: str | torch.device
+    random_state: Any
+
     check_every: ClassVar[int] = 25
-    # Whether scaling="auto" takes the mean from a matrix of one unit.
+    # Whether scaling="auto" subtracts the mean from a matrix of one unit.
     centre: ClassVar[bool] = True
     # A fit that follows a schedule of max_iter steps ends there as planned.
     warn_at_max_iter: ClassVar[bool] = True
-    # Whether it descends from near zero without an "lr", and may have to go on.
-    flows: ClassVar[bool] = False
+    # The parameter that sets the length of steps.
+    step_parameter: ClassVar[str | None] = None
+    # Whether a schedule may end before the observed cells are fitted.
+    may_underfit: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict] = {
-        **BaseCompleter._parameter_constraints,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "scaling": [StrOptions({"auto", "columns", "global"}), None],
         "device": [str, torch.device],
         "random_state": ["random_state"],
     }
-    _early_stopping_constraints: ClassVar[dict] = {
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-    }
 
-    _warm_start_constraints: ClassVar[dict] = {"warm_start": ["boolean"]}
+    def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
+        """Hyper-parameters chosen on held-out cells, by name.
+
+        They replace those of the constructor in `_make_solver`, and become fitted
+        attributes, "rank" as ``rank_``. A name that begins with an underscore is
+        passed on to `_make_solver` only.
+        """
+        return {}
 
     @abstractmethod
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        """The solver for scaled ``data``; parameters may be tensors ``(*batch,)``."""
+    def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
+        """The solver for scaled ``data``; ``self`` stays as it is.
 
-    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
-        seed = seed_of(getattr(self, "random_state", 0))
-        data, scaling = self._prepare(cells)
-        train, rules = self._hold_out(data, [cells], [seed])
-        draw = Randomness.of([seed], dtype=data.values.dtype)
-        hooks = CallbackHooks(
-            self, cells, y, partial(self._fitted, cells, data, scaling)
-        )
+        ``params`` has all hyper-parameters as attributes. In a batch those of
+        ``completer_tags.batched`` are tensors of shape (n_members,).
+        """
+
+    def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
+        seed = seed_of(self.random_state)
+        prepared = self._prepare(cells, priors)
+        train, rules = self._hold_out(prepared.data, [cells], [seed])
+        rng = Randomness.of([seed], dtype=train.values.dtype)
+        trials = self._trials(train, seed, rng)
+        fitted = partial(self._all_fitted, prepared)
+        hooks = CallbackHooks(self, cells, y, lambda outputs: fitted({}, outputs))
         hooks.begin()
-        try:
-            solver = self._make_solver(train, draw)
-        except KeyboardInterrupt:
-            solution = Solution.before(train)
-        else:
-            solution = solve(
-                solver,
-                train,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                stop=[*rules, hooks],
-                check_every=self.check_every,
-            )
-        self._finish(cells, data, scaling, solution)
+        chosen = self._choose(train, trials)
+        solution = Solution.before(train)
+        if not trials.interrupted:
+            with trials.interruptible():
+                solution = solve(
+                    self._make_solver(train, self._params(chosen), rng),
+                    train,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    stop=[*rules, hooks],
+                    check_every=self.check_every,
+                )
+        outcome = self._outcome(prepared, chosen, solution)
         hooks.end(solution.outputs)
-        if solution.status[0] is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        return outcome
 
-    def _prepare(self, cells: np.ndarray) -> tuple[Observed, Scaling]:
+    def _prepare(self, cells: Any, priors: Priors) -> Prepared:
         values = torch.from_numpy(np.array(cells, order="C"))
         data = Observed(values, ~torch.isnan(values)).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
-        return scaling.apply(data), scaling
+        return Prepared(cells, priors, scaling.apply(data), scaling)
 
     def _hold_out(
-        self, data: Observed, cells: list[np.ndarray], seeds: list[int]
-    ) -> tuple[Observed, list[HeldOut]]:
+        self, data: Any, cells: Sequence[Any], seeds: Sequence[int]
+    ) -> tuple[Any, list[HeldOut]]:
         """The cells to train on, and the rule that watches the others."""
-        if not getattr(self, "early_stopping", False):
-            return data, []
-        hidden = np.stack(
-            [
-                patterns.random(
-                    c, self.validation_fraction, spare=True, random_state=seed
-                )
-                for c, seed in zip(cells, seeds, strict=True)
-            ]
-        )
-        if not hidden.any():  # too few cells to spare any
-            return data, []
-        if not hidden.any((1, 2)).all():
-            raise ValueError(
-                "early_stopping finds no cell to spare in some matrices of the batch; "
-                "fit those alone."
-            )
-        mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)
-        rule = HeldOut(Observed(data.values, mask), self.n_iter_no_change)
-        return data.hide(mask), [rule]
+        return data, []
 
-    def _goes_on(self, data: Data) -> bool:
-        """Whether this fit is to start from the solution of the last one."""
-        if not (self.warm_start and hasattr(self, "_scaling")):  # type: ignore[attr-defined]
-            return False
-        if (had := self._solved_shape()) != data.shape:
-            raise ValueError(
-                f"X has shape {data.shape}, but the fit that warm_start=True goes on "
-                f"from had {had}; set warm_start=False."
-            )
-        return True
+    def _trials(self, train: Any, seed: int, rng: Randomness) -> Trials:
+        split = partial(self._split, train, seed)
+        return Trials(split, rng, self.tol, self.check_every)
 
-    def _from_last(self, solver: Learning, data: Observed) -> Solver:
-        """Have ``solver`` start from the parameters of the last fit, if it should."""
-        solver.remember = self.warm_start and not data.batch_shape  # type: ignore[attr-defined]
-        if self._goes_on(data):
-            solver.start = getattr(self, "_parameters", None)
-        return solver
-
-    def _solved_shape(self) -> tuple[int, int]:
-        return self.reconstruction_.shape  # type: ignore[attr-defined]
-
-    def _choose(
-        self,
-        data: Data,
-        candidates: Iterable[T],
-        solver_of: Callable[[T, Data], Solver],
-        *,
-        max_iter: int,
-        patience: int = 2,
-    ) -> T:
-        """The candidate that completes a held-out tenth of the observed cells best.
-
-        Candidates are tried in order until the error has risen ``patience`` times in a
-        row; with too few cells to spare any, the first is taken. The cells are drawn
-        by ``random_state``, the same ones at every call with an integer.
-        """
-        candidates = iter(candidates)
-        best = next(candidates)
-        train, held_out = self._spare_some(data, seed_of(self.random_state))
-        if held_out is None:
-            return best
-        lowest, risen = math.inf, 0
-        for candidate in itertools.chain([best], candidates):
-            trial = solve_part(
-                solver_of(candidate, train),
-                train,
-                max_iter=max_iter,
-                tol=self.tol,
-                check_every=self.check_every,
-            )
-            error = float(held_out.misfit(trial.X))
-            if error < lowest:
-                best, lowest, risen = candidate, error, 0
-            else:
-                risen += 1
-            if risen == patience:
-                break
-        return best
-
-    def _spare_some(self, data, seed: int) -> tuple:
+    def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
         """Nine tenths of the observed cells and the others, None if there are none."""
         cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
         hidden = patterns.random(cells, HELD_OUT, spare=True, random_state=seed)
@@ -197,77 +159,73 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         mask = torch.from_numpy(hidden).to(data.mask.device)
         return data.hide(mask), Observed(data.values, mask)
 
-    def _finish(
-        self,
-        cells: np.ndarray,
-        data: Observed,
-        scaling: Scaling,
-        solution: Solution,
-    ) -> None:
-        """Set the fitted attributes from one member's solution, warn if need be."""
-        advice = self._take(cells, data, scaling, solution)
-        if advice:
-            warnings.warn(
-                f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=6
-            )
+    def _params(self, chosen: Mapping[str, Any]) -> SimpleNamespace:
+        return SimpleNamespace(**{**self.get_params(deep=False), **chosen})
 
-    def _take(
+    def _outcome(
         self,
-        cells: np.ndarray,
-        data: Observed,
-        scaling: Scaling,
+        prepared: Prepared,
+        chosen: Mapping[str, Any],
         solution: Solution,
-    ) -> str | None:
-        """Set the fitted attributes; what there is to be said of the fit."""
-        fitted = self._fitted(cells, data, scaling, solution.outputs)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        learned = solution.outputs.get("parameters")
-        self._parameters = None if learned is None else [p.cpu() for p in learned]
-        record(self, solution)
+        defer: bool = False,
+    ) -> Outcome:
+        """The fitted attributes, from the solution of one member."""
+        attributes = self._all_fitted(prepared, chosen, solution.outputs)
+        fold_in = attributes.get("_fold_in")
+        if isinstance(fold_in, Deferred) and not defer:
+            attributes["_fold_in"] = fold_in.made
+        data = prepared.data
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
-        return self._advice(solution, float(misfit))
+        return Outcome(
+            {**attributes, **record(solution)},
+            self._advice(solution, float(misfit)),
+            solution.status[0] is Status.INTERRUPTED,
+        )
 
-    def _advice(self, solution: Solution, misfit: float) -> str | None:
-        """What to say of a fit that did not end well, and what to change."""
-        if solution.status[0] is not Status.MAX_ITER:
-            return diverged(self, solution, "let scaling standardise the data")
-        if self.warn_at_max_iter:
-            return unfinished(self, solution)
-        if misfit > POOR and (hasattr(self, "lr") or self.flows):
-            weights = [name for name in self.get_params() if name.startswith("lambda_")]
-            lower = f" lower {' and '.join(weights)}," if weights else ""
-            steps = " or lr" if hasattr(self, "lr") else ""
-            return (
-                f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {self.n_iter_} iterations. Raise max_iter{steps},{lower} or "
-                "let scaling standardise the data."
-            )
-        return None
+    def _all_fitted(
+        self, prepared: Prepared, chosen: Mapping[str, Any], outputs: dict[str, Any]
+    ) -> dict[str, Any]:
+        public = {f"{k}_": v for k, v in chosen.items() if not k.startswith("_")}
+        common = self._common(prepared.priors)
+        return {**common, **public, **self._fitted(prepared, outputs)}
 
-    def _fitted(self, cells, data, scaling, outputs) -> dict:
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         """The attributes that `transform` and `score` need."""
-        completion = outputs["X"]
-        whole = scaling.undo(completion).cpu().numpy()
+        cells, completion = prepared.cells, outputs["X"]
+        whole = prepared.scaling.undo(completion).cpu().numpy()
         return {
-            "reconstruction_": self._with_priors(cells, whole).astype(cells.dtype),
-            "_scaling": scaling.to("cpu", torch.float64),
-            "_fold_in": self._row_map(outputs, data),
+            "reconstruction_": prepared.priors.fill(cells, whole).astype(cells.dtype),
+            "_scaling": prepared.scaling.to("cpu", torch.float64),
+            "_fold_in": Deferred(self._row_map, outputs, prepared.data),
             "_rows": RowIndex(cells),
         }
 
-    def _laplacians(self, outputs) -> dict[str, np.ndarray]:
-        """Those among a solver's outputs whose term has a weight."""
-        weights = {"rows": self.lambda_row, "columns": self.lambda_col}  # type: ignore[attr-defined]
-        return {
-            name: value.cpu().numpy()
-            for name, value in outputs.items()
-            if name not in ("X", "parameters") and weights.get(name, 1) != 0
-        }
-
-    def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
+    def _row_map(
+        self, outputs: dict[str, Any], data: Any
+    ) -> Callable[[Tensor, Tensor], Tensor]:
         """How scaled rows that are new are completed, ``(values, mask) -> values``."""
         return FoldIn.of(outputs["X"], data)
+
+    def _advice(self, solution: Solution, misfit: float) -> str | None:
+        """What to say of a fit that did not end well, and what to change."""
+        step = self.step_parameter
+        if solution.status[0] is not Status.MAX_ITER:
+            remedy = "let scaling standardise the data"
+            if step:
+                remedy = f"lower {step} (now {getattr(self, step)!r})"
+            return diverged(solution, remedy)
+        if self.warn_at_max_iter:
+            return unfinished(solution, self.tol)
+        if misfit > POOR and self.may_underfit:
+            weights = [name for name in self.get_params() if name.startswith("lambda_")]
+            lower = f" lower {' and '.join(weights)}," if weights else ""
+            steps = f" or {step}" if step else ""
+            return (
+                f"is {misfit:.2f} of the way from the observed cells to their means "
+                f"after {int(solution.n_iter)} iterations. Raise max_iter{steps},"
+                f"{lower} or let scaling standardise the data."
+            )
+        return None
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
@@ -276,51 +234,157 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         if new.any():
             values = torch.from_numpy(cells[new].astype(float))
             # Nothing was learned of how a constant column goes with the others.
-            mask = ~torch.isnan(values) & torch.from_numpy(self._varies)
+            mask = ~torch.isnan(values) & torch.from_numpy(self._priors.varies)
             zero = values.new_zeros(())
             scaled = self._scaling.standardise(torch.where(mask, values, zero))
             folded = self._fold_in(scaled, mask)
             completed[new] = self._scaling.undo(folded).numpy()
         return completed
 
+    def batch_key(self) -> Hashable:
+        """What estimators that can share a batch have in common.
 
-def resolve_device(device: str | torch.device) -> torch.device:
-    """``"auto"`` is CUDA if there is one.
+        Returns
+        -------
+        hashable
 
-    Parameters
-    ----------
-    device : str or device
-        Where to compute.
+        Raises
+        ------
+        CannotBatch
+            It has no batched solve, fits of its own that choose hyper-parameters, or
+            callbacks that watch a single fit.
+        """
+        name, batched = type(self).__name__, self.completer_tags.batched
+        if not batched:
+            raise CannotBatch(f"{name} has no batched solve")
+        if type(self)._choose is not IterativeCompleter._choose:
+            raise CannotBatch(f"{name} chooses hyper-parameters by fits of its own")
+        if getattr(self, "_skl_callbacks", None):
+            raise CannotBatch(f"the callbacks of {name} watch single fits")
+        params = self.get_params(deep=False)
+        shared = {name: params[name] for name in params if name not in batched}
+        return joblib.hash((type(self), shared))
 
-    Returns
-    -------
-    device
-    """
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-        torch.empty(0, device=resolved)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f"device={device!r} is not available ({str(error).splitlines()[0]}); use "
-            "'auto' or 'cpu'."
-        ) from error
-    return resolved
+    def batch_prepare(self, X: Any) -> Prepared:
+        """Read and scale a matrix for a fit in a batch.
 
+        Parameters
+        ----------
+        X : container as in `fit`
+            The matrix.
 
-def memory_of(device: torch.device) -> int:
-    """Bytes of memory that a device has in all.
+        Returns
+        -------
+        Prepared
+        """
+        self._validate_params()
+        cells, priors = self._read_to_fit(X)
+        self._warn_of_empty(priors)
+        return self._prepare(cells, priors)
 
-    Parameters
-    ----------
-    device : device
-        Where to compute.
+    def batch_run(
+        self,
+        estimators: Sequence[IterativeCompleter],
+        prepared: Sequence[Prepared],
+        seeds: Sequence[int],
+    ) -> Run:
+        """A solve of several fits along a batch axis, before its first step.
 
-    Returns
-    -------
-    int
-    """
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        Parameters
+        ----------
+        estimators : sequence of completers
+            One of each member; they share `batch_key`.
+        prepared : sequence of Prepared
+            One of each member, of one shape and dtype.
+        seeds : sequence of int
+            One of each member.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        CannotBatch
+            The members do not fit into one batch.
+        """
+        kinds = {(p.cells.shape, str(p.cells.dtype)) for p in prepared}
+        if len(kinds) > 1:
+            raise CannotBatch(f"matrices must share shape and dtype, got {kinds}")
+        if len({estimator.batch_key() for estimator in estimators}) > 1:
+            raise CannotBatch(
+                f"{type(self).__name__} can share a batch only with others that differ "
+                f"from it in {self.completer_tags.batched}"
+            )
+        data = Observed(
+            torch.stack([p.data.values for p in prepared]),
+            torch.stack([p.data.mask for p in prepared]),
+        )
+        train, rules = self._hold_out(data, [p.cells for p in prepared], seeds)
+        dtype = train.values.dtype
+        rng = Randomness.of(seeds, (len(prepared),), dtype)
+        params = self._params({})
+        for name in self.completer_tags.batched:
+            if name != "random_state":
+                values = [float(getattr(member, name)) for member in estimators]
+                setattr(params, name, torch.tensor(values, dtype=torch.float64))
+        return Run(
+            self._make_solver(train, params, rng),
+            train,
+            tol=self.tol,
+            stop=rules,
+            check_every=self.check_every,
+            compact=True,
+        )
+
+    def batch_accept(
+        self, prepared: Prepared, solution: Solution, *, defer: bool = False
+    ) -> str | None:
+        """Take the fitted attributes from a member of a batch.
+
+        Parameters
+        ----------
+        prepared : Prepared
+            The member's matrix.
+        solution : Solution
+            Its solution.
+        defer : bool, default=False
+            Whether the map for new rows is made when the first new row comes: where
+            only cells are scored, none does.
+
+        Returns
+        -------
+        str or None
+            What to say of a fit that did not end well.
+        """
+        outcome = self._outcome(prepared, {}, solution, defer)
+        self._set_fitted(prepared.priors, outcome)
+        return outcome.advice
+
+    def batch_memory(self, X: Any) -> int:
+        """Memory of one member of a batch.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            The matrix.
+
+        Returns
+        -------
+        int
+            In bytes.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = self.batch_prepare(X).data
+        rng = Randomness.of([0], dtype=data.values.dtype)
+        solver: Any = self._make_solver(data, self._params({}), rng)
+        parts = [
+            part
+            for value in vars(solver).values()
+            for part in (value if isinstance(value, list | tuple) else [value])
+            if isinstance(part, torch.nn.Module)
+        ]
+        learned = sum(p.numel() for part in parts for p in part.parameters())
+        numbers = PER_PARAMETER * learned + PER_CELL * data.values.numel()
+        return numbers * data.values.itemsize

@@ -1,4 +1,4 @@
-"""What an estimator tells of a solve: callbacks, fitted attributes, advice."""
+"""What an estimator says of a solve: callbacks, fitted attributes, advice."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from skmc.loop import Progress, Solution, Status
 
 
 class CallbackHooks:
-    """Tells scikit-learn's callbacks of every check, and hears when they say stop.
+    """Tells scikit-learn's callbacks of every check, and stops the fit if they ask.
 
     Parameters
     ----------
     estimator : with ``max_iter``, ``check_every`` and `sklearn.callback`'s mixin
         What is being fitted.
-    X, y : what callbacks are told was fitted
-        What callbacks are told was fitted.
+    X, y : container and target
+        Passed on to the callbacks.
     fitted : callable
-        From a solver's outputs to the attributes that prediction needs.
+        Maps a solver's outputs to the attributes that prediction needs.
     """
 
     def __init__(self, estimator, X, y, fitted: Callable[[dict[str, Tensor]], dict]):
@@ -39,7 +39,7 @@ class CallbackHooks:
         return arguments
 
     def begin(self) -> None:
-        """Tell that the fit begins."""
+        """Announce the fit."""
         self.root.call_on_fit_task_begin(**self._arguments())
 
     def __call__(self, progress: Progress) -> Tensor:
@@ -51,7 +51,7 @@ class CallbackHooks:
         return wish
 
     def end(self, outputs: dict[str, Tensor]) -> None:
-        """Tell that the fit has ended.
+        """Announce the end of the fit.
 
         Parameters
         ----------
@@ -61,69 +61,68 @@ class CallbackHooks:
         self.root.call_on_fit_task_end(**self._arguments(outputs))
 
 
-def record(estimator, solution: Solution) -> None:
-    """Set ``n_iter_``, ``status_`` and ``history_`` from one member's solution.
+def record(solution: Solution) -> dict[str, Any]:
+    """``n_iter_``, ``status_`` and ``history_`` of a solution with one member.
 
     Parameters
     ----------
-    estimator : estimator
-        What was fitted.
     solution : Solution
         How the solve ended.
+
+    Returns
+    -------
+    dict
     """
-    estimator.n_iter_ = max(1, int(solution.n_iter))
-    estimator.status_ = solution.status[0].value
-    estimator.history_ = {
-        name: values.cpu().numpy() for name, values in solution.history.items()
+    return {
+        "n_iter_": max(1, int(solution.n_iter)),
+        "status_": solution.status[0].value,
+        "history_": {
+            name: values.cpu().numpy() for name, values in solution.history.items()
+        },
     }
 
 
-def diverged(estimator, solution: Solution, otherwise: str) -> str | None:
-    """What to say of a fit that diverged; ``otherwise`` is the remedy without steps.
+def diverged(solution: Solution, remedy: str) -> str | None:
+    """Advice for a fit that diverged.
 
     Parameters
     ----------
-    estimator : estimator
-        What was fitted.
     solution : Solution
         How the solve ended.
-    otherwise : str
-        What to do for an estimator that has no length of steps.
+    remedy : str
+        What to change.
 
     Returns
     -------
     str or None
+        None if it did not diverge.
     """
     if solution.status[0] is not Status.DIVERGED:
         return None
-    steps = [name for name in ("lr", "delta") if hasattr(estimator, name)]
-    remedy = otherwise
-    if steps:
-        remedy = f"lower {steps[0]} (now {getattr(estimator, steps[0])!r})"
     return (
-        f"diverged by iteration {estimator.n_iter_}; the finite iterate of lowest "
-        f"objective is kept. To do: {remedy}."
+        f"diverged by iteration {max(1, int(solution.n_iter))}; the finite iterate of "
+        f"lowest objective is kept. To do: {remedy}."
     )
 
 
-def unfinished(estimator, solution: Solution) -> str | None:
-    """What to say of a fit that ran out of iterations.
+def unfinished(solution: Solution, tol: float) -> str | None:
+    """Advice for a fit that ran out of iterations.
 
     Parameters
     ----------
-    estimator : estimator
-        What was fitted.
     solution : Solution
         How the solve ended.
+    tol : float
+        The residual at which it would have converged.
 
     Returns
     -------
     str or None
+        None if it did not run out of iterations.
     """
     if solution.status[0] is not Status.MAX_ITER:
         return None
     return (
-        f"stopped after {estimator.n_iter_} iterations with residual "
-        f"{float(solution.residual):.1e} > tol={estimator.tol:g}; raise max_iter or "
-        "tol."
+        f"stopped after {max(1, int(solution.n_iter))} iterations with residual "
+        f"{float(solution.residual):.1e} > tol={tol:g}; raise max_iter or tol."
     )

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, memory_of
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    LearnedLaplacians,
+    WarmStart,
+    memory_of,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
@@ -32,7 +39,7 @@ from skmc.terms import (
 LAPLACIAN_COPIES = 8
 
 
-class AIRCompleter(IterativeCompleter):
+class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
     r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
 
     ::
@@ -155,11 +162,10 @@ class AIRCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._warm_start_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "lambda_row": [Interval(Real, 0, None, closed="left")],
         "lambda_col": [Interval(Real, 0, None, closed="left")],
         "blocks": [Mapping, None],
@@ -223,13 +229,14 @@ class AIRCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        blocks = checked_blocks(params.blocks, data)
         weighted: list[tuple[Transform, float | Tensor]] = [
-            (Rows(), self.lambda_row),
-            (Columns(), self.lambda_col),
-            *((Blocks(size), weight) for size, weight in self._blocks(data)),
+            (Rows(), params.lambda_row),
+            (Columns(), params.lambda_col),
+            *((Blocks(size), weight) for size, weight in blocks),
         ]
-        fixed = dict(self.fixed_laplacians or {})
+        fixed = dict(params.fixed_laplacians or {})
         unknown = set(fixed) - {transform.name for transform, _ in weighted}
         if unknown:
             raise ValueError(
@@ -240,51 +247,101 @@ class AIRCompleter(IterativeCompleter):
         for number, (transform, weight) in enumerate(weighted, start=1):
             if isinstance(weight, Tensor) or weight > 0:
                 L = fixed.get(transform.name)
-                terms.append(
-                    self._energy(data, transform, weight, L, draw.stream(number))
-                )
-        width = self.width or min(data.shape)
+                stream = rng.stream(number)
+                terms.append(energy(params, data, transform, weight, L, stream))
+        width = params.width or min(data.shape)
         model = FactorProduct.random(
-            data.shape, self.depth, width, self.init_scale, draw
+            data.shape, params.depth, width, params.init_scale, rng
         )
-        lr = 0.6 / width**0.5 if self.lr == "auto" else self.lr
-        solver = Descent(model, terms, lr=lr, horizon=self.max_iter)
-        return self._from_last(solver, data)
+        lr = 0.6 / width**0.5 if params.lr == "auto" else params.lr
+        solver = Descent(model, terms, lr=lr, horizon=params.max_iter)
+        return self._resumed(solver, data)
 
-    def _energy(self, data, transform, weight, L, draw: Randomness) -> Term:
-        k = transform.n_items(*data.shape)
-        needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
-        if needed > memory_of(data.values.device):
-            raise MemoryError(
-                f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB "
-                "to learn; set its weight (lambda_row, lambda_col, blocks) to 0."
-            )
-        if L is None:
-            W = draw.uniform(k, k, k**-0.5)
-            return AdaptiveDirichletEnergy(
-                W, transform, weight, self.adjacency, self.laplacian_every
-            )
-        L = np.asarray(L, dtype=float)
-        symmetric = L.shape == (k, k) and np.allclose(L, L.T, atol=1e-6)
-        if not symmetric or np.linalg.eigvalsh(L)[0] < -1e-5 * np.abs(L).max():
+
+def energy(
+    params: Any,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
+    L: Any,
+    rng: Randomness,
+) -> Term:
+    """The energy of the items of a transform, learned or with a fixed Laplacian.
+
+    Parameters
+    ----------
+    params : namespace
+        Hyper-parameters of the completer.
+    data : Observed
+        The observed cells.
+    transform : Rows, Columns or Blocks
+        What the items are.
+    weight : float or Tensor of shape (\\*batch,)
+        Multiplies the energy.
+    L : array-like of shape (k, k) or None
+        The fixed Laplacian.
+    rng : Randomness
+        Draws the start of a learned one.
+
+    Returns
+    -------
+    Term
+
+    Raises
+    ------
+    MemoryError
+        The Laplacian does not fit into memory.
+    ValueError
+        ``L`` is not symmetric positive semi-definite of the right shape.
+    """
+    k = transform.n_items(*data.shape)
+    needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
+    if needed > memory_of(data.values.device):
+        raise MemoryError(
+            f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB "
+            "to learn; set its weight (lambda_row, lambda_col, blocks) to 0."
+        )
+    if L is None:
+        W = rng.uniform(k, k, k**-0.5)
+        return AdaptiveDirichletEnergy(
+            W, transform, weight, params.adjacency, params.laplacian_every
+        )
+    L = np.asarray(L, dtype=float)
+    symmetric = L.shape == (k, k) and np.allclose(L, L.T, atol=1e-6)
+    if not symmetric or np.linalg.eigvalsh(L)[0] < -1e-5 * np.abs(L).max():
+        raise ValueError(
+            f"fixed_laplacians[{transform.name!r}] must be symmetric positive "
+            f"semi-definite of shape {(k, k)}, got shape {L.shape}."
+        )
+    return DirichletEnergy(torch.as_tensor(L).to(data.values), transform, weight)
+
+
+def checked_blocks(
+    blocks: Mapping[int, float] | None, data: Observed
+) -> list[tuple[int, float]]:
+    """Sizes and weights of blocks.
+
+    Parameters
+    ----------
+    blocks : mapping of int to float or None
+        The parameter of the completer.
+    data : Observed
+        The observed cells.
+
+    Returns
+    -------
+    list of tuple
+
+    Raises
+    ------
+    ValueError
+        A size does not fit into the matrix, or a weight is negative.
+    """
+    for size, weight in (blocks or {}).items():
+        whole = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
+        if not (whole and isinstance(weight, Real) and 0 <= float(weight) < np.inf):
             raise ValueError(
-                f"fixed_laplacians[{transform.name!r}] must be symmetric positive "
-                f"semi-definite of shape {(k, k)}, got shape {L.shape}."
+                "blocks maps sizes in [1, min(n_samples, n_features)="
+                f"{min(data.shape)}] to weights >= 0, got {size!r}: {weight!r}."
             )
-        return DirichletEnergy(torch.as_tensor(L).to(data.values), transform, weight)
-
-    def _blocks(self, data: Observed) -> list[tuple[int, float]]:
-        for size, weight in (self.blocks or {}).items():
-            whole = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
-            if not (whole and isinstance(weight, Real) and 0 <= float(weight) < np.inf):
-                raise ValueError(
-                    "blocks maps sizes in [1, min(n_samples, n_features)="
-                    f"{min(data.shape)}] to weights >= 0, got {size!r}: {weight!r}."
-                )
-        return list((self.blocks or {}).items())
-
-    def _fitted(self, cells, data, scaling, outputs) -> dict:
-        return {
-            **super()._fitted(cells, data, scaling, outputs),
-            "laplacians_": self._laplacians(outputs),
-        }
+    return list((blocks or {}).items())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import BaseCompleter, CompleterTags, resolve_device
+from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
 from skmc.cells import Entries, Observed, Scaling
 from skmc.completers._candidates import Candidate, Search, Trial, family
 from skmc.completers.mean import MeanCompleter
@@ -138,7 +139,6 @@ class AutoCompleter(BaseCompleter):
 
     completer_tags = CompleterTags(recovers=0.05)
     _parameter_constraints: ClassVar[dict] = {
-        **BaseCompleter._parameter_constraints,
         "candidates": [StrOptions({"auto"}), Mapping, "array-like"],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "metric": [StrOptions({"mae", "rmse"})],
@@ -175,10 +175,10 @@ class AutoCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
+    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         device, seed = resolve_device(self.device), seed_of(self.random_state)
-        self._shift, self._scale = _units(cells)
-        scaled = self._standardise(cells)
+        units = Units.of(cells)
+        scaled = units.standardise(cells)
         candidates = self._candidates(scaled, seed, device)
         search = self._search(scaled, seed)
         if search.parts:
@@ -187,21 +187,24 @@ class AutoCompleter(BaseCompleter):
                 if search.interrupted:
                     raise KeyboardInterrupt
                 raise ValueError(_nothing(search))
-            self.weights_ = search.choose(self.max_members)
+            weights = search.choose(self.max_members)
         else:
             search.trials = [Trial(*first) for first in candidates]
-            self.weights_ = {_first_that_fits(search.trials, scaled).name: 1.0}
-        chosen = {t.name: t for t in search.trials if t.name in self.weights_}
-        self.completers_ = {}
-        for name in self.weights_:
-            self.completers_[name] = self._final(chosen[name], search, scaled)
-        self._leaderboard = _leaderboard(search, self.weights_)
-        self.verdict_ = _verdict(search, self.weights_)
-        whole = self._combined(scaled, _reconstruction)
-        self.reconstruction_ = self._with_priors(cells, whole).astype(cells.dtype)
-        self._rows = RowIndex(cells)
-        if search.interrupted:
-            raise KeyboardInterrupt
+            weights = {_first_that_fits(search.trials, scaled).name: 1.0}
+        chosen = {t.name: t for t in search.trials if t.name in weights}
+        completers = {n: self._final(chosen[n], search, scaled) for n in weights}
+        stack = Stack(completers, weights, units)
+        whole = priors.fill(cells, stack.combined(scaled, _reconstruction))
+        attributes = {
+            "weights_": weights,
+            "completers_": completers,
+            "verdict_": _verdict(search, weights),
+            "reconstruction_": whole.astype(cells.dtype),
+            "_leaderboard": _leaderboard(search, weights),
+            "_stack": stack,
+            "_rows": RowIndex(cells),
+        }
+        return Outcome(attributes, interrupted=search.interrupted)
 
     def _candidates(self, scaled, seed: int, device) -> list[Candidate]:
         if isinstance(self.candidates, Mapping):
@@ -255,25 +258,13 @@ class AutoCompleter(BaseCompleter):
                     raise
                 return trial.fitted
 
-    def _standardise(self, cells: np.ndarray) -> np.ndarray:
-        unit = np.where(self._scale > 0, self._scale, 1)
-        shifted = np.where(self._scale > 0, cells - self._shift, 0 * cells)
-        return (shifted / unit).astype(cells.dtype)
-
-    def _combined(self, scaled: np.ndarray, values) -> np.ndarray:
-        """The stack of what ``values(completer, scaled)`` says, in the data's units."""
-        total = sum(
-            weight * values(self.completers_[name], scaled).astype(float)
-            for name, weight in self.weights_.items()
-        )
-        return total * self._scale + self._shift
-
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
-            completed[new] = self._combined(self._standardise(cells[new]), _own_values)
+            scaled = self._stack.units.standardise(cells[new])
+            completed[new] = self._stack.combined(scaled, _own_values)
         return completed
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
@@ -282,7 +273,7 @@ class AutoCompleter(BaseCompleter):
                 return completer._complete_hidden(scaled, hidden)
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
 
-        return self._combined(self._standardise(cells), values)
+        return self._stack.combined(self._stack.units.standardise(cells), values)
 
     @property
     def leaderboard_(self):
@@ -297,15 +288,96 @@ class AutoCompleter(BaseCompleter):
         return pandas.DataFrame(self._leaderboard)
 
 
-def _units(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations of columns of unlike units, else zero and one."""
-    values = torch.from_numpy(np.array(cells, order="C"))
-    data = Observed(values, ~torch.isnan(values))
-    scaling = Scaling.of(data, "auto")
-    shift, scale = scaling.shift.double().numpy(), scaling.scale.double().numpy()
-    if (scale == scale[:, :1]).all() and (shift == shift[:, :1]).all():
-        return np.zeros((1, 1)), np.ones((1, 1))
-    return shift, scale
+@dataclass(frozen=True)
+class Units:
+    """Means and deviations of columns of unlike units, else zero and one.
+
+    Parameters
+    ----------
+    shift, scale : ndarray of shape (1, n_cols) or (1, 1)
+        Subtracted from the cells, which are then divided by ``scale``.
+    """
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, cells: np.ndarray) -> Units:
+        """Units of the observed cells.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_rows, n_cols)
+            NaN where a cell is missing.
+
+        Returns
+        -------
+        Units
+        """
+        values = torch.from_numpy(np.array(cells, order="C"))
+        data = Observed(values, ~torch.isnan(values))
+        scaling = Scaling.of(data, "auto")
+        shift, scale = scaling.shift.double().numpy(), scaling.scale.double().numpy()
+        if (scale == scale[:, :1]).all() and (shift == shift[:, :1]).all():
+            return cls(np.zeros((1, 1)), np.ones((1, 1)))
+        return cls(shift, scale)
+
+    def standardise(self, cells: np.ndarray) -> np.ndarray:
+        """Cells in these units.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+        """
+        unit = np.where(self.scale > 0, self.scale, 1)
+        shifted = np.where(self.scale > 0, cells - self.shift, 0 * cells)
+        return (shifted / unit).astype(cells.dtype)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A weighted mean of completers.
+
+    Parameters
+    ----------
+    completers : dict of {str: estimator}
+        Fitted to scaled cells.
+    weights : dict of {str: float}
+        By the same names.
+    units : Units
+        Of the cells.
+    """
+
+    completers: dict[str, Any]
+    weights: dict[str, float]
+    units: Units
+
+    def combined(
+        self, scaled: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """The weighted mean of ``values(completer, scaled)``, in the data's units.
+
+        Parameters
+        ----------
+        scaled : ndarray of shape (k, n_cols)
+            Rows in the stack's units.
+        values : callable
+            One completer's values for them.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+        """
+        total = sum(
+            weight * values(self.completers[name], scaled).astype(float)
+            for name, weight in self.weights.items()
+        )
+        return total * self.units.scale + self.units.shift
 
 
 def _first_that_fits(trials: list[Trial], scaled: np.ndarray) -> Trial:

@@ -11,7 +11,11 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -24,7 +28,7 @@ from skmc.terms import SquaredNorm
 GAIN = 0.3
 
 
-class AutoencoderCompleter(IterativeCompleter):
+class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
     r"""AEMC, an autoencoder of rows with holes; with several hidden layers DLMC.
 
     ::
@@ -125,10 +129,10 @@ class AutoencoderCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "hidden": ["array-like"],
         "lambda_weights": [Interval(Real, 0, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
@@ -172,19 +176,19 @@ class AutoencoderCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        widths = checked_widths(self.hidden)
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        widths = checked_widths(params.hidden)
         n_cols = data.shape[1]
-        network = Autoencoder.random([n_cols, widths[0], n_cols], draw, gain=GAIN)
+        network = Autoencoder.random([n_cols, widths[0], n_cols], rng, gain=GAIN)
         if len(widths) == 1:
-            return self._descent(network, data, draw, free=True)
-        first = self._train(self._descent(network, data, draw, free=True), data)
+            return self._descent(network, data, rng, free=True)
+        first = self._train(self._descent(network, data, rng, free=True), data)
         inputs = data.fill(first["X"])
-        network = nested(self._shells(first["network"], inputs, draw))
-        return self._descent(network, data, draw, free=True, inputs=inputs)
+        network = nested(self._shells(first["network"], inputs, rng))
+        return self._descent(network, data, rng, free=True, inputs=inputs)
 
     def _shells(
-        self, first: Autoencoder, inputs: Tensor, draw: Randomness
+        self, first: Autoencoder, inputs: Tensor, rng: Randomness
     ) -> list[Autoencoder]:
         """The autoencoders of the rows, of their codes, of the codes' codes ..."""
         shells, codes = [first], inputs
@@ -193,10 +197,10 @@ class AutoencoderCompleter(IterativeCompleter):
                 codes = shells[-1].hidden(codes)[0]
             data = Observed(codes, torch.ones_like(codes, dtype=torch.bool))
             network = Autoencoder.random(
-                [outer, inner, outer], draw, gain=GAIN, bent_output=True
+                [outer, inner, outer], rng, gain=GAIN, bent_output=True
             )
             unit = float(codes.square().mean())
-            found = self._train(self._descent(network, data, draw, unit=unit), data)
+            found = self._train(self._descent(network, data, rng, unit=unit), data)
             shells.append(found["network"])
         return shells
 
@@ -204,7 +208,7 @@ class AutoencoderCompleter(IterativeCompleter):
         self,
         network: Autoencoder,
         data: Observed,
-        draw: Randomness,
+        rng: Randomness,
         *,
         unit: float = 1.0,
         **params,
@@ -217,7 +221,7 @@ class AutoencoderCompleter(IterativeCompleter):
             lr=self.lr,
             horizon=self.max_iter,
             batch_size=self.batch_size,
-            draw=draw,
+            draw=rng,
             **params,
         )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    FactoredCompleter,
+    Trials,
+)
 from skmc.cells import SparseObserved
+from skmc.completers._rank import checked_rank
 from skmc.linalg import Randomness
 from skmc.solvers import Gibbs, Solver
 
@@ -102,11 +107,6 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     warn_at_max_iter = False
     tol = 0.0
     _parameter_constraints: ClassVar[dict] = {
-        **{
-            name: constraint
-            for name, constraint in IterativeCompleter._parameter_constraints.items()
-            if name not in ("max_iter", "tol")
-        },
         "rank": [Interval(Integral, 1, None, closed="left"), None],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
@@ -145,12 +145,12 @@ class BayesianFactorizationCompleter(FactoredCompleter):
         """Draws in all, those of the burn-in included."""
         return self.n_burn_in + self.n_draws
 
-    def _make_solver(self, data: SparseObserved, draw: Randomness) -> Solver:  # type: ignore[override]
-        most = min(data.shape)
-        if self.rank is not None and self.rank > most:
-            raise ValueError(
-                f"rank={self.rank} is above min(n_samples, n_features)={most}; "
-                "lower it or use None."
-            )
-        self.rank_ = min(RANK, most) if self.rank is None else self.rank
-        return Gibbs(draw, self.rank_, self.n_burn_in, self.implicit)
+    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+        if self.rank is None:
+            return {"rank": min(RANK, *data.shape)}
+        return {"rank": checked_rank(self.rank, data.shape, "None")}
+
+    def _make_solver(
+        self, data: SparseObserved, params: Any, rng: Randomness
+    ) -> Solver:
+        return Gibbs(rng, params.rank, params.n_burn_in, params.implicit)

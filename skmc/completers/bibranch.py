@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    Trials,
+)
 from skmc.cells import Observed
-from skmc.completers.svd import hard_rank
+from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
 
-class BiBNNCompleter(IterativeCompleter):
+class BiBNNCompleter(EarlyStopping, IterativeCompleter):
     r"""Two networks, one for rows and one for columns, whose outputs are multiplied.
 
     ::
@@ -109,10 +114,10 @@ class BiBNNCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.03)
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "hidden": [tuple, list],
         "lr": [Interval(Real, 0, None, closed="neither")],
@@ -156,13 +161,15 @@ class BiBNNCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        self.rank_ = 1  # until there is a choice
-        self.rank_ = hard_rank(self, data)
-        hidden = checked_widths(self.hidden, fewest=0)
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+        return {"rank": choose_rank(self.rank, data, trials)}
+
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        hidden = checked_widths(params.hidden, fewest=0)
         rows, cols = (
-            Branch.random([size, *hidden, self.rank_], self.init_scale, draw)
+            Branch.random([size, *hidden, params.rank], params.init_scale, rng)
             for size in data.shape
         )
         terms = [SquaredError(data)]
-        return Descent(BiBranch(rows, cols), terms, lr=self.lr, horizon=self.max_iter)
+        model = BiBranch(rows, cols)
+        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    LearnedLaplacians,
+    WarmStart,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
@@ -27,7 +34,7 @@ from skmc.terms import (
 )
 
 
-class DMFCompleter(IterativeCompleter):
+class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
     r"""Deep matrix factorization (DMF), RDMF with total variation, DMF+DE with graphs.
 
     ::
@@ -130,11 +137,10 @@ class DMFCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
     )
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._warm_start_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "regularizer": [StrOptions({"tv", "dirichlet"}), None],
         "lambda_row": [Interval(Real, 0, None, closed="left")],
         "lambda_col": [Interval(Real, 0, None, closed="left")],
@@ -198,45 +204,67 @@ class DMFCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         terms: list[Term] = [SquaredError(data)]
-        if self.regularizer == "tv":
-            terms.append(TotalVariation(self.lambda_row, self.lambda_col))
-        elif self.regularizer == "dirichlet":
+        if params.regularizer == "tv":
+            terms.append(TotalVariation(params.lambda_row, params.lambda_col))
+        elif params.regularizer == "dirichlet":
             for name, transform, weight in (
-                ("row_graph", Rows(), self.lambda_row),
-                ("col_graph", Columns(), self.lambda_col),
+                ("row_graph", Rows(), params.lambda_row),
+                ("col_graph", Columns(), params.lambda_col),
             ):
                 if isinstance(weight, torch.Tensor) or weight > 0:
                     items, seen = transform(data.values), transform(data.mask)
-                    L = self._graph_laplacian(name, items, seen)
+                    graph, k = getattr(params, name), params.n_neighbors
+                    L = laplacian_of(name, graph, items, seen, k)
                     terms.append(DirichletEnergy(L, transform, weight))
-        width = self.width or min(data.shape)
+        width = params.width or min(data.shape)
         model = FactorProduct.random(
-            data.shape, self.depth, width, self.init_scale, draw
+            data.shape, params.depth, width, params.init_scale, rng
         )
-        solver = Descent(model, terms, lr=self.lr, horizon=self.max_iter)
-        return self._from_last(solver, data)
+        solver = Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+        return self._resumed(solver, data)
 
-    def _fitted(self, cells, data, scaling, outputs) -> dict:
-        return {
-            **super()._fitted(cells, data, scaling, outputs),
-            "laplacians_": self._laplacians(outputs),
-        }
 
-    def _graph_laplacian(self, name: str, values, mask) -> torch.Tensor:
-        graph, k = getattr(self, name), values.shape[-2]
-        if graph is None:
-            A = knn_graph(values, mask, self.n_neighbors)
-        else:
-            dense = graph.toarray() if sp.issparse(graph) else np.asarray(graph, float)
-            symmetric = dense.shape == (k, k) and np.allclose(dense, dense.T)
-            if not symmetric or (dense < 0).any():
-                raise ValueError(
-                    f"{name} must be a symmetric, non-negative adjacency of shape "
-                    f"{(k, k)}, got shape {dense.shape}; (G + G.T) / 2 is symmetric."
-                )
-            A = torch.as_tensor(dense).to(values)
-        A = A * (1 - torch.eye(k, dtype=A.dtype, device=A.device))
-        degree = A.sum((-2, -1), keepdim=True) / k
-        return graph_laplacian(A / torch.where(degree > 0, degree, 1.0))
+def laplacian_of(
+    name: str, graph: Any, values: Tensor, mask: Tensor, n_neighbors: int
+) -> Tensor:
+    """The Laplacian of a graph, with a mean degree of 1.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for the message.
+    graph : array-like or sparse matrix of shape (k, k), or None
+        Its adjacency; None is the graph of nearest neighbors.
+    values : Tensor of shape (k, n)
+        The items that it joins.
+    mask : bool Tensor of shape (k, n)
+        Which of their cells are observed.
+    n_neighbors : int
+        Of the graph of nearest neighbors.
+
+    Returns
+    -------
+    Tensor of shape (k, k)
+
+    Raises
+    ------
+    ValueError
+        The adjacency is not symmetric and non-negative of the right shape.
+    """
+    k = values.shape[-2]
+    if graph is None:
+        A = knn_graph(values, mask, n_neighbors)
+    else:
+        dense = graph.toarray() if sp.issparse(graph) else np.asarray(graph, float)
+        symmetric = dense.shape == (k, k) and np.allclose(dense, dense.T)
+        if not symmetric or (dense < 0).any():
+            raise ValueError(
+                f"{name} must be a symmetric, non-negative adjacency of shape "
+                f"{(k, k)}, got shape {dense.shape}; (G + G.T) / 2 is symmetric."
+            )
+        A = torch.as_tensor(dense).to(values)
+    A = A * (1 - torch.eye(k, dtype=A.dtype, device=A.device))
+    degree = A.sum((-2, -1), keepdim=True) / k
+    return graph_laplacian(A / torch.where(degree > 0, degree, 1.0))

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    FactoredCompleter,
+    Trials,
+    WarmStart,
+)
 from skmc.cells import SparseObserved
+from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import ALS, Solver
 
-RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FIRST_RANK = 16  # with which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(FactoredCompleter):
+class FactorizationCompleter(WarmStart, FactoredCompleter):
     r"""Low-rank factors with biases: ratings of any number, never made dense.
 
     ``X = mean + U V' + b 1' + 1 c'`` where factors and biases minimise ::
@@ -115,8 +121,6 @@ class FactorizationCompleter(FactoredCompleter):
 
     completer_tags = CompleterTags(recovers=0.01)
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._warm_start_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "lambda_ridge": [
             Interval(Real, 0, None, closed="neither"),
@@ -159,43 +163,53 @@ class FactorizationCompleter(FactoredCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: SparseObserved, draw: Randomness) -> Solver:  # type: ignore[override]
-        most = min(data.shape)
-        if self.rank != "auto" and self.rank > most:
-            raise ValueError(
-                f"rank={self.rank} is above min(n_samples, n_features)={most}; "
-                "lower it or use 'auto'."
-            )
-
-        def solver(rank: int, weight: float, last: Tensor | None = None) -> ALS:
-            start = draw.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-            row_biases, biases = self.biases in ("both", "rows"), None
-            if last is not None and last.shape[1] == rank + 1 + row_biases:
-                start, biases = last[:, :rank], last[:, rank] if row_biases else None
-            return ALS(
-                start,
-                weight,
-                row_biases=row_biases,
-                col_biases=self.biases in ("both", "columns"),
-                per_cell=self.per_cell,
-                start_biases=biases,
-            )
-
+    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+        most, rng = min(data.shape), trials.rng
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
-        self.rank_ = min(FIRST_RANK, most) if self.rank == "auto" else self.rank
-        self.lambda_ridge_ = self.lambda_ridge
-        if self.lambda_ridge == "auto":
-            self.lambda_ridge_ = WEIGHTS[0]  # until there is a choice
-            self.lambda_ridge_ = self._choose(
-                data, WEIGHTS, lambda w, _: solver(self.rank_, w), max_iter=sweeps
+        rank, weight = min(FIRST_RANK, most), self.lambda_ridge
+        if self.rank != "auto":
+            rank = checked_rank(self.rank, data.shape)
+        if weight == "auto":
+            weight = trials.best(
+                WEIGHTS,
+                lambda weight, _: self._als(data, rank, weight, rng),
+                max_iter=sweeps,
             )
         if self.rank == "auto":
-            self.rank_ = self._choose(
+            rank = choose_rank(
+                "auto",
                 data,
-                [rank for rank in RANKS if rank <= most],
-                lambda rank, _: solver(rank, self.lambda_ridge_),
+                trials,
+                lambda rank, _: self._als(data, rank, weight, rng),
+                ranks=FACTOR_RANKS,
                 max_iter=sweeps,
-                patience=len(RANKS),  # the small ranks of ratings are all alike
+                patience=len(FACTOR_RANKS),  # the small ranks of ratings are similar
             )
-        last = self._factors().left.to(data.values) if self._goes_on(data) else None
-        return solver(self.rank_, self.lambda_ridge_, last)
+        return {"rank": rank, "lambda_ridge": weight}
+
+    def _make_solver(
+        self, data: SparseObserved, params: Any, rng: Randomness
+    ) -> Solver:
+        last = self._factors().left.to(data.values) if self._resumes(data) else None
+        return self._als(data, params.rank, params.lambda_ridge, rng, last)
+
+    def _als(
+        self,
+        data: SparseObserved,
+        rank: int,
+        weight: float,
+        rng: Randomness,
+        last: Tensor | None = None,
+    ) -> ALS:
+        start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
+        row_biases, biases = self.biases in ("both", "rows"), None
+        if last is not None and last.shape[1] == rank + 1 + row_biases:
+            start, biases = last[:, :rank], last[:, rank] if row_biases else None
+        return ALS(
+            start,
+            weight,
+            row_biases=row_biases,
+            col_biases=self.biases in ("both", "columns"),
+            per_cell=self.per_cell,
+            start_biases=biases,
+        )

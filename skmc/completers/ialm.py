@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import InexactALM, Solver
@@ -74,11 +77,7 @@ class IALMCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.01, equivariant=True)
     check_every = 5
     centre = False
-    _parameter_constraints: ClassVar[dict] = {
-        name: constraint
-        for name, constraint in IterativeCompleter._parameter_constraints.items()
-        if name != "random_state"
-    }
+    random_state = 0  # nothing is random
 
     def __init__(
         self,
@@ -101,5 +100,5 @@ class IALMCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        return InexactALM(drift_tol=0.1 * self.tol)
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        return InexactALM(drift_tol=0.1 * params.tol)

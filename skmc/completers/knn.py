@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, resolve_device
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    Outcome,
+    Priors,
+    resolve_device,
+)
 from skmc.new_rows import RowIndex, knn_values
 
 
@@ -63,7 +69,6 @@ class KNNCompleter(BaseCompleter):
 
     completer_tags = CompleterTags(recovers=0.6, equivariant=True)
     _parameter_constraints: ClassVar[dict] = {
-        **BaseCompleter._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "distance"})],
         "device": [str, torch.device],
@@ -88,9 +93,9 @@ class KNNCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
+    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         resolve_device(self.device)
-        self._cells = cells.copy()
+        return Outcome({"_cells": cells.copy()})
 
     @property
     def reconstruction_(self) -> np.ndarray:
@@ -98,7 +103,7 @@ class KNNCompleter(BaseCompleter):
         check_is_fitted(self)
         own = np.arange(len(self._cells))
         completed = self._average(self._cells, leave_out=own, everywhere=True)
-        return self._with_priors(self._cells, completed).astype(self._cells.dtype)
+        return self._priors.fill(self._cells, completed).astype(self._cells.dtype)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         return self._average(cells, everywhere=not self.keep_observed)

@@ -11,9 +11,14 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    Prepared,
+    Trials,
+)
 from skmc.cells import Observed
-from skmc.completers.svd import RANKS, hard_rank
+from skmc.completers._rank import RANKS, choose_rank
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
@@ -116,9 +121,10 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.02)
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "lambda_ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "lr": [Interval(Real, 0, None, closed="neither")],
@@ -153,37 +159,38 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        self.rank_, self.lambda_ridge_ = 1, RIDGES[0]  # until there is a choice
-        near = rank = hard_rank(self, data)
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+        first = rank = choose_rank(self.rank, data, trials)
         ridges = RIDGES if self.lambda_ridge == "auto" else (self.lambda_ridge,)
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
 
         def best(pairs: list[tuple[int, float]]) -> tuple[int, float]:
             if len(pairs) == 1:
                 return pairs[0]
-            return self._choose(
-                data,
+            return trials.best(
                 pairs,
-                lambda pair, train: self._linked(*pair, train, draw, brief),
+                lambda pair, train: self._linked(*pair, train, trials.rng, brief),
                 max_iter=brief,
             )
 
-        _, ridge = best([(near, ridge) for ridge in ridges])
+        _, ridge = best([(first, ridge) for ridge in ridges])
         if self.rank == "auto":
-            most = min(2 * near, *data.shape)
-            rank, _ = best([(r, ridge) for r in RANKS if near <= 2 * r and r <= most])
-            if rank != near:
+            most = min(2 * first, *data.shape)
+            rank, _ = best([(r, ridge) for r in RANKS if first <= 2 * r and r <= most])
+            if rank != first:
                 _, ridge = best([(rank, ridge) for ridge in ridges])
-        self.rank_, self.lambda_ridge_ = rank, ridge
-        return self._linked(rank, ridge, data, draw, self.max_iter)
+        return {"rank": rank, "lambda_ridge": ridge}
+
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        rank, ridge = params.rank, params.lambda_ridge
+        return self._linked(rank, ridge, data, rng, params.max_iter)
 
     def _linked(
         self,
         rank: int,
         lambda_ridge: float,
         data: Observed,
-        draw: Randomness,
+        rng: Randomness,
         horizon: int,
     ) -> Solver:
         start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
@@ -194,7 +201,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
             (svd.U * root).contiguous(),
             (svd.V * root).contiguous(),
             N_UNITS,
-            draw.stream(0),
+            rng.stream(0),
         )
         ridge = SquaredNorm(lambda_ridge)
         return _LinkedDescent(
@@ -205,11 +212,11 @@ class LinkedFactorizationCompleter(IterativeCompleter):
             horizon=horizon,
         )
 
-    def _fitted(self, cells, data, scaling, outputs) -> dict:
-        fitted = super()._fitted(cells, data, scaling, outputs)
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = super()._fitted(prepared, outputs)
         model = outputs.get("model")  # None if interrupted before there was one
         latent = outputs["X"] if model is None else model.latent().detach()
-        return {**fitted, "latent_": latent.cpu().numpy().astype(cells.dtype)}
+        return {**fitted, "latent_": latent.cpu().numpy().astype(prepared.cells.dtype)}
 
     def _row_map(self, outputs, data: Observed):
         if "model" not in outputs:

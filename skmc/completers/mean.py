@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from skmc.base import BaseCompleter, CompleterTags
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    Outcome,
+    Priors,
+)
 
 
 class MeanCompleter(BaseCompleter):
@@ -51,9 +58,9 @@ class MeanCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray, y=None) -> None:
-        completed = self._with_priors(cells, self._complete_rows(cells))
-        self.reconstruction_ = completed.astype(cells.dtype)
+    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+        completed = priors.fill(cells, np.tile(priors.col_means, (len(cells), 1)))
+        return Outcome({"reconstruction_": completed.astype(cells.dtype)})
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        return np.tile(self._column_means, (len(cells), 1))
+        return np.tile(self._priors.col_means, (len(cells), 1))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    Prepared,
+    Trials,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import NCARL, Solver
@@ -112,7 +117,6 @@ class NCARLCompleter(IterativeCompleter):
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method is one of few steps
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_neighbors": [
             Interval(Integral, 1, None, closed="left"),
@@ -150,32 +154,31 @@ class NCARLCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         most = max(1, min(data.shape) - 1)
         unit = self.lambda_noise or 1.0
-        # Until there is a choice.
-        self.alpha_ = unit * ALPHAS[-2] if self.alpha == "auto" else self.alpha
-        auto = self.n_neighbors == "auto"
-        self.n_neighbors_ = min(most, NEIGHBORS[0] if auto else self.n_neighbors)
-        if self.alpha == "auto":
-            self.alpha_ = self._choose(
-                data,
+        alpha, k = self.alpha, self.n_neighbors
+        if alpha == "auto":
+            first = min(most, NEIGHBORS[0] if k == "auto" else k)
+            alpha = trials.best(
                 [unit * alpha for alpha in ALPHAS],
-                lambda alpha, _: NCARL(alpha, self.n_neighbors_, self.lambda_noise),
+                lambda alpha, _: NCARL(alpha, first, self.lambda_noise),
                 max_iter=TRIAL_STEPS,
             )
-        if auto:
-            self.n_neighbors_ = self._choose(
-                data,
+        if k == "auto":
+            k = trials.best(
                 sorted({min(most, k) for k in NEIGHBORS}),
-                lambda k, _: NCARL(self.alpha_, k, self.lambda_noise),
+                lambda k, _: NCARL(alpha, k, self.lambda_noise),
                 max_iter=TRIAL_STEPS,
             )
-        return NCARL(self.alpha_, self.n_neighbors_, self.lambda_noise)
+        return {"alpha": alpha, "n_neighbors": min(most, k)}
 
-    def _fitted(self, cells, data, scaling, outputs) -> dict:
-        fitted = super()._fitted(cells, data, scaling, outputs)
-        n_rows, n_cols = cells.shape
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)
+
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = super()._fitted(prepared, outputs)
+        n_rows, n_cols = prepared.cells.shape
         fitted["laplacian_axis_"] = "rows" if n_rows < n_cols else "columns"
         if "laplacian" in outputs:  # else interrupted before there was one
             fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()

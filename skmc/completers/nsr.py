@@ -11,9 +11,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    Trials,
+)
 from skmc.cells import Observed
-from skmc.completers.svd import hard_rank
+from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import Solution, solve_part
 from skmc.models import Autoencoder, SkipNetwork, checked_widths
@@ -172,9 +176,10 @@ class NSRCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.5)
+    step_parameter = "lr"
+    may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
         "variant": [StrOptions({"sparse_decoder", "paper"})],
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_units": [Interval(Integral, 1, None, closed="left"), None],
@@ -251,34 +256,43 @@ class NSRCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.variant == "paper":
-            return self._gradual(self._network(data.shape, draw))
-        self.rank_, self.lambda_decoder_ = 1, DECODERS[0]  # until there is a choice
-        self.rank_ = hard_rank(self, data)
-        if self.lambda_decoder == "auto":
+            return {}
+        rank, weight = choose_rank(self.rank, data, trials), self.lambda_decoder
+        if weight == "auto":
             brief = max(1, int(TRIAL_SHARE * self.max_iter))
-            self.lambda_decoder_ = self._choose(
-                data,
+            weight = trials.best(
                 DECODERS,
-                lambda weight, train: self._sparse(weight, train, draw, brief),
+                lambda weight, train: self._sparse(
+                    rank, weight, train, trials.rng, brief
+                ),
                 max_iter=brief,
             )
-        else:
-            self.lambda_decoder_ = self.lambda_decoder
-        return self._sparse(self.lambda_decoder_, data, draw, self.max_iter)
+        return {"rank": rank, "lambda_decoder": weight}
+
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        if params.variant == "paper":
+            return self._gradual(self._network(data.shape, rng))
+        rank, weight = params.rank, params.lambda_decoder
+        return self._sparse(rank, weight, data, rng, params.max_iter)
 
     def _sparse(
-        self, lambda_decoder: float, data: Observed, draw: Randomness, horizon: int
+        self,
+        rank: int,
+        lambda_decoder: float,
+        data: Observed,
+        rng: Randomness,
+        horizon: int,
     ) -> Solver:
-        start = solve_part(HardRank(self.rank_), data, max_iter=SVD_STEPS)
+        start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS)
         # All trials start from the same units.
         network = SkipNetwork.near(
-            full_svd(start.X).first(self.rank_),
+            full_svd(start.X).first(rank),
             data.values,
             self.lambda_encoder,
             self.n_units or min(4 * data.shape[1], MOST_UNITS),
-            draw.stream(0),
+            rng.stream(0),
         )
         return _CodeDescent(
             network,
@@ -291,15 +305,15 @@ class NSRCompleter(IterativeCompleter):
             horizon=horizon,
             warm_up=max(1, horizon // 10),
             batch_size=self.batch_size,
-            draw=draw.stream(1),
+            draw=rng.stream(1),
             free=True,
         )
 
-    def _network(self, shape: tuple[int, int], draw: Randomness) -> Autoencoder:
+    def _network(self, shape: tuple[int, int], rng: Randomness) -> Autoencoder:
         code = 1 + math.ceil(min(shape) ** 0.5)
         hidden = (10 * code, code, 10 * code) if self.hidden is None else self.hidden
         widths = checked_widths(hidden)
-        return Autoencoder.random([shape[1], *widths, shape[1]], draw)
+        return Autoencoder.random([shape[1], *widths, shape[1]], rng)
 
     def _gradual(self, network: Autoencoder) -> Solver:
         """The paper's solver."""
@@ -325,7 +339,7 @@ class NSRCompleter(IterativeCompleter):
         if advice is None or self.variant != "paper":
             return advice
         return (
-            f"ended as {solution.status[0].value} after {self.n_iter_} epochs, "
+            f"ended as {solution.status[0].value} after {int(solution.n_iter)} epochs, "
             f"{misfit:.2f} of the way from the observed cells to their means. Raise "
             "max_iter, lower gamma, or let scaling standardise the data."
         )

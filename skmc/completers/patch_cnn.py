@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import POOR, CompleterTags, IterativeCompleter
+from skmc.base import (
+    POOR,
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    Prepared,
+    Trials,
+)
 from skmc.cells import Observed
-from skmc.linalg import Randomness, seed_of
-from skmc.loop import Solution, Status, solve_part
+from skmc.linalg import Randomness
+from skmc.loop import Solution, Status
 from skmc.models import filling_order
 from skmc.new_rows import FoldIn
 from skmc.solvers import PatchTraining, Solver
@@ -25,7 +32,7 @@ FEW = 1000  # observed cells, a tenth of which say too little of a side
 SHARE, LONGEST = 8, 25  # a trial has an eighth of max_iter, but an epoch at most
 
 
-class PatchCNNCompleter(IterativeCompleter):
+class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
     r"""A network predicts each cell from the patch around it (PNMC).
 
     ::
@@ -130,10 +137,9 @@ class PatchCNNCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15)
+    step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "patch_size": [
             Interval(Integral, 3, None, closed="left"),
             StrOptions({"auto"}),
@@ -174,53 +180,42 @@ class PatchCNNCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        if self.patch_size != "auto" and self.patch_size % 2 == 0:
-            raise ValueError(
-                f"patch_size={self.patch_size} is even, so a patch has no cell in its "
-                f"middle; use {self.patch_size + 1} or 'auto'."
-            )
-        most = 2 * max(data.shape) + 1  # shows all cells from any of them
-        if self.patch_size != "auto" and self.patch_size > most:
-            raise ValueError(
-                f"patch_size={self.patch_size} is above {most}, which shows the whole "
-                f"of X, of shape {data.shape}, from any cell; lower it or use 'auto'."
-            )
-        self.patch_size_ = self.patch_size
-        if self.patch_size == "auto":
-            self._search(data, draw)
-        return self._training(self.patch_size_, self.max_iter, draw)
-
-    def _training(self, side: int, horizon: int, draw: Randomness) -> Solver:
-        return PatchTraining(side, lr=self.lr, horizon=horizon, draw=draw)
-
-    def _search(self, data: Observed, draw: Randomness) -> None:
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         """Walk at random to the side that completes held-out cells best."""
-        self.patch_size_ = max(3, min(START, (min(data.shape) - 1) // 2 * 2 + 1))
+        most = 2 * max(data.shape) + 1  # shows all cells from any of them
+        if self.patch_size != "auto":
+            return {"patch_size": checked_side(self.patch_size, data.shape, most)}
+        best = max(3, min(START, (min(data.shape) - 1) // 2 * 2 + 1))
         max_iter = min(LONGEST, self.max_iter // SHARE)
         if max_iter == 0 or data.n_observed < FEW:
-            return
-        train, held_out = self._spare_some(data, seed_of(self.random_state))
+            return {"patch_size": best}
 
         def error(side: int) -> float:
-            solver = self._training(side, max_iter, draw)
-            trial = solve_part(solver, train, max_iter=max_iter, check_every=max_iter)
-            return float(held_out.misfit(trial.X))
+            solver = self._training(side, max_iter, trials.rng)
+            once = {"max_iter": max_iter, "check_every": max_iter, "tol": 0.0}
+            return trials.error(trials.run(solver, **once))
 
-        lot = draw.stream(3).generators[0]
-        errors = {self.patch_size_: error(self.patch_size_)}
-        for _ in range(TRIALS - 1):
-            near = [self.patch_size_ - 2, self.patch_size_ + 2]
-            untried = [side for side in near if side >= 3 and side not in errors]
-            if not untried:
-                break
-            side = untried[int(torch.randint(len(untried), (), generator=lot))]
-            errors[side] = error(side)
-            self.patch_size_ = min(errors, key=lambda side: errors[side])
+        lot = trials.rng.stream(3).generators[0]
+        with trials.interruptible():
+            errors = {best: error(best)}
+            for _ in range(TRIALS - 1):
+                beside = [best - 2, best + 2]
+                untried = [side for side in beside if side >= 3 and side not in errors]
+                if not untried:
+                    break
+                side = untried[int(torch.randint(len(untried), (), generator=lot))]
+                errors[side] = error(side)
+                best = min(errors, key=lambda side: errors[side])
+        return {"patch_size": best}
 
-    def _fitted(self, cells, data, scaling, outputs) -> dict:
-        completion = outputs["X"]
-        network = None
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        return self._training(params.patch_size, params.max_iter, rng)
+
+    def _training(self, side: int, horizon: int, rng: Randomness) -> Solver:
+        return PatchTraining(side, lr=self.lr, horizon=horizon, draw=rng)
+
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+        network, data = None, prepared.data
         if "network" in outputs:  # not if interrupted before there was one
             network = copy.deepcopy(outputs["network"]).requires_grad_(False)
             network.load_state_dict(outputs["weights"])
@@ -229,21 +224,22 @@ class PatchCNNCompleter(IterativeCompleter):
             train = Observed(data.values, outputs["trained_on"])
             own = network.complete(train, filling_order(train.mask))
             filled = network.fill(data, filling_order(data.mask))
-            completion = torch.where(data.mask, own, filled)
+            outputs = {"X": torch.where(data.mask, own, filled)}
             network = network.cpu()
-        fitted = super()._fitted(cells, data, scaling, {"X": completion})
+        return {**super()._fitted(prepared, outputs), "network_": network}
+
+    def _row_map(self, outputs, data):
         # The network's own values at observed cells have no row space worth folding
         # into where neighbours tell little.
-        fitted["_fold_in"] = FoldIn.of(data.fill(completion), data)
-        return {**fitted, "network_": network}
+        return FoldIn.of(data.fill(outputs["X"]), data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         if solution.status[0] is Status.MAX_ITER and misfit > POOR:
             return (
                 f"is {misfit:.2f} of the way from the observed cells to their means "
-                f"after {self.n_iter_} iterations. Neighbouring cells may tell little "
-                "of each other here; else raise max_iter or let scaling standardise "
-                "the data."
+                f"after {int(solution.n_iter)} iterations. Neighboring cells may say "
+                "little about each other here; otherwise raise max_iter or let scaling "
+                "standardise the data."
             )
         return super()._advice(solution, misfit)
 
@@ -281,3 +277,37 @@ class PatchCNNCompleter(IterativeCompleter):
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         return completed.astype(cells.dtype)
+
+
+def checked_side(side: int, shape: tuple[int, int], most: int) -> int:
+    """The side of a patch, if it is odd and does not show more than the matrix.
+
+    Parameters
+    ----------
+    side : int
+        The parameter ``patch_size``.
+    shape : tuple of int
+        Of the matrix.
+    most : int
+        The side that shows the whole matrix from any cell.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        It is even, or above ``most``.
+    """
+    if side % 2 == 0:
+        raise ValueError(
+            f"patch_size={side} is even, so a patch has no cell in its middle; use "
+            f"{side + 1} or 'auto'."
+        )
+    if side > most:
+        raise ValueError(
+            f"patch_size={side} is above {most}, which shows the whole of X, of shape "
+            f"{shape}, from any cell; lower it or use 'auto'."
+        )
+    return side

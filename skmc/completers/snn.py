@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    WarmStart,
+)
 from skmc.cells import Observed
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
@@ -17,7 +22,7 @@ from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
 
 
-class SNNCompleter(IterativeCompleter):
+class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
     r"""Spectral neural network (SNN): activations that act on singular values.
 
     ::
@@ -114,11 +119,8 @@ class SNNCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
     warn_at_max_iter = False  # the flow goes on for ever where cells are noisy
-    flows = True
+    may_underfit = True
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._warm_start_constraints,
-        **IterativeCompleter._early_stopping_constraints,
         "layers": ["array-like"],
         "activation": [StrOptions(set(ACTIVATIONS))],
         "init": [StrOptions({"near_zero", "spectral"})],
@@ -164,18 +166,18 @@ class SNNCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        layers = checked_widths(self.layers, "layers")
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        layers = checked_widths(params.layers, "layers")
         size = torch.linalg.matrix_norm(data.values, 2)
         share = data.n_observed / (data.shape[0] * data.shape[1])
         scale = torch.where(size > 0, size / share, 1.0)
         model = SpectralNetwork.start(
-            self.init,
+            params.init,
             data.values,
             layers,
-            ACTIVATIONS[self.activation],
-            draw,
-            width=self.width,
+            ACTIVATIONS[params.activation],
+            rng,
+            width=params.width,
             scale=scale,
         )
-        return self._from_last(GradientFlow(model, [SquaredError(data)]), data)
+        return self._resumed(GradientFlow(model, [SquaredError(data)]), data)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, FactoredCompleter, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    FactoredCompleter,
+    Prepared,
+    Trials,
+    WarmStart,
+)
 from skmc.cells import SparseObserved
-from skmc.linalg import SVD, Randomness, seed_of, svd_of
-from skmc.loop import Status, solve
+from skmc.linalg import Randomness, svd_of
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
 RATIO = 0.7  # of one weight of the path to the one before
@@ -20,7 +25,7 @@ LEAST = 1e-4  # weight at which a path ends
 PATH_TOL = 1e-2
 
 
-class SoftImputeCompleter(FactoredCompleter):
+class SoftImputeCompleter(WarmStart, FactoredCompleter):
     r"""Low rank by a penalty on the nuclear norm; ratings are never made dense.
 
     ``min 1/2 |P(X - M)|_F^2 + lambda |X|_*``, half a *sum* over observed cells and a
@@ -104,8 +109,6 @@ class SoftImputeCompleter(FactoredCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     check_every = 5
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._warm_start_constraints,
         "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -139,58 +142,57 @@ class SoftImputeCompleter(FactoredCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: SparseObserved, draw: Randomness) -> Solver:  # type: ignore[override]
+    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         if self.max_rank is not None and self.max_rank > min(data.shape):
             raise ValueError(
                 f"max_rank={self.max_rank} is above min(n_samples, n_features)="
                 f"{min(data.shape)}; lower it or use None."
             )
-        start = None
-        if hasattr(self, "path_"):
-            del self.path_  # of an earlier fit
-        self.lambda_nuclear_ = 1.0  # until there is a choice
-        if self.lambda_nuclear == "auto":
-            self.lambda_nuclear_, start = self._follow_path(data)
-        else:
-            self.lambda_nuclear_ = self.lambda_nuclear
-            if self._goes_on(data):
-                start = svd_of(self._factors()).to(data.values)
-        largest = largest_weight(data)
-        return SoftImpute((self.lambda_nuclear_ * largest) or 1.0, self.max_rank, start)
+        if self.lambda_nuclear != "auto":
+            return {"lambda_nuclear": self.lambda_nuclear}
+        if trials.cells[1] is None:
+            return {"lambda_nuclear": LEAST}
+        return self._follow_path(trials)
 
-    def _follow_path(self, data: SparseObserved) -> tuple[float, SVD | None]:
+    def _make_solver(
+        self, data: SparseObserved, params: Any, rng: Randomness
+    ) -> Solver:
+        start = getattr(params, "_start", None)
+        if self.lambda_nuclear != "auto" and self._resumes(data):
+            start = svd_of(self._factors()).to(data.values)
+        weight = params.lambda_nuclear * largest_weight(data)
+        return SoftImpute(weight or 1.0, params.max_rank, start)
+
+    def _follow_path(self, trials: Trials) -> dict[str, Any]:
         """The share that completes held-out cells best, and the answer there."""
-        train, held_out = self._spare_some(data, seed_of(self.random_state))
-        if held_out is None:
-            return LEAST, None
+        train, held_out = trials.cells
         largest = largest_weight(train)
         mean = math.sqrt(held_out.energy / len(held_out.values))
         path: list[tuple[float, int, float]] = [(1.0, 0, mean)]
         share, spectrum, best, risen = 1.0, None, (1.0, None), 0
-        while share >= LEAST and risen < 2 and largest > 0:
-            share *= RATIO
-            trial = solve(
-                SoftImpute(share * largest, self.max_rank, spectrum),
-                train,
-                max_iter=self.max_iter,
-                tol=max(self.tol, PATH_TOL),
-                check_every=self.check_every,
-            )
-            if trial.status[0] is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            spectrum = trial.outputs["spectrum"]
-            error = math.sqrt(held_out.misfit(trial.X) / len(held_out.values))
-            if error < min(e for _, _, e in path):
-                best, risen = (share, spectrum), 0
-            else:
-                risen += 1
-            path.append((share, spectrum.rank, error))
-        self.path_ = {
-            name: np.array([point[k] for point in path])
-            for k, name in enumerate(("lambda_nuclear", "rank", "error"))
+        with trials.interruptible():
+            while share >= LEAST and risen < 2 and largest > 0:
+                share *= RATIO
+                trial = trials.run(
+                    SoftImpute(share * largest, self.max_rank, spectrum),
+                    max_iter=self.max_iter,
+                    tol=max(self.tol, PATH_TOL),
+                )
+                spectrum = trial.outputs["spectrum"]
+                error = math.sqrt(trials.error(trial) / len(held_out.values))
+                if error < min(e for _, _, e in path):
+                    best, risen = (share, spectrum), 0
+                else:
+                    risen += 1
+                path.append((share, spectrum.rank, error))
+        columns = zip(*path, strict=True)
+        names = ("lambda_nuclear", "rank", "error")
+        return {
+            "lambda_nuclear": best[0],
+            "_start": best[1],
+            "path": dict(zip(names, map(np.array, columns), strict=True)),
         }
-        return best
 
-    def _fitted(self, entries, data, scaling, outputs) -> dict:
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         rank = outputs["spectrum"].rank if "spectrum" in outputs else 0
-        return {**super()._fitted(entries, data, scaling, outputs), "rank_": rank}
+        return {**super()._fitted(prepared, outputs), "rank_": rank}

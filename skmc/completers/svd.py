@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    Trials,
+    WarmStart,
+)
 from skmc.cells import Observed
+from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import HardRank, Solver
 
-RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 
-
-class SVDCompleter(IterativeCompleter):
+class SVDCompleter(WarmStart, IterativeCompleter):
     r"""The matrix of given rank that fits the observed cells best.
 
     ``min 1/2 |P(X - M)|_F^2`` over ``rank(X) <= rank``, half a *sum* over observed
@@ -84,8 +88,6 @@ class SVDCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
-        **IterativeCompleter._warm_start_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
@@ -116,43 +118,11 @@ class SVDCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
-        self.rank_ = 1  # until there is a choice
-        self.rank_ = hard_rank(self, data)
-        if not self._goes_on(data):
-            return HardRank(self.rank_)
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+        return {"rank": choose_rank(self.rank, data, trials)}
+
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        if not self._resumes(data):
+            return HardRank(params.rank)
         start = self._scaling.standardise(torch.from_numpy(self.reconstruction_))
-        return HardRank(self.rank_, start.to(data.values))
-
-
-def hard_rank(completer: IterativeCompleter, data: Observed) -> int:
-    """``completer.rank``; for "auto", where the truncated SVD completes best.
-
-    Parameters
-    ----------
-    completer : IterativeCompleter
-        With the parameter ``rank``.
-    data : Observed
-        The observed cells.
-
-    Returns
-    -------
-    int
-    """
-    rank, most = completer.rank, min(data.shape)
-    if rank == "auto":
-        return completer._choose(
-            data,
-            [rank for rank in RANKS if rank <= most],
-            lambda rank, _: HardRank(rank),
-            max_iter=100,
-            # With few cells and components of like size, the first few ranks are no
-            # better than none, and the right one is far better.
-            patience=4,
-        )
-    if rank > most:
-        raise ValueError(
-            f"rank={rank} is above min(n_samples, n_features)={most}; "
-            "lower it or use 'auto'."
-        )
-    return rank
+        return HardRank(params.rank, start.to(data.values))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+)
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import SingularValueThresholding, Solver
@@ -81,12 +84,9 @@ class SVTCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.01, equivariant=True)
     check_every = 5
     centre = False
+    random_state = 0  # nothing is random
+    step_parameter = "delta"
     _parameter_constraints: ClassVar[dict] = {
-        **{
-            name: constraint
-            for name, constraint in IterativeCompleter._parameter_constraints.items()
-            if name != "random_state"
-        },
         "tau": [Interval(Real, 0, None, closed="neither")],
         "delta": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
@@ -116,10 +116,10 @@ class SVTCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         n_rows, n_cols = data.shape
         rms = (data.values.square().sum() / data.n_observed).sqrt()
-        tau = self.tau * (n_rows * n_cols) ** 0.5 * float(rms)
+        tau = params.tau * (n_rows * n_cols) ** 0.5 * float(rms)
         return SingularValueThresholding(
-            tau, None if self.delta == "auto" else self.delta
+            tau, None if params.delta == "auto" else params.delta
         )

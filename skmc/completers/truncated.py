@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    Trials,
+)
 from skmc.cells import Observed
+from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
-RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 TRIAL_ITER = 50  # of a candidate rank
 
 
@@ -110,7 +114,6 @@ class TNNRCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "solver": [StrOptions({"admm", "apgl"})],
         "weighted": ["boolean"],
@@ -148,29 +151,24 @@ class TNNRCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data: Observed, draw: Randomness) -> Solver:
+    def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.weighted and self.solver != "admm":
             raise ValueError(
                 f"weighted=True is a method of its own and has no use for solver="
                 f"{self.solver!r}; leave solver at 'admm'."
             )
-        most = min(data.shape)
-        if self.rank == "auto":
-            self.rank_ = 1  # until there is a choice
-            self.rank_ = self._choose(
-                data,
-                [rank for rank in RANKS if rank <= most],
-                lambda rank, _: self._of_rank(rank),
-                max_iter=min(TRIAL_ITER, self.max_iter),
-            )
-        elif self.rank > most:
-            raise ValueError(
-                f"rank={self.rank} is above min(n_samples, n_features)={most}; "
-                "lower it or use 'auto'."
-            )
-        else:
-            self.rank_ = self.rank
-        return self._of_rank(self.rank_)
+        rank = choose_rank(
+            self.rank,
+            data,
+            trials,
+            lambda rank, _: self._of_rank(rank),
+            max_iter=min(TRIAL_ITER, self.max_iter),
+            patience=2,
+        )
+        return {"rank": rank}
+
+    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        return self._of_rank(params.rank)
 
     def _of_rank(self, rank: int) -> Solver:
         if self.weighted:

@@ -7,19 +7,17 @@ from dataclasses import InitVar, dataclass
 from functools import cached_property
 from typing import Any
 
-import joblib
 import torch
-from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from skmc.base import IterativeCompleter
-from skmc.cells import Observed
-from skmc.linalg import Randomness, seed_of
-from skmc.loop import Run, Solution, Status
+from skmc.base import Batchable, warn_user
+from skmc.linalg import seed_of
+from skmc.loop import Solution, Status
 
 FAILURES = (torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
 
 
-def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> list:
+def fit_batch(completers: Sequence[Batchable], Xs: Sequence[Any]) -> list:
     """Fit each completer to its matrix, all in one batched solve.
 
     The answers are those of ``[c.fit(X) for c, X in zip(completers, Xs)]`` up to
@@ -59,7 +57,10 @@ def fit_batch(completers: Sequence[IterativeCompleter], Xs: Sequence[Any]) -> li
     interrupted = False
     for batch in begin(members, completers[0].max_iter):
         for member, solution in batch.solutions():
-            member.completer._finish(*member.prepared, solution)
+            advice = member.completer.batch_accept(member.prepared, solution)
+            if advice:
+                name = type(member.completer).__name__
+                warn_user(f"{name} {advice}", ConvergenceWarning)
             interrupted |= solution.status[0] is Status.INTERRUPTED
     if interrupted:
         raise KeyboardInterrupt
@@ -72,7 +73,7 @@ class Member:
 
     Parameters
     ----------
-    completer : IterativeCompleter
+    completer : Batchable
         What is to be fitted; it gets the fitted attributes.
     X : container as in ``fit``
         Its matrix.
@@ -80,21 +81,12 @@ class Member:
         What the fit is called; it must be hashable.
     """
 
-    completer: IterativeCompleter
+    completer: Batchable
     X: InitVar[Any]
     label: Any = None
 
     def __post_init__(self, X: Any) -> None:
-        self.completer._validate_params()
-        if getattr(self.completer, "warm_start", False) and hasattr(
-            self.completer, "_scaling"
-        ):
-            raise ValueError(
-                "Fits in a batch begin anew; set warm_start=False, or clone the "
-                "completers."
-            )
-        cells = self.completer._begin(X)
-        self.prepared = (cells, *self.completer._prepare(cells))
+        self.prepared = self.completer.batch_prepare(X)
 
     @cached_property
     def seed(self) -> int:
@@ -114,29 +106,9 @@ class BatchedFit:
 
     def __init__(self, members: Sequence[Member]):
         self.members = dict(enumerate(members))  # those that are wanted
-        leader = _leader([m.completer for m in members])
-        cells, data, _ = zip(*(m.prepared for m in members), strict=True)
-        kinds = {(c.shape, str(c.dtype)) for c in cells}
-        if len(kinds) > 1:
-            raise ValueError(f"Xs must share one shape and dtype, got {sorted(kinds)}.")
-        train, rules = leader._hold_out(
-            Observed(
-                torch.stack([d.values for d in data]),
-                torch.stack([d.mask for d in data]),
-            ),
-            list(cells),
-            [m.seed for m in members],
-        )
-        draw = Randomness.of(
-            [m.seed for m in members], (len(members),), train.values.dtype
-        )
-        self.run = Run(
-            leader._make_solver(train, draw),
-            train,
-            tol=leader.tol,
-            stop=rules,
-            check_every=leader.check_every,
-            compact=True,
+        completers = [m.completer for m in members]
+        self.run = completers[0].batch_run(
+            completers, [m.prepared for m in members], [m.seed for m in members]
         )
 
     def advance(self, n_iter: int) -> Iterator[BatchedFit]:
@@ -214,34 +186,6 @@ def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
     half = (len(members) + 1) // 2
     yield from begin(members[:half], n_iter)
     yield from begin(members[half:], n_iter)
-
-
-def _leader(completers: Sequence[IterativeCompleter]) -> IterativeCompleter:
-    """One completer whose batched parameters are tensors."""
-    first, *others = completers
-    batched = first.completer_tags.batched
-    if not batched:
-        raise ValueError(f"{type(first).__name__} has no batched solve; fit in a loop.")
-    shared = {k: joblib.hash(v) for k, v in first.get_params().items()}
-    for other in others:
-        params = other.get_params()
-        if type(other) is not type(first) or any(
-            joblib.hash(params[name]) != value
-            for name, value in shared.items()
-            if name not in batched
-        ):
-            raise ValueError(
-                f"{other!r} cannot share a batch with {first!r}: only {batched} may "
-                "differ."
-            )
-    weights = {
-        name: torch.tensor(
-            [float(getattr(c, name)) for c in completers], dtype=torch.float64
-        )
-        for name in batched
-        if name != "random_state"
-    }
-    return clone(first).set_params(**weights)
 
 
 def _member(solution: Solution, k: int) -> Solution:

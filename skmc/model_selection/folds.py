@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from traceback import format_exc
 from typing import Any
 
-import joblib
 import numpy as np
 import torch
 from sklearn.base import clone
@@ -21,12 +17,10 @@ from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from skmc.base import IterativeCompleter, memory_of, resolve_device
+from skmc.base import Batchable, CannotBatch, memory_of, resolve_device, warn_user
 from skmc.cells import Entries
-from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
 from skmc.model_selection.batch import BatchedFit, Member, begin
-from skmc.new_rows import Deferred
 
 # A step of AIR on one core takes, per member alone and in a batch of 25, .20 and .02 ms
 # at 30 x 40, .36 and .23 ms at 100 x 100, 1.06 and .96 ms at 160 x 160, 2.2 and 2.1 ms
@@ -35,9 +29,6 @@ LARGE = 200 * 200
 # Threads wait for each other's Python: in 2 threads, 10 members of 30 x 40 take 1.3
 # times as long as in one, of 60 x 60 as long, of 80 x 80 .8 of it.
 SMALL = 60 * 60
-# Numbers held per parameter and per cell of a member, the slack of the allocator
-# included: AIR, DMF and SNN at 300 x 200 and 400 x 50 took no more.
-PER_PARAMETER, PER_CELL = 12, 20
 SHARE = 0.25  # of a device's memory
 
 
@@ -207,25 +198,14 @@ class Folds:
         """Set the fitted attributes, and tell what failed."""
         completer = member.completer
         # Where cells are scored, no new row will come.
-        row_map = partial(type(completer)._row_map, completer)
-        completer.__dict__["_row_map"] = partial(Deferred, row_map)
-        try:
-            advice = completer._take(*member.prepared, solution)
-            if solution.status[0] is Status.DIVERGED:
-                return f"{completer!r} {advice}"
-            under_way = solution.status[0] is Status.MAX_ITER and (
-                completer.n_iter_ < completer.max_iter
-            )
-            if advice and not under_way:
-                warnings.warn(
-                    f"{type(completer).__name__} {advice}",
-                    ConvergenceWarning,
-                    stacklevel=2,
-                )
-        except Exception:
-            if self.options["error_score"] == "raise":
-                raise
-            return format_exc()
+        advice = completer.batch_accept(member.prepared, solution, defer=True)
+        if solution.status[0] is Status.DIVERGED:
+            return f"{completer!r} {advice}"
+        under_way = solution.status[0] is Status.MAX_ITER and (
+            int(solution.n_iter) < completer.max_iter
+        )
+        if advice and not under_way:
+            warn_user(f"{type(completer).__name__} {advice}", ConvergenceWarning)
         return None
 
     def _score(self, member: Member, X, y, which: int):
@@ -305,15 +285,20 @@ def run_batch(
     -------
     Outcome
     """
-    start, members = time.time(), []
+    start, members, broken = time.time(), [], []
     trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
     for task in tasks:
         try:
             members.append(Member(task.completer, trains[task.label[1]], task.label))
-        except Exception:
-            continue
+        except (ValueError, TypeError, MemoryError):
+            # Its data or its parameters are at fault, as fitting it alone will report.
+            broken.append(task)
     batches = begin(members, n_iter) if members else iter(())
-    return _collected(folds, tasks, batches, start, resources, keep)
+    together = [task for task in tasks if task not in broken]
+    outcome = _collected(folds, together, batches, start, resources, keep)
+    for task in broken:
+        outcome.results[task.label] = folds.alone(task, resources)
+    return outcome
 
 
 def resume_batch(
@@ -344,23 +329,41 @@ def resume_batch(
 
 def _collected(folds, tasks, batches, start, resources, keep) -> Outcome:
     outcome = Outcome()
-    while True:
-        try:
-            batch = next(batches)
-        except Exception:  # no more of them, or none that can be solved together
-            break
-        seconds = (time.time() - start) / len(batch.members)
-        for member, solution in batch.solutions():
-            if solution.status[0] is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            outcome.results[member.label] = folds.scored(member, solution, seconds)
-        if keep:
-            outcome.batches.append(batch)
-        start = time.time()
+    try:
+        for batch in batches:
+            seconds = (time.time() - start) / len(batch.members)
+            for member, solution in batch.solutions():
+                if solution.status[0] is Status.INTERRUPTED:
+                    raise KeyboardInterrupt
+                outcome.results[member.label] = folds.scored(member, solution, seconds)
+            if keep:
+                outcome.batches.append(batch)
+            start = time.time()
+    except (ValueError, TypeError, RuntimeError, MemoryError) as error:
+        why = str(error) if isinstance(error, CannotBatch) else _named(error)
+        warn_alone(len(tasks) - len(outcome.results), why)
     for task in tasks:
         if task.label not in outcome.results:
             outcome.results[task.label] = folds.alone(task, resources)
     return outcome
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).rstrip('.')}"
+
+
+def warn_alone(n_fits: int, reason: str) -> None:
+    """Say that fits are run one by one, and why.
+
+    Parameters
+    ----------
+    n_fits : int
+        How many.
+    reason : str
+        What forbids a batch.
+    """
+    fits = "1 fit runs" if n_fits == 1 else f"{n_fits} fits run"
+    warn_user(f"{fits} outside of a batch: {reason}.")
 
 
 def on_cpu(task: Task) -> bool:
@@ -416,18 +419,22 @@ def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list
     alone : list of Task
     """
     groups: dict[Any, list[Task]] = {}
-    alone = []
+    alone: list[Task] = []
+    reasons: dict[str, int] = {}
     kinds = [_kind(folds.train(split)[0]) for split in range(len(folds.splits))]
-    families: dict[int, str | None] = {}
+    keys: dict[int, Any] = {}
     for task in tasks:
         candidate, split = task.label
-        if candidate not in families:
-            families[candidate] = _family(task.completer)
-        if families[candidate] is None or folds.options["fit_params"]:
+        try:
+            if candidate not in keys:
+                keys[candidate] = _batch_key(task.completer, folds)
+        except CannotBatch as error:
+            reasons[str(error)] = reasons.get(str(error), 0) + 1
             alone.append(task)
         else:
-            key = (families[candidate], kinds[split])
-            groups.setdefault(key, []).append(task)
+            groups.setdefault((keys[candidate], kinds[split]), []).append(task)
+    for reason, n_fits in reasons.items():
+        warn_alone(n_fits, reason)
     return list(groups.values()), alone
 
 
@@ -437,16 +444,13 @@ def _kind(X) -> tuple:
     return np.shape(X), str(getattr(X, "dtype", None))
 
 
-def _family(completer) -> str | None:
-    """What completers that may share a batch have in common; None: they may not."""
-    if not isinstance(completer, IterativeCompleter):
-        return None
-    batched = completer.completer_tags.batched
-    if not batched or getattr(completer, "_skl_callbacks", None):
-        return None
-    params = completer.get_params()
-    shared = {name: value for name, value in params.items() if name not in batched}
-    return joblib.hash((type(completer), shared))
+def _batch_key(estimator, folds: Folds) -> Any:
+    name = type(estimator).__name__
+    if not isinstance(estimator, Batchable):
+        raise CannotBatch(f"{name} has no batched solve")
+    if folds.options["fit_params"]:
+        raise CannotBatch("parameters for fit are given to single fits")
+    return estimator.batch_key()
 
 
 def batches_of(
@@ -479,7 +483,7 @@ def batches_of(
     if size == "auto":
         size = math.ceil(len(group) / n_workers)
         room = SHARE * memory_of(device) / n_workers
-        size = min(size, int(room / bytes_of(group[0].completer, X)))
+        size = min(size, int(room / _memory_of_member(group[0], X)))
         if device.type == "cpu" and n_cells > LARGE:
             size = 1
     count = math.ceil(len(group) / max(1, int(size)))
@@ -487,30 +491,8 @@ def batches_of(
     return [group[k::count] for k in range(count)]
 
 
-def bytes_of(completer: IterativeCompleter, X) -> float:
-    """Memory that a fit of ``completer`` to ``X`` takes as a member of a batch.
-
-    Parameters
-    ----------
-    completer : IterativeCompleter
-        To be fitted.
-    X : container as in ``fit``
-        A matrix.
-
-    Returns
-    -------
-    float
-    """
+def _memory_of_member(task: Task, X: Any) -> int:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            completer = clone(completer)
-            data, _ = completer._prepare(completer._begin(X))
-            draw = Randomness.of([0], dtype=data.values.dtype)
-            solver: Any = completer._make_solver(data, draw)
-    except Exception:  # which fitting it will show
-        return 1.0
-    parts = [solver.model, *solver.terms]
-    learned = sum(p.numel() for part in parts for p in part.parameters())
-    numbers = PER_PARAMETER * learned + PER_CELL * data.values.numel()
-    return float(numbers * data.values.itemsize)
+        return clone(task.completer).batch_memory(X)
+    except (ValueError, TypeError, MemoryError):  # as fitting it will report
+        return 1

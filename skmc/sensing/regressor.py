@@ -53,6 +53,7 @@ class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
 
     # Exact methods work in double precision, and answer in that of the data.
     in_double: ClassVar[bool] = True
+    tol: float
 
     _parameter_constraints: ClassVar[dict] = {
         "shape": ["array-like", None],
@@ -98,7 +99,8 @@ n_cols), or `Measurements`
 
     def _report(self, solution: Solution) -> None:
         """Tell how the fit went."""
-        record(self, solution)
+        for name, value in record(solution).items():
+            setattr(self, name, value)
         advice = self._advice(solution)
         if advice:
             warnings.warn(
@@ -109,7 +111,7 @@ n_cols), or `Measurements`
 
     def _advice(self, solution: Solution) -> str | None:
         """What to say of a fit that did not end well, and what to change."""
-        return diverged(self, solution, "check A and y") or unfinished(self, solution)
+        return diverged(solution, "check A and y") or unfinished(solution, self.tol)
 
     def predict(self, A):
         """``<A_i, matrix_>``.

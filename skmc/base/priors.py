@@ -1,0 +1,128 @@
+"""What the observed cells say before a method sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Means of rows and columns, and which of these are empty or constant.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the matrix.
+    n_observed : int
+        Number of observed cells.
+    data_range : tuple of float
+        Smallest and largest observed value.
+    mean : float
+        Mean of the observed cells.
+    row_means, col_means : ndarray of shape (n_rows,), (n_cols,)
+        Means of the observed cells; ``mean`` where there are none.
+    empty_rows, empty_cols : bool ndarray of shape (n_rows,), (n_cols,)
+        Rows and columns without an observed cell.
+    full_cols : bool ndarray of shape (n_cols,)
+        Columns without a missing cell.
+    constant : ndarray of shape (n_cols,)
+        The value of columns with a single distinct value, NaN for those that vary, and
+        infinity for those without an observed cell.
+    """
+
+    shape: tuple[int, int]
+    n_observed: int
+    data_range: tuple[float, float]
+    mean: float
+    row_means: np.ndarray
+    col_means: np.ndarray
+    empty_rows: np.ndarray
+    empty_cols: np.ndarray
+    full_cols: np.ndarray
+    constant: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        cols: np.ndarray,
+        values: np.ndarray,
+        shape: tuple[int, int],
+    ) -> Priors:
+        """Priors of observed cells.
+
+        Parameters
+        ----------
+        rows, cols : int ndarray of shape (n_cells,)
+            Their positions.
+        values : ndarray of shape (n_cells,)
+            Their values.
+        shape : tuple of int
+            Of the matrix.
+
+        Returns
+        -------
+        Priors
+
+        Raises
+        ------
+        ValueError
+            There is no observed cell.
+        """
+        if not len(values):
+            raise ValueError("X has no observed cell; at least one is needed.")
+        mean = values.mean(dtype=float)
+        counts, means = [], []
+        for positions, size in zip((rows, cols), shape, strict=True):
+            count = np.bincount(positions, minlength=size)
+            sums = np.bincount(positions, values, size)
+            counts.append(count)
+            means.append(np.where(count, sums / np.maximum(count, 1), mean))
+        low, high = np.full(shape[1], np.inf), np.full(shape[1], -np.inf)
+        np.minimum.at(low, cols, values)
+        np.maximum.at(high, cols, values)
+        return cls(
+            shape=(int(shape[0]), int(shape[1])),
+            n_observed=len(values),
+            data_range=(float(values.min()), float(values.max())),
+            mean=mean,
+            row_means=means[0],
+            col_means=means[1],
+            empty_rows=counts[0] == 0,
+            empty_cols=counts[1] == 0,
+            full_cols=counts[1] == shape[0],
+            constant=np.where(low < high, np.nan, low),
+        )
+
+    @property
+    def varies(self) -> np.ndarray:
+        """Columns with two distinct values or more, bool of shape (n_cols,)."""
+        return np.isnan(self.constant)
+
+    def fill(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
+        """Replace what no method can know: empty rows and columns get means.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            Rows, with NaN where a cell is missing.
+        completed : ndarray of shape (k, n_cols)
+            The method's values for them.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+        """
+        observed = ~np.isnan(cells)
+        empty_rows = ~observed.any(1)
+        if not (empty_rows.any() or self.empty_cols.any()):
+            return completed
+        completed = np.array(completed, float)
+        completed[empty_rows] = self.col_means
+        count = np.maximum(observed.sum(1), 1)
+        means = np.where(observed, cells, 0).sum(1, dtype=float) / count
+        means[empty_rows] = self.mean
+        completed[:, self.empty_cols] = means[:, None]
+        return completed

@@ -1,0 +1,50 @@
+"""Starting from the solution of the last fit."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from skmc.cells import Observed
+from skmc.solvers import Learning, Solver
+
+
+class WarmStart:
+    """Fits that resume from the last one. Goes in front of `IterativeCompleter`."""
+
+    warm_start: bool
+
+    _parameter_constraints: ClassVar[dict] = {"warm_start": ["boolean"]}
+
+    def _resumes(self, data: Any) -> bool:
+        """Whether this fit starts from the solution of the last one."""
+        if not (self.warm_start and hasattr(self, "_scaling")):
+            return False
+        if (had := self._shape) != data.shape:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"X has shape {data.shape}, but the fit from which warm_start=True "
+                f"resumes had {had}; set warm_start=False."
+            )
+        return True
+
+    def _resumed(self, solver: Learning, data: Observed) -> Solver:
+        """Let ``solver`` start from the parameters of the last fit, if it should."""
+        solver.remember = self.warm_start and not data.batch_shape
+        if self._resumes(data):
+            solver.start = getattr(self, "_parameters", None)
+        return solver
+
+    def _fitted(self, prepared: Any, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = super()._fitted(prepared, outputs)  # type: ignore[misc]
+        if "parameters" in outputs:
+            fitted["_parameters"] = [p.cpu() for p in outputs["parameters"]]
+        return fitted
+
+    def batch_prepare(self, X: Any) -> Any:
+        if self._begins_anew():
+            return super().batch_prepare(X)  # type: ignore[misc]
+        raise ValueError(
+            "Fits in a batch begin anew; set warm_start=False, or clone the completers."
+        )
+
+    def _begins_anew(self) -> bool:
+        return not (self.warm_start and hasattr(self, "_scaling"))
