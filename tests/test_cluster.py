@@ -10,10 +10,12 @@ import sys
 import tempfile
 from unittest import mock
 
+import dask
 import numpy as np
 import pytest
 from conftest import low_rank
 from distributed import LocalCluster
+from distributed.utils import get_mp_context
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
@@ -56,7 +58,17 @@ def assert_same(found, expected):
             np.testing.assert_allclose(found.cv_results_[name], values, rtol=1e-6)
 
 
-def test_dask(scratch):
+@pytest.fixture
+def quick_workers():
+    """Workers are forked from a process that has imported everything once."""
+    method = {"distributed.worker.multiprocessing-method": "forkserver"}
+    with dask.config.set(method):
+        context = get_mp_context()  # names modules of its own when it is called first
+        context.set_forkserver_preload(["skmc.distributed", "torch._dynamo"])
+        yield
+
+
+def test_dask(scratch, quick_workers):
     """Equal results; workers may die in mid-search; each has a device of its own."""
 
     cells = some_cells()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
+import own_method
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from conftest import COMPLETERS, low_rank, make
+from own_method import OwnCompleter
 from sklearn.callback import ProgressBar
 from sklearn.utils.validation import check_is_fitted
 
@@ -170,6 +176,115 @@ def test_a_file_names_only_classes_of_skmc(saved):
     forge(saved, evil)
     with pytest.raises(StorageError, match=r"names the class os\.system, which"):
         load(saved)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subprocess.Popen",
+        "torch.fx.graph_module.GraphModule",
+        "torch.jit._script.RecursiveScriptModule",
+        "skmc.distributed.cluster.Client",  # runs code when it is deleted
+        "skmc.persistence.files.Path",
+        "test_persistence.Deleted",
+        "test_persistence.Point",
+        "builtins.eval",
+        "",
+    ],
+)
+def test_classes_that_no_file_may_name(saved, name):
+    import skmc.distributed  # noqa: F401 - so that the class is there
+
+    forge(saved, lambda content: {**content, "class": name})
+    with pytest.raises(StorageError, match=f"names the class {re.escape(name)}, which"):
+        load(saved)
+
+
+class Deleted(SVDCompleter):
+    def __del__(self): ...
+
+
+def test_a_method_of_ones_own(tmp_path):
+    """Its completer, and parts of other classes that derive from the base classes."""
+    X = own_method.problem()
+    completer = OwnCompleter().fit(X)
+    completer.solver_ = completer._make_solver  # a method; see below
+    with pytest.raises(TypeError, match=r"builtins\.method cannot be stored"):
+        save(completer, tmp_path / "c")
+    model = own_method.Product(torch.ones(3, 1), torch.ones(1, 2))
+    completer.solver_ = own_method.NoisyDescent(model, [own_method.Ridge(0.5)])
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    assert type(again) is OwnCompleter
+    for new in (X, -X):
+        assert np.array_equal(again.transform(new), completer.transform(new))
+    assert torch.equal(again.solver_.model(), model())
+    assert again.solver_.terms[0](torch.ones(2, 2)) == 1
+
+
+OTHER_PROCESS = """
+import sys
+import numpy as np
+from skmc.persistence import StorageError, load
+
+if sys.argv[2] == "imported":
+    import own_method
+    completer, X = load(sys.argv[1]), own_method.problem()
+    answers = completer.transform(X), completer.transform(-X)
+    np.save(sys.argv[1], np.vstack(answers))
+else:
+    try:
+        load(sys.argv[1])
+    except StorageError as error:
+        print(error)
+    assert "own_method" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize("how", ["imported", "not imported"])
+def test_a_method_of_ones_own_in_another_process(how, tmp_path):
+    """Loading builds its classes if they are imported, and never imports them."""
+    X = own_method.problem()
+    completer = OwnCompleter().fit(X)
+    path = tmp_path / "c"
+    save(completer, path)
+    ran = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, path, how],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ran.returncode == 0, ran.stderr
+    if how == "imported":
+        expected = np.vstack([completer.transform(X), completer.transform(-X)])
+        assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+    else:
+        assert "names the class own_method.OwnCompleter, which this" in ran.stdout
+        assert "import own_method first" in ran.stdout
+
+
+def test_why_a_class_of_ones_own_cannot_be_stored(tmp_path):
+    class Inside(SVDCompleter): ...
+
+    with pytest.raises(TypeError, match=r"Inside cannot be stored: it is defined ins"):
+        save(Inside(), tmp_path / "c")
+    with pytest.raises(TypeError, match=r"Other cannot be stored: only numbers, str.*"):
+        save(SVDCompleter(rank=Other()), tmp_path / "c")
+    older = Redefined()
+    newer = type("Redefined", (SVDCompleter,), {"__module__": __name__})
+    with pytest.raises(TypeError, match="another class of this name was defined later"):
+        save(older, tmp_path / "c")
+    save(newer(), tmp_path / "c")
+    assert type(load(tmp_path / "c")) is newer
+    with pytest.raises(TypeError, match="cannot be stored"):
+        save(SVDCompleter(rank=lambda: 2), tmp_path / "c")
+
+
+class Other: ...
+
+
+class Redefined(SVDCompleter): ...
 
 
 def test_a_file_without_a_parameter(saved):

@@ -45,46 +45,6 @@ def register(class_: type) -> type:
     return class_
 
 
-def storable_classes() -> dict[str, type]:
-    """The classes that a file may name, by their qualified names.
-
-    These are the classes of skmc, the subclasses of `BASES`, and registered classes, as
-    far as the running program has defined them. Of PyTorch's own modules, only those in
-    ``torch.nn`` are included. A class that runs code when an instance is deleted is
-    excluded.
-
-    Returns
-    -------
-    dict
-    """
-    found = [cls for base in BASES for cls in _subclasses(base)] + REGISTERED
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "skmc":
-            members = list(vars(module).values())
-            found += [
-                m for m in members if isinstance(m, type) and m.__module__ == name
-            ]
-    return {
-        qualified_name(cls): cls
-        for cls in found
-        if "<locals>" not in cls.__qualname__
-        and not hasattr(cls, "__del__")
-        and (cls.__module__.startswith("torch.nn.") or not _is_torch(cls))
-    }
-
-
-def _is_torch(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == "torch"
-
-
-def _subclasses(base: type) -> list[type]:
-    """A class and everything derived from it, older classes first."""
-    found = [base]
-    for cls in found:  # which grows
-        found += type.__subclasses__(cls)
-    return found
-
-
 def qualified_name(class_: type) -> str:
     """The name of a class with its module.
 
@@ -100,13 +60,53 @@ def qualified_name(class_: type) -> str:
     return f"{class_.__module__}.{class_.__qualname__}"
 
 
+def find_class(name: str) -> type | None:
+    """The class that a file names, if the running program has defined it.
+
+    These are the classes of skmc, the subclasses of `BASES`, and registered classes. Of
+    PyTorch's own modules, only those in ``torch.nn`` are included. A class that runs
+    code when an instance is deleted is excluded.
+
+    Parameters
+    ----------
+    name : str
+        As `qualified_name` has it.
+
+    Returns
+    -------
+    type or None
+    """
+    module, _, last = name.rpartition(".")
+    top = module.partition(".")[0]
+    if top == "skmc":  # only there: looking into a module of others may import it
+        found = [vars(sys.modules.get(module, object)).get(last)]
+    elif top == "torch" and not module.startswith("torch.nn."):
+        found = []
+    else:
+        found = [*REGISTERED, *(cls for base in BASES for cls in _subclasses(base))]
+    named = [
+        cls for cls in found if isinstance(cls, type) and qualified_name(cls) == name
+    ]
+    if not named or "<locals>" in name or hasattr(named[-1], "__del__"):
+        return None
+    return named[-1]
+
+
+def _subclasses(base: type) -> list[type]:
+    """A class and everything derived from it, older classes first."""
+    found = [base]
+    for cls in found:  # which grows
+        found += type.__subclasses__(cls)
+    return found
+
+
 def why_not_storable(class_: type) -> str:
     """The reason why instances of a class cannot be stored, and what to do.
 
     Parameters
     ----------
     class_ : type
-        A class that is not among `storable_classes`.
+        A class that `find_class` does not find.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def why_not_storable(class_: type) -> str:
     """
     if "<locals>" in class_.__qualname__:
         return "it is defined inside a function; define it at the top level of a module"
-    if qualified_name(class_) in storable_classes():
+    if find_class(qualified_name(class_)) is not None:
         return "another class of this name was defined later; make the object anew"
     return (
         "only numbers, strings, containers, arrays, tensors, and instances of skmc's "

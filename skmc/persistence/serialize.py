@@ -12,11 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skmc.persistence.classes import (
-    qualified_name,
-    storable_classes,
-    why_not_storable,
-)
+from skmc.persistence.classes import find_class, qualified_name, why_not_storable
 from skmc.persistence.kinds import DTYPES, KINDS, tag_of
 
 JSON_TYPES = (bool, int, str, type(None))
@@ -36,10 +32,10 @@ class Packer:
     """Turns objects into JSON and a list of arrays.
 
     Stored are numbers, strings, containers, arrays, sparse matrices, tensors, `KINDS`,
-    and instances of `storable_classes`, whose attributes are stored by name. Two
-    references to one mutable object, and two views of the same memory, remain so.
-    Tensors keep their strides, so that sums over them are rounded identically. A tensor
-    that has a graph is not stored; it becomes None.
+    and instances of the classes that `find_class` finds, whose attributes are stored by
+    name. Two references to one mutable object, and two views of the same memory, remain
+    so. Tensors keep their strides, so that sums over them are rounded identically. A
+    tensor that has a graph is not stored; it becomes None.
 
     Parameters
     ----------
@@ -54,7 +50,7 @@ class Packer:
     ) -> None:
         self.supplied = {id(value): name for name, value in supplied.items()}
         self.omit = omit
-        self.classes = storable_classes()
+        self.names: dict[type, str] = {}
         self.arrays: list[np.ndarray] = []
         self.numbers: dict[int, int] = {}  # by the id of an object
         self.storages: dict[tuple, int] = {}
@@ -156,10 +152,12 @@ class Packer:
 
     def _name(self, value: Any) -> str:
         cls = type(value)
-        name = qualified_name(cls)
-        if self.classes.get(name) is not cls:
-            raise TypeError(f"{name} cannot be stored: {why_not_storable(cls)}.")
-        return name
+        if cls not in self.names:
+            name = qualified_name(cls)
+            if find_class(name) is not cls:
+                raise TypeError(f"{name} cannot be stored: {why_not_storable(cls)}.")
+            self.names[cls] = name
+        return self.names[cls]
 
     def _store(self, value: np.ndarray) -> int:
         value = np.ascontiguousarray(value).reshape(value.shape)
@@ -212,7 +210,7 @@ class Unpacker:
         self.arrays = arrays
         self.supplied = supplied
         self.device = device
-        self.classes = storable_classes()
+        self.classes: dict[str, type] = {}
         self.objects: dict[int, Any] = {}  # by their numbers
         self.storages: dict[tuple, Tensor] = {}
 
@@ -315,9 +313,12 @@ class Unpacker:
     def _class(self, node: dict) -> type:
         name = node["class"]
         if name not in self.classes:
-            module = name.rpartition(".")[0]
-            raise StorageError(
-                f"it names the class {name}, which this program has not defined or "
-                f"which cannot be stored. If it is yours, import {module} before load"
-            )
+            found = find_class(name)
+            if found is None:
+                module = name.rpartition(".")[0]
+                raise StorageError(
+                    f"it names the class {name}, which this program has not imported "
+                    f"or which cannot be stored. If it is yours, import {module} first"
+                )
+            self.classes[name] = found
         return self.classes[name]
