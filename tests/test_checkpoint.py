@@ -313,9 +313,9 @@ X[rng.uniform(size=X.shape) < 0.2] = np.nan
 completers = [
     AIRCompleter(max_iter=150, early_stopping=True, random_state=0, device="cpu"),
     AutoencoderCompleter((10, 5), batch_size=9, max_iter=15, random_state=0),
-    BayesianFactorizationCompleter(4, random_state=0),
+    BayesianFactorizationCompleter(4, n_draws=40, random_state=0),
     OwnCompleter(max_iter=300),
-    SoftImputeCompleter(tol=1e-3, random_state=0),
+    SoftImputeCompleter(tol=1e-2, random_state=0),
 ]
 
 def work(completer, path, every, answer):

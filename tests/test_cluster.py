@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from configparser import ConfigParser
+from pathlib import Path
 from unittest import mock
 
 import dask
@@ -128,6 +130,28 @@ def test_dask(scratch, quick_workers):
         assert_same(fatal.fit(cells), expected[2])
         assert len(list(scratch.glob("died-*"))) == 2
     assert table.equals(compare(competitors, cells, cv=2)[scores])
+
+
+WITHOUT_DASK = """
+import sys
+sys.modules["dask"] = None
+try:
+    import skmc.distributed
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_dask_the_extra_is_named():
+    """The extra exists, and those of the documentation and the tests include it."""
+    command = [sys.executable, "-c", WITHOUT_DASK]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert 'pip install "skmc[distributed]"' in ran.stdout, ran.stderr
+    config = ConfigParser()
+    config.read(Path(__file__).parents[1] / "setup.cfg")
+    extras = config["options.extras_require"]
+    for extra in ("distributed", "docs", "test"):
+        assert {"dask", "distributed"} <= set(extras[extra].split())
 
 
 def test_a_worker_has_a_device_of_its_own(scratch, monkeypatch):
