@@ -21,7 +21,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -44,7 +43,7 @@ class Bending(Term):
 
     def __init__(self, weight):
         super().__init__()
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
+        self.add_weight("weight", weight)
 
     def forward(self, X):
         down = X.diff(n=2, dim=-2).square().sum((-2, -1))
@@ -71,7 +70,6 @@ class SmoothCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=1.0, batched=("lambda_bending",))
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        **IterativeCompleter._parameter_constraints,
         "lambda_bending": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -100,10 +98,10 @@ class SmoothCompleter(IterativeCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _make_solver(self, data, draw):
-        model = FactorProduct.random(data.shape, 2, min(data.shape), 0.01, draw)
-        terms = [SquaredError(data), Bending(self.lambda_bending)]
-        return Descent(model, terms, lr=0.02, horizon=self.max_iter)
+    def _make_solver(self, data, params, rng):
+        model = FactorProduct.random(data.shape, 2, min(data.shape), 0.01, rng)
+        terms = [SquaredError(data), Bending(params.lambda_bending)]
+        return Descent(model, terms, lr=0.02, horizon=params.max_iter)
 
 
 # %%

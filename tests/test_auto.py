@@ -30,10 +30,10 @@ class Broken(BaseEstimator):
 class Slow(SVDCompleter):
     n_fits = 0
 
-    def _fit_cells(self, cells, y=None):
+    def _fit_cells(self, cells, priors, y=None):
         Slow.n_fits += 1
         time.sleep(0.3)
-        super()._fit_cells(cells, y)
+        return super()._fit_cells(cells, priors, y)
 
 
 @pytest.fixture
@@ -101,10 +101,11 @@ def test_what_a_stack_is(matrix):
             super().__init__(rank, random_state=random_state)
             self.start = start
 
-        def _fit_cells(self, cells, y=None):
-            super()._fit_cells(cells, y)
+        def _fit_cells(self, cells, priors, y=None):
+            outcome = super()._fit_cells(cells, priors, y)
             noise = np.random.RandomState(self.start).randn(*cells.shape)
-            self.reconstruction_ = self.reconstruction_ + 0.5 * noise
+            outcome.attributes["reconstruction_"] += 0.5 * noise
+            return outcome
 
     candidates = {"a": Half(0), "b": Half(1), "means": MeanCompleter()}
     stack = AutoCompleter(candidates, metric="rmse", random_state=0).fit(X)
@@ -299,7 +300,7 @@ def test_an_interruption_keeps_the_best_so_far(matrix):
     _, X = matrix
 
     class Impatient(SVDCompleter):
-        def _fit_cells(self, cells, y=None):
+        def _fit_cells(self, cells, priors, y=None):
             raise KeyboardInterrupt
 
     candidates = {"means": MeanCompleter(), "KNN": KNNCompleter(), "i": Impatient()}
@@ -370,10 +371,10 @@ def test_tables_of_others_output(matrix):
 class FailsOnAll(SVDCompleter):
     """Fits a part of the cells, but not all of them."""
 
-    def _fit_cells(self, cells, y=None):
+    def _fit_cells(self, cells, priors, y=None):
         if np.isnan(cells).mean() < 0.25:
             raise MemoryError("all are too many")
-        super()._fit_cells(cells, y)
+        return super()._fit_cells(cells, priors, y)
 
 
 def test_a_fit_that_fails_in_the_end_keeps_the_first(matrix):

@@ -123,7 +123,7 @@ def test_a_deep_network_starts_from_the_codes_of_the_first(points):
     completer = AutoencoderCompleter(
         (12, 6), 0.0, max_iter=300, batch_size=250, random_state=0
     )
-    solver = completer._make_solver(data, draw())
+    solver = completer._make_solver(data, completer._params({}), draw())
     codes = solver.network.hidden(solver.inputs)
     error = (codes[2] - codes[0]).square().mean() / codes[0].var()
     assert error < 0.1

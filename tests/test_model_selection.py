@@ -17,7 +17,6 @@ from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 import skmc.model_selection.batch
-import skmc.model_selection.folds
 from skmc import (
     AIRCompleter,
     DMFCompleter,
@@ -35,12 +34,13 @@ from skmc.model_selection import (
     BatchedHalvingSearchCV,
     BatchedRandomizedSearchCV,
 )
-from skmc.model_selection import folds as searching
+from skmc.model_selection import grouping as searching
 
 # Fits are cut short.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning",
     "ignore:.* of X ha(s|ve) no observed cell",
+    "ignore:.*outside of a batch",
 )
 
 CELLS = KFold(3, shuffle=True, random_state=0)
@@ -172,7 +172,7 @@ def test_large_matrices_are_fitted_alone(damaged, sizes, monkeypatch):
 def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
     """Members are counted as what a batch of them takes."""
     X = Entries(damaged)
-    member = searching.bytes_of(air(), X)
+    member = air().batch_memory(X)
     assert 8 * (18**2 + 14**2) * 10 < member < 8 * (18**2 + 14**2) * 100
     monkeypatch.setattr(searching, "memory_of", lambda device: 4 * 6.5 * member)
     BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
@@ -181,7 +181,7 @@ def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
 
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
 def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
-    monkeypatch.setattr(skmc.model_selection, "SMALL", 0)
+    monkeypatch.setattr(searching, "SMALL", 0)
     X = Entries(damaged)
     search = kind(air(), WEIGHTS, cv=CELLS)
     with joblib.parallel_config(backend="threading"):
@@ -236,7 +236,7 @@ def test_halving_finds_what_the_grid_finds(damaged):
 def test_halving_saves_iterations(damaged, monkeypatch):
     """Members that are no longer wanted cost nothing."""
     steps = []
-    step = skmc.model_selection.batch.Run.check
+    step = Run.check
 
     def check(self, previous):
         steps.append(self.running.numel())
@@ -308,26 +308,18 @@ def test_a_decomposition_that_fails_is_one_member_s(damaged, monkeypatch):
         SNNCompleter(max_iter=25), {"random_state": [0, 1, 2, 3]}, cv=CELLS
     )
     calm = clone(search).fit(X)
-    original = skmc.model_selection.batch._leader
+    original = SNNCompleter._make_solver
 
-    def leader(completers):
-        first = original(completers)
-        if any(c.random_state == 2 for c in completers):
+    def make(self, data, params, rng):
+        made = original(self, data, params, rng)
+        if 2 in [generator.initial_seed() for generator in rng.generators]:
+            made.step = broken
+        return made
 
-            def broken(*args):
-                raise torch.linalg.LinAlgError("no convergence")
+    def broken(*args):
+        raise torch.linalg.LinAlgError("no convergence")
 
-            solver = type(first)._make_solver
-
-            def make(data, draw):
-                made = solver(first, data, draw)
-                made.step = broken
-                return made
-
-            first.__dict__["_make_solver"] = make
-        return first
-
-    monkeypatch.setattr(skmc.model_selection, "_leader", leader)
+    monkeypatch.setattr(SNNCompleter, "_make_solver", make)
     with (
         pytest.warns(FitFailedWarning, match="3 fits failed"),
         pytest.warns(UserWarning, match="non-finite"),

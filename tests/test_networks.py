@@ -267,7 +267,8 @@ def test_parameters_are_contiguous(holes):
     svd = full_svd(data.values).first(2)
     skip = SkipNetwork.near(svd, data.values, 1.0, 5, draw())
     linked = LinkedFactorizationCompleter(2, 1.0, random_state=0)
-    for model in (skip, linked._make_solver(data, draw()).model):
+    solver = linked._make_solver(data, linked._params({}), draw())
+    for model in (skip, solver.model):
         assert all(p.is_contiguous() for p in model.parameters())
 
 

@@ -11,6 +11,7 @@ from conftest import make
 from sklearn.exceptions import ConvergenceWarning
 
 from skmc import MeanCompleter, Observed, patterns
+from skmc.base import trials
 from skmc.completers import PatchCNNCompleter, patch_cnn
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
@@ -265,6 +266,12 @@ def test_extreme_shapes(shape, patch_size, rate):
     assert completer.patch_size_ == patch_size
 
 
+def chosen(completer, shape, seed):
+    data = observed(shape)
+    attempts = completer._trials(data, seed, Randomness.of([seed]))
+    return completer._choose(data, attempts)["patch_size"]
+
+
 def test_the_search_walks_to_the_best_side(monkeypatch):
     """Errors that grow with the distance from 9, which is reached whatever comes."""
     tried = []
@@ -274,26 +281,24 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
         X = torch.full_like(data.values, 10.0 + abs(solver.side - 9))
         return Solution({"X": X}, [Status.MAX_ITER], data.n_observed, X, {})
 
-    monkeypatch.setattr(patch_cnn, "solve_part", solve)
+    monkeypatch.setattr(trials, "solve_part", solve)
     for seed in range(6):
         tried.clear()
         completer = make(PatchCNNCompleter, random_state=seed)
-        completer._make_solver(observed((50, 40)), Randomness.of([seed]))
-        assert completer.patch_size_ == 9
+        assert chosen(completer, (50, 40), seed) == 9
         assert tried[0] == 7
         assert len(set(tried)) == len(tried) <= patch_cnn.TRIALS
     tried.clear()
     small = make(PatchCNNCompleter)
-    small._make_solver(observed((400, 4)), Randomness.of([0]))
+    chosen(small, (400, 4), 0)
     assert tried[0] == 3
 
 
 def test_few_cells_or_iterations_allow_no_search(monkeypatch):
-    monkeypatch.setattr(patch_cnn, "solve_part", None)
+    monkeypatch.setattr(trials, "solve_part", None)
     for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 7})):
         completer = make(PatchCNNCompleter, **params)
-        completer._make_solver(observed(shape), Randomness.of([0]))
-        assert completer.patch_size_ == 7
+        assert chosen(completer, shape, 0) == 7
 
 
 def test_even_sides_are_refused():
@@ -323,7 +328,7 @@ def test_an_interrupted_search_leaves_no_network(monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(patch_cnn, "solve_part", interrupt)
+    monkeypatch.setattr(trials, "solve_part", interrupt)
     completer = make(PatchCNNCompleter)
     with pytest.raises(KeyboardInterrupt):
         completer.fit(smooth())
@@ -333,7 +338,7 @@ def test_an_interrupted_search_leaves_no_network(monkeypatch):
 
 def test_noise_says_that_neighbours_tell_nothing():
     noise = np.random.RandomState(0).randn(30, 20)
-    with pytest.warns(ConvergenceWarning, match="Neighbouring cells may tell little"):
+    with pytest.warns(ConvergenceWarning, match="Neighboring cells may say little"):
         make(PatchCNNCompleter, patch_size=5, early_stopping=False).fit(noise)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -91,7 +91,7 @@ def test_alternating_least_squares_lose_nothing(X):
 def test_another_shape_is_an_error(cls, params, X):
     completer = make(cls, **params, max_iter=5000, warm_start=True).fit(X)
     for other in (X[:30], X[:, :20]):
-        with pytest.raises(ValueError, match=r"goes on from had \(40, 25\); set warm_"):
+        with pytest.raises(ValueError, match=r"resumes had \(40, 25\); set warm_"):
             completer.fit(other)
     assert completer.transform(X).shape == X.shape  # as it was
 
@@ -120,9 +120,9 @@ def test_parameters_go_on(cls, params, X):
     assert start == pytest.approx(end, rel=0.1)
     alone = clone(completer).fit(X).history_["objective"][0]
     assert abs(start - end) < 0.05 * abs(alone - end)
-    with pytest.raises(ValueError, match=r"goes on from had \(40, 25\); set warm_"):
+    with pytest.raises(ValueError, match=r"resumes had \(40, 25\); set warm_"):
         completer.fit(X[:30])
-    with pytest.raises(ValueError, match="Fits in a batch begin anew"):
+    with pytest.raises(ValueError, match="Fits in a batch start from scratch"):
         fit_batch([completer], [X])
     # A fit that does not remember is not gone on from, and neither is the one before.
     completer.set_params(warm_start=False).fit(-X)

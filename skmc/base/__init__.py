@@ -16,6 +16,7 @@ from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
+from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -42,6 +43,7 @@ __all__ = [
     "Trials",
     "WarmStart",
     "diverged",
+    "documented",
     "memory_of",
     "record",
     "resolve_device",

@@ -22,7 +22,7 @@ class Batchable(Protocol):
     ``completer_tags.batched`` names the parameters that may differ within a batch. Fits
     of other estimators are run one by one.
 
-    Parameters
+    Attributes
     ----------
     device : str or torch.device
         Where it computes.

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import patterns
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
+from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
 from skmc.cells import Entries, check_positions, to_cells
@@ -112,7 +113,7 @@ class BaseCompleter(
     }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect the constraints of all bases, for the parameters that there are."""
+        """Collect the constraints of all bases, and fill in the shared descriptions."""
         super().__init_subclass__(**kwargs)
         merged: dict[str, list] = {}
         for base in reversed(cls.__mro__):
@@ -121,6 +122,7 @@ class BaseCompleter(
             names = cls._get_param_names()
             merged = {name: merged[name] for name in names if name in merged}
         cls._parameter_constraints = merged
+        documented(cls)
 
     @abstractmethod
     def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:

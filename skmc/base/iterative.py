@@ -263,7 +263,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             raise CannotBatch(f"the callbacks of {name} watch single fits")
         params = self.get_params(deep=False)
         shared = {name: params[name] for name in params if name not in batched}
-        return joblib.hash((type(self), shared))
+        return type(self), joblib.hash(shared)
 
     def batch_prepare(self, X: Any) -> Prepared:
         """Read and scale a matrix for a fit in a batch.
@@ -310,12 +310,14 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         """
         kinds = {(p.cells.shape, str(p.cells.dtype)) for p in prepared}
         if len(kinds) > 1:
-            raise CannotBatch(f"matrices must share shape and dtype, got {kinds}")
-        if len({estimator.batch_key() for estimator in estimators}) > 1:
-            raise CannotBatch(
-                f"{type(self).__name__} can share a batch only with others that differ "
-                f"from it in {self.completer_tags.batched}"
-            )
+            raise CannotBatch(f"Xs must share one shape and dtype, got {sorted(kinds)}")
+        key, batched = self.batch_key(), self.completer_tags.batched
+        for other in estimators:
+            if other.batch_key() != key:
+                raise CannotBatch(
+                    f"{other!r} cannot share a batch with {self!r}: only {batched} may "
+                    "differ"
+                )
         data = Observed(
             torch.stack([p.data.values for p in prepared]),
             torch.stack([p.data.mask for p in prepared]),
@@ -324,7 +326,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         dtype = train.values.dtype
         rng = Randomness.of(seeds, (len(prepared),), dtype)
         params = self._params({})
-        for name in self.completer_tags.batched:
+        for name in batched:
             if name != "random_state":
                 values = [float(getattr(member, name)) for member in estimators]
                 setattr(params, name, torch.tensor(values, dtype=torch.float64))

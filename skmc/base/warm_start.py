@@ -40,11 +40,25 @@ class WarmStart:
         return fitted
 
     def batch_prepare(self, X: Any) -> Any:
-        if self._begins_anew():
-            return super().batch_prepare(X)  # type: ignore[misc]
-        raise ValueError(
-            "Fits in a batch begin anew; set warm_start=False, or clone the completers."
-        )
+        """Read and scale a matrix for a fit in a batch, which starts from scratch.
 
-    def _begins_anew(self) -> bool:
-        return not (self.warm_start and hasattr(self, "_scaling"))
+        Parameters
+        ----------
+        X : container as in `fit`
+            The matrix.
+
+        Returns
+        -------
+        Prepared
+
+        Raises
+        ------
+        ValueError
+            ``warm_start=True``, and there is a fit to start from.
+        """
+        if self.warm_start and hasattr(self, "_scaling"):
+            raise ValueError(
+                "Fits in a batch start from scratch; set warm_start=False, or clone "
+                "the completers."
+            )
+        return super().batch_prepare(X)  # type: ignore[misc]

@@ -72,19 +72,12 @@ class AutoCompleter(BaseCompleter):
     validation_fraction : float in (0, 1), default=0.1
         About this share of the observed cells is held out. Where these are fewer than
         500, other ones are as well, up to five times, and candidates are judged by all.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one. A mapping's estimators have
+    {device}
+        A mapping's estimators have
         their own.
     random_state : int, RandomState instance or None, default=None
         Draws the held-out cells, and seeds the candidates that "auto" or names give.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -104,8 +97,7 @@ class AutoCompleter(BaseCompleter):
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Where an imputer of scikit-learn is among the chosen, which has no own value for
         observed cells, it counts with these cells themselves.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {input}
 
     Notes
     -----
@@ -201,7 +193,7 @@ class AutoCompleter(BaseCompleter):
             "verdict_": _verdict(search, weights),
             "reconstruction_": whole.astype(cells.dtype),
             "_leaderboard": _leaderboard(search, weights),
-            "_stack": stack,
+            "_units": units,
             "_rows": RowIndex(cells),
         }
         return Outcome(attributes, interrupted=search.interrupted)
@@ -258,12 +250,16 @@ class AutoCompleter(BaseCompleter):
                     raise
                 return trial.fitted
 
+    @property
+    def _stack(self) -> Stack:
+        return Stack(self.completers_, self.weights_, self._units)
+
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
-            scaled = self._stack.units.standardise(cells[new])
+            scaled = self._units.standardise(cells[new])
             completed[new] = self._stack.combined(scaled, _own_values)
         return completed
 
@@ -273,7 +269,7 @@ class AutoCompleter(BaseCompleter):
                 return completer._complete_hidden(scaled, hidden)
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
 
-        return self._stack.combined(self._stack.units.standardise(cells), values)
+        return self._stack.combined(self._units.standardise(cells), values)
 
     @property
     def leaderboard_(self):

@@ -70,41 +70,24 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         Passes over all rows, for each stage of the training.
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dtheta| |theta| / (|X| |P(M)|)`` is at most this.
-    early_stopping : bool, default=True
-        Hold out cells, keep the iterate that completes them best, and stop after
-        ``n_iter_no_change`` iterations without a better one.
-    validation_fraction : float in (0, 1), default=0.05
-        Share of the observed cells to hold out; rows and columns keep one.
+    {early_stopping}
+    {validation_fraction}
     n_iter_no_change : int >= 1, default=100
         Epochs; looked at every 25.
-    scaling : {"auto", "columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start, the mini-batches and the held-out cells.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" (``n`` times the formula), "residual" (and "validation",
         the root mean square over held-out cells of the scaled data) at every 25th
         iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----

@@ -43,23 +43,13 @@ class BayesianFactorizationCompleter(FactoredCompleter):
         Whether *which* cells of a row are observed says something of it, whatever their
         values, and likewise for columns. True for ratings: people rate what they chose.
         For cells missing at random it costs time and a little accuracy.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.cells.Scaling.of`. The priors are meant for
+    {scaling}
+        The priors are meant for
         data of variance 1: None is for those who have seen to that.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws everything.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -72,11 +62,10 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     history_ : dict of ndarray
         "n_iter", "objective" (half the squared misfit of a draw) and "residual"
         (infinite: there is no optimum) at every draw.
-    n_iter_ : int
+    {n_iter_}
     status_ : {"max_iter", "diverged", "interrupted"}
         "max_iter" is how it is meant to end.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {input}
 
     Notes
     -----

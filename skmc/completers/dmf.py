@@ -73,49 +73,28 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         Steps of Adam.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
-    early_stopping : bool, default=True
-        Hold out ``validation_fraction`` of the observed cells, keep the iterate that
-        fits them best and stop after ``n_iter_no_change`` iterations without a better
-        one: without it the factorization fits noise in the end. Each row and column
-        keeps a cell to train on.
-    validation_fraction : float in (0, 1), default=0.05
-        Share of the observed cells that is held out.
-    n_iter_no_change : int >= 1, default=250
-        Looked at every 25 iterations.
-    warm_start : bool, default=False
-        Go on from the parameters of the last `fit`, which had ``warm_start=True``, too,
-        and a matrix of the same shape, instead of from a random start. The learning
-        rate begins anew.
-    scaling : {"auto", "columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {early_stopping}
+        Without it the factorization fits noise in the end.
+    {validation_fraction}
+    {n_iter_no_change}
+    {warm_start}
+        The last fit must have had ``warm_start=True``, too. Learning rates begin anew.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start and the held-out cells.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     laplacians_ : dict of ndarray
         Of the graphs of "dirichlet", as used: "rows" (n_samples, n_samples), "columns"
         (n_features, n_features). Empty without.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------

@@ -57,26 +57,14 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
     tol : float >= 0, default=1e-3
         Stop when the slope along the columns' factors ``V`` is at most ``tol`` in
         units of ``|P(M)|^2 / |V|``; along the rows' it is zero.
-    warm_start : bool, default=False
-        Go on from the solution of the last `fit`, whose matrix had the same shape,
-        instead of from the start. A choice of "auto" is made anew; factors of another
+    {warm_start}
+        A choice of "auto" is made anew; factors of another
         rank start anew as well.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start, and the held-out cells of "auto".
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -89,10 +77,7 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
         Made at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every sweep.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----

@@ -37,27 +37,16 @@ class IALMCompleter(IterativeCompleter):
         of all; undone on output. "auto" is "columns" where the columns have unlike
         units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
         square: the nuclear norm here does not shrink a mean.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {device}
+    {reading}
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" (the nuclear norm of the scaled ``X``) and "residual" at
         every fifth iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------

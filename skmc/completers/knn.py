@@ -34,14 +34,10 @@ class KNNCompleter(BaseCompleter):
         Rows averaged, chosen per cell among those which have the column.
     weights : {"uniform", "distance"}, default="uniform"
         Equal weights, or the inverse distance (rows at distance zero count alone).
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
+    {device}
+    {missing_values}
+    {add_indicator}
+    {keep_empty_features}
     keep_observed : bool, default=True
         Return observed cells as they are; False returns the neighbours' mean, which
         for rows of the fitted matrix may include the row itself.
@@ -50,8 +46,7 @@ class KNNCompleter(BaseCompleter):
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Each cell from the *other* rows; computed when asked for.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {input}
 
     References
     ----------

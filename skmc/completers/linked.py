@@ -75,18 +75,10 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         of all; undone on output. One link for all cells means one unit for all: with
         "columns" it acts on standardised columns. "auto" is "columns" where the columns
         have unlike units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start of the link and the held-out cells of "auto".
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -98,10 +90,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         ``f(latent_)`` in the data's units.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every 25th iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----

@@ -19,20 +19,16 @@ class MeanCompleter(BaseCompleter):
 
     Parameters
     ----------
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
+    {missing_values}
+    {add_indicator}
+    {keep_empty_features}
     keep_observed : bool, default=True
         Return observed cells as they are; False returns the column means there too.
 
     Attributes
     ----------
-    reconstruction_ : ndarray of shape (n_samples, n_features)
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {reconstruction_}
+    {input}
 
     Examples
     --------

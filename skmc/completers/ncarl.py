@@ -62,22 +62,13 @@ class NCARLCompleter(IterativeCompleter):
     tol : float >= 0, default=1e-3
         A fit has converged once an iteration moves X by at most ``tol |X|_F``. The
         measure and its value are ours, see `skmc.solvers.ncarl.NCARL.residual`.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`. The paper does not standardise (None).
+    {scaling}
+        The paper does not standardise (None).
     device : str or torch.device, default="auto"
         Where to compute, in double precision; "auto" is CUDA if there is one.
     random_state : int, RandomState instance or None, default=None
         Draws the held-out cells of "auto"; with given numbers there is nothing random.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -87,13 +78,10 @@ class NCARLCompleter(IterativeCompleter):
         ``L(X)`` of the completion, as scaled.
     laplacian_axis_ : {"columns", "rows"}
         What the graph connects.
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------

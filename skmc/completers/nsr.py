@@ -123,35 +123,21 @@ class NSRCompleter(IterativeCompleter):
         stops once ``|h - z|^2 <= tol |z|^2`` and ``|V - W|^2 <= tol |W|^2`` for the
         slack variables of all layers (the paper's test, relative) and the proximal
         gradient is as small (ours).
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the start, the held-out cells of "auto" and the mini-batches.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
     rank_, lambda_decoder_ : int, float
         Of "sparse_decoder".
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" (of "paper": in penalty form, with ``mu_min`` for mu) and
         "residual" at every 25th epoch.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----

@@ -74,33 +74,20 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dtheta| |theta|`` of a mini-batch, over the mean square of the
         observed cells, falls to it; hardly ever before they are constant.
-    early_stopping : bool, default=True
-        Hold out ``validation_fraction`` of the observed cells, keep the network that
-        fits them best and stop after ``n_iter_no_change`` iterations without a better
-        one. Each row and column keeps a cell to train on. The network is shown these
+    {early_stopping}
+        The network is shown these
         cells when it completes the hidden ones.
-    validation_fraction : float in (0, 1), default=0.05
-        Share of the observed cells that is held out.
-    n_iter_no_change : int >= 1, default=50
-        Looked at every 25 iterations.
-    scaling : {"auto", "columns", "global"} or None, default="global"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`. One network serves all cells, so columns
+    {validation_fraction}
+    {n_iter_no_change}
+    {scaling}
+        One network serves all cells, so columns
         of one unit should share it.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one. The network computes in single
+    {device}
+        The network computes in single
         precision whatever the data are in.
     random_state : int, RandomState instance or None, default=None
         Draws the start, the mini-batches, the search and the held-out cells.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -112,10 +99,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------

@@ -47,26 +47,14 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
     tol : float >= 0, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective: the objective
         is then within that share of its least value. The path has .01.
-    warm_start : bool, default=False
-        Go on from the solution of the last `fit`, whose matrix had the same shape,
-        instead of from the start. With "auto" the path is followed anew, and its answer
+    {warm_start}
+        With "auto" the path is followed anew, and its answer
         is the start.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, else "global", see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the held-out cells of "auto"; else there is nothing random.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
@@ -81,10 +69,7 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
         Made at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every fifth iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Notes
     -----

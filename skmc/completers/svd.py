@@ -39,37 +39,22 @@ class SVDCompleter(WarmStart, IterativeCompleter):
     tol : float >= 0, default=1e-3
         Stop once the slope along the matrices of this rank is at most ``tol`` times the
         norm of the data.
-    warm_start : bool, default=False
-        Go on from the solution of the last `fit`, whose matrix had the same shape,
-        instead of from the start. ``rank="auto"`` is chosen anew.
-    scaling : {"auto", "columns", "global"} or None, default="columns"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {warm_start}
+        ``rank="auto"`` is chosen anew.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the held-out cells of ``rank="auto"``; with a given rank there is nothing
         random.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
     rank_ : int
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every 25th iteration.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     References
     ----------

@@ -59,35 +59,21 @@ class TNNRCompleter(IterativeCompleter):
         Stop once what the optimality conditions leave over is at most ``tol``: see
         ``residual`` of the solvers in `skmc.solvers.truncated`. For TNN-WRE, once all
         further steps cannot move X by more than ``tol |P(M)|_F``.
-    scaling : {"auto", "columns", "global"} or None, default="global"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+    {scaling}
+    {device}
     random_state : int, RandomState instance or None, default=None
         Draws the held-out cells of ``rank="auto"``; with a given rank there is nothing
         random.
-    missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
-    add_indicator : bool, default=False
-        Append the columns of `sklearn.impute.MissingIndicator`.
-    keep_empty_features : bool, default=True
-        Keep columns without an observed cell (answered by row means); False drops them.
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns ``reconstruction_`` there too.
+    {reading}
 
     Attributes
     ----------
     rank_ : int
-    reconstruction_ : ndarray of shape (n_samples, n_features)
+    {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every 25th iteration. The objective is
         that of the scaled data.
-    n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, where the input has names
+    {solve}
 
     Raises
     ------

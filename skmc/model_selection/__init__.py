@@ -8,11 +8,8 @@ from skmc.model_selection.comparison import (
     predict_cells,
 )
 from skmc.model_selection.folds import Folds
-from skmc.model_selection.search import (
-    BatchedGridSearchCV,
-    BatchedHalvingSearchCV,
-    BatchedRandomizedSearchCV,
-)
+from skmc.model_selection.grid import BatchedGridSearchCV, BatchedRandomizedSearchCV
+from skmc.model_selection.halving import BatchedHalvingSearchCV
 from skmc.model_selection.splitters import PATTERNS, CellSplit
 
 __all__ = [

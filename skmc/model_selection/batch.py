@@ -37,8 +37,8 @@ def fit_batch(completers: Sequence[Batchable], Xs: Sequence[Any]) -> list:
 
     Raises
     ------
-    ValueError
-        The completers or matrices cannot share a batch; the message says why.
+    CannotBatch
+        A `ValueError`: the completers or matrices cannot share a batch.
 
     Examples
     --------
@@ -53,6 +53,8 @@ def fit_batch(completers: Sequence[Batchable], Xs: Sequence[Any]) -> list:
     """
     if not completers:
         return []
+    for completer in completers:
+        completer.batch_key()
     members = [Member(c, X) for c, X in zip(completers, Xs, strict=True)]
     interrupted = False
     for batch in begin(members, completers[0].max_iter):

@@ -1,0 +1,163 @@
+"""Evaluating candidates on folds, as often as a search asks for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import joblib
+from joblib.parallel import (
+    LokyBackend,
+    MultiprocessingBackend,
+    SequentialBackend,
+    ThreadingBackend,
+    get_active_backend,
+)
+from sklearn.base import clone
+from sklearn.model_selection._validation import (
+    _insert_error_scores,
+    _warn_or_raise_about_fit_failures,
+)
+from sklearn.utils.parallel import Parallel, delayed
+
+from skmc.model_selection.batch import BatchedFit
+from skmc.model_selection.folds import Folds, Task
+from skmc.model_selection.grouping import batches_of, grouped, on_cpu, threads_for
+from skmc.model_selection.running import resume_batch, run_alone, run_batch
+
+LOCAL = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)
+
+
+class Evaluation:
+    """Evaluates candidates as often as a search asks for it.
+
+    Parameters
+    ----------
+    search : BatchedSearch
+        Which asks.
+    folds : Folds
+        What all of its fits share.
+    """
+
+    def __init__(self, search: Any, folds: Folds):
+        self.search, self.folds = search, folds
+        self.params: list[dict] = []
+        self.results: list[dict] = []
+        self.more: dict[str, list] = defaultdict(list)
+        self.cv_results: dict[str, Any] = {}
+        self.under_way: list[BatchedFit] = []
+
+    def __call__(
+        self,
+        candidates,
+        *,
+        more_results: Mapping[str, list] | None = None,
+        callback_ctx=None,
+        names: Sequence[int] | None = None,
+        resources: Mapping[str, int] | None = None,
+    ) -> dict[str, Any]:
+        """Add candidates to ``cv_results``, and return it.
+
+        With ``resources``, ``{"max_iter": 100}``, batched fits are those of the
+        estimator's own ``max_iter`` as they are at iteration 100. They go on when their
+        candidate comes again by the same of ``names``; other fits begin anew.
+        """
+        candidates, search = list(candidates), self.search
+        names, n_splits = names or range(len(candidates)), len(self.folds.splits)
+        if n_splits != search.n_splits_:
+            raise ValueError(
+                f"cv gave {n_splits} splits where get_n_splits says {search.n_splits_}."
+            )
+        n_fits = len(candidates) * n_splits
+        if search.verbose > 0:
+            print(
+                f"Fitting {n_splits} folds for each of {len(candidates)} candidates, "
+                f"totalling {n_fits} fits"
+            )
+        tasks: list[Task] = []
+        contexts: dict[tuple[int, int], Any] = {}
+        for (name, params), split in product(
+            zip(names, candidates, strict=True), range(n_splits)
+        ):
+            completer = clone(self.folds.estimator)
+            completer.set_params(**clone(params, safe=False))
+            if callback_ctx is not None:
+                contexts[name, split] = callback_ctx.subcontext(
+                    task_name="candidate-split-evaluation", task_id=len(tasks)
+                )
+            tasks.append(Task((name, split), params, completer))
+        found = self._run(tasks, contexts, dict(resources or {}))
+        results = [found[task.label] for task in tasks]
+        if not results:
+            raise ValueError(
+                "No fits were performed: there are no candidates, or cv has no splits."
+            )
+        _warn_or_raise_about_fit_failures(results, search.error_score)
+        if callable(search.scoring):
+            _insert_error_scores(results, search.error_score)
+        self.params += candidates
+        self.results += results
+        for key, values in (more_results or {}).items():
+            self.more[key] += values
+        self.cv_results = search._format_results(
+            self.params, n_splits, self.results, self.more
+        )
+        return self.cv_results
+
+    def _run(self, tasks: list[Task], contexts: dict, resources: dict) -> dict:
+        """Results by label."""
+        search, told = self.search, {"X": self.folds.X, "y": self.folds.y}
+        # Batches that are to go on stay where they are, in memory.
+        prefer = "threads" if resources else None
+        backend, _ = get_active_backend(prefer=prefer)
+        keep = bool(resources) and getattr(backend, "supports_sharedmem", False)
+        workers = {"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch}
+        batched, alone = self._jobs(tasks, resources, keep, type(backend) in LOCAL)
+        together = [contexts[label] for label in contexts if label not in alone]
+        for context in together:
+            context.call_on_fit_task_begin(estimator=search, **told)
+        # What is on this machine's device stays in this process.
+        outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
+        if sent := [job for here, job in batched if not here]:
+            with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
+                outcomes += Parallel(**workers, prefer=prefer)(sent)
+        if alone:  # ray takes seconds to do nothing
+            outcomes += Parallel(**workers)(
+                delayed(run_alone)(
+                    self.folds, task, resources, search, contexts.get(label)
+                )
+                for label, task in alone.items()
+            )
+        for context in together:
+            context.call_on_fit_task_end(estimator=search, **told)
+        self.under_way = [batch for outcome in outcomes for batch in outcome.batches]
+        return {k: v for outcome in outcomes for k, v in outcome.results.items()}
+
+    def _jobs(
+        self, tasks: list[Task], resources: dict, keep: bool, local: bool
+    ) -> tuple[list, dict]:
+        """Batches with whether they stay in this process, and what is fitted alone."""
+        folds, search = self.folds, self.search
+        left = {task.label: task for task in tasks}
+        jobs = []
+        for batch in self.under_way:
+            labels = [member.label for member in batch.members.values()]
+            going = [left.pop(label) for label in labels if label in left]
+            if going:
+                job = delayed(resume_batch)(folds, going, batch, resources)
+                jobs.append((local and not on_cpu(going[0]), job))
+        groups, rest = grouped(left.values(), folds)
+        n_workers = joblib.effective_n_jobs(search.n_jobs)
+        for group in groups:
+            here = local and not on_cpu(group[0])
+            n_iter = min(resources.values(), default=group[0].completer.max_iter)
+            workers = 1 if here else n_workers
+            for part in batches_of(group, folds, workers, search.batch_size, keep):
+                if len(part) == 1 and not keep:
+                    rest += part
+                    continue
+                job = delayed(run_batch)(folds, part, n_iter, resources, keep)
+                jobs.append((here, job))
+        return jobs, {task.label: task for task in rest}
