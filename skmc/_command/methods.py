@@ -20,25 +20,25 @@ from skmc.checks import all_completers
 # The README's column "use it for".
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
-    "AutoCompleter": "when you do not know: tries the others on held-out cells",
-    "AutoencoderCompleter": "many rows that depend on a few things, not linearly",
+    "AutoCompleter": "when you do not know which method to use",
+    "AutoencoderCompleter": "many rows that depend nonlinearly on a few factors",
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
     ),
-    "BiBNNCompleter": "a baseline of networks",
+    "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",
     "IALMCompleter": "low rank without noise; nothing to tune",
     "KNNCompleter": "many similar rows",
     "LinkedFactorizationCompleter": (
-        "floors, ceilings, saturating sensors: link shows what was found"
+        "floors, ceilings, saturating sensors: link shows the learned function"
     ),
-    "MeanCompleter": "what has to be beaten",
+    "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NSRCompleter": "columns that bend each in its own way",
-    "PatchCNNCompleter": "pictures, large holes too",
+    "NSRCompleter": "columns that each follow a different nonlinear function",
+    "PatchCNNCompleter": "pictures, including large holes",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
-    "SoftImputeCompleter": "noise, dense or sparse",
+    "SoftImputeCompleter": "noisy data, dense or sparse",
     "SVDCompleter": "a quick low-rank baseline",
     "SVTCompleter": "low rank without noise, for large matrices of very low rank",
     "TNNRCompleter": "pictures, matrices of low rank",
