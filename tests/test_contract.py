@@ -63,10 +63,10 @@ def test_warnings_point_at_the_line_that_fits(method, small):
     assert late.filename == __file__
     empty = small[1].copy()
     empty[3] = np.ma.masked
-    (row,) = lines(make(SVDCompleter), empty)
+    (row,) = lines(make(KNNCompleter), empty)
     assert str(row.message).startswith("Row 3 of X has no observed cell")
     assert row.filename == __file__
-    for w in lines(make_pipeline(MaskedToNaN(), make(SVDCompleter)), empty):
+    for w in lines(make_pipeline(MaskedToNaN(), make(KNNCompleter)), empty):
         assert w.filename == __file__
 
 
