@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -11,33 +9,26 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.reproduce.air import hide, matrix
-from benchmarks.speed.air import solver_of
-from skmc import AIRCompleter, DMFCompleter, Observed
-from skmc.cells import Scaling
+from benchmarks.pages import save_figure
+from benchmarks.problems import hide, matrix
+from benchmarks.timing import prepared, solver_of
+from skmc import AIRCompleter, DMFCompleter
 from skmc.loop import solve
 from skmc.metrics import nmae
 
 
-def draw(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in {
-        "air-laplacians": laplacians(),
-        "air-singular-values": singular_values(),
-        "air-against-dmf": curves(),
-        "air-fixed": fixed_laplacians(),
-    }.items():
-        path = folder / f"{name}.png"
-        figure.savefig(path, dpi=64)
-        plt.close(figure)
-        print(f"Wrote {path}", flush=True)
+def figures() -> None:
+    """Draw and write all figures."""
+    save_figure(laplacians(), "air-laplacians")
+    save_figure(singular_values(), "air-singular-values")
+    save_figure(curves(), "air-against-dmf")
+    save_figure(fixed_laplacians(), "air-fixed")
 
 
 def follow(completer, truth, X, look):
     """Run a completer's solver; ``look(progress, completion)`` at every check."""
     solver, data = solver_of(X, completer)
-    cells = Observed(torch.tensor(X.filled(0)), torch.tensor(~X.mask))
-    scaling = Scaling.of(cells, completer.scaling)
+    _, scaling = prepared(X, completer)
 
     def callback(progress):
         completion = scaling.undo(progress.state.X).numpy()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.reproduce.air import PAGES, hardware
+from benchmarks.pages import hardware
 from benchmarks.reproduce.results import Results
 from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, offdiag, random_orthonormal
 
@@ -54,20 +54,14 @@ INVERSE_DEPTH = 4  # in D-SVD; the paper has 6, no better (see the page)
 MATRICES = 300  # to train with; 100 to test
 
 
-def results() -> Results:
-    return Results(PAGES / "differentiable.json")
-
-
 # ---------------------------------------------------------------------- Table 1
 
 
-def ldminv_table1() -> None:
-    kept = results()
+def ldminv_table1(results: Results) -> None:
     for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
         for m, n in SIZES:
             key = f"table1/{place(device)}/{m}x{n}/0"
-            kept.measure(key, None, lambda _, s=(m, n), d=device: times(*s, d), None)
-    write()
+            results.measure(key, None, lambda _, s=(m, n), d=device: times(*s, d), None)
 
 
 def place(device: str) -> str:
@@ -128,12 +122,11 @@ def normal_equations(A: Tensor) -> Tensor:
 # ---------------------------------------------------------------------- Table 2
 
 
-def ldminv_table2() -> None:
-    kept = results()
+def ldminv_table2(results: Results) -> None:
     for condition in CONDITIONS:
         for name, (order, depth) in SHAPES.items():
             for seed in SEEDS:
-                kept.measure(
+                results.measure(
                     f"table2/{name}/{condition}/{seed}",
                     None,
                     lambda _, c=condition, L=order, K=depth, s=seed: inverted(
@@ -141,7 +134,6 @@ def ldminv_table2() -> None:
                     ),
                     None,
                 )
-    write()
 
 
 def inverted(condition: float, order: int, depth: int, seed: int) -> dict:
@@ -182,12 +174,12 @@ def loss(A: Tensor, X: Tensor) -> float:
 # ---------------------------------------------------------------------- Table 3
 
 
-def dsvd_table3(*depths: str) -> None:
-    kept = results()
-    kept.measure("table3/small steps/0", None, lambda _: small_steps(), None)
+def dsvd_table3(results: Results, *depths: str) -> None:
+    results.measure("table3/small steps/0", None, lambda _: small_steps(), None)
     for depth in [int(d) for d in depths] or PAPER_SVD:
-        kept.measure(f"table3/{depth}/0", None, lambda _, k=depth: decomposed(k), None)
-    write()
+        results.measure(
+            f"table3/{depth}/0", None, lambda _, k=depth: decomposed(k), None
+        )
 
 
 def decomposed(depth: int) -> dict:
@@ -250,9 +242,3 @@ def judged(network: DSVD, M: Tensor) -> dict[str, float]:
         "gap": round(float(gap.mean()), 4),
         "mse": round(float((found.s - exact).square().mean()), 5),
     }
-
-
-def write() -> None:
-    from benchmarks.reproduce import differentiable_page
-
-    differentiable_page.write(results())

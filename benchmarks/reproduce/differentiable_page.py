@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from benchmarks.pages import table, write_page
 from benchmarks.reproduce import differentiable as ours
-from benchmarks.reproduce.air import PAGES
-from benchmarks.reproduce.low_rank_page import table
 from benchmarks.reproduce.results import Results
+
+NAME = "differentiable"  # of the page and of its records
 
 SHALLOW = "1 of 10"
 DEEP = "4 layers of order 10"
@@ -26,9 +27,7 @@ def write(results: Results) -> None:
         "## Table 3: D-SVD",
         *decomposed(results),
     ]
-    path = PAGES / "differentiable.md"
-    path.write_text("\n\n".join(part for part in body if part) + "\n")
-    print(f"Wrote {path}")
+    write_page(NAME, body)
 
 
 def introduction() -> str:

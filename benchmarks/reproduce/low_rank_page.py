@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from benchmarks.pages import hardware, table, write_page
 from benchmarks.reproduce import low_rank as ours
 from benchmarks.reproduce import ratings
-from benchmarks.reproduce.air import PAGES, hardware
+from benchmarks.reproduce.page_parts import (
+    best,
+    compared,
+    figure,
+    first,
+    percents,
+    unconverged,
+)
+from benchmarks.reproduce.papers import (
+    AIR_METHODS,
+    AIR_TABLE1,
+    NSR_METHODS,
+    NSR_TABLE1,
+    NSR_TABLE4,
+)
 from benchmarks.reproduce.results import TOO_SLOW, Results
+
+NAME = "low-rank"  # of the page and of its records
+
+NETWORKS = NSR_METHODS[2:]
 
 # Plain transcriptions of the methods, run once on the mask of seed 0.
 CHECKS = {
@@ -23,32 +42,10 @@ SPLIT_CHECK = 0.1055  # IALM, RMSE on Syn-Netflix
 
 # Table 1 of AIR.
 AIR_PAPER = {
-    "Barbara, random 30 %": {"KNN": 0.083, "SVD": 0.0621},
-    "Barbara, texture": {"KNN": 0.0712, "SVD": 0.1331},
-    "Baboon, random 30 %": {"KNN": 0.0831, "SVD": 0.1631},
-    "Baboon, texture": {"KNN": 0.1237, "SVD": 0.1815},
-    "random 70 %": {"KNN": 0.0032, "SVD": 0.0376},
-    "random 75 %": {"KNN": 0.0046, "SVD": 0.0378},
-    "random 80 %": {"KNN": 0.0092, "SVD": 0.0414},
-    "IC, random 20 %": {"KNN": 0.0169, "SVD": 0.0547},
-    "GPCR, random 20 %": {"KNN": 0.0409, "SVD": 0.0565},
-}
-
-# Table I of DNN-NSR: percent of the hidden energy.
-NETWORKS = ("AEMC", "DLMC", "BiBNN", "DNN-NSR")
-NSR_PAPER = {
-    10: (15.4390, 4.8132, 4.5421, 3.7843, 3.2200, 1.9130),
-    30: (18.2639, 6.8739, 6.4113, 4.3082, 3.4340, 2.7940),
-    50: (22.7209, 14.3484, 12.2660, 10.0870, 8.3160, 4.1823),
-    80: (48.8798, 27.1525, 27.9435, 24.9295, 24.4341, 18.5580),
-}
-
-# Table IV of DNN-NSR: IALM, NCARL and its networks, NMAE in percent.
-NSR_RATINGS = {
-    "100k, 30 %": (19.69, 19.01, 18.87, 18.39, 17.23, 15.54),
-    "100k, 50 %": (20.22, 19.61, 19.06, 18.75, 18.12, 17.07),
-    "1m, 30 %": (18.51, 18.25, 18.18, 18.03, 17.02, 16.82),
-    "1m, 50 %": (18.95, 18.78, 18.36, 18.31, 17.78, 17.16),
+    pattern if name == "Syn-Netflix" else f"{name}, {pattern}": dict(
+        zip(AIR_METHODS[:2], figures, strict=False)
+    )
+    for (name, pattern), figures in AIR_TABLE1.items()
 }
 
 RATINGS_BARS = {"100k, u1": (0.935, 0.910), "1m, 90/10": (0.854, 0.832)}
@@ -80,60 +77,7 @@ def write(results: Results) -> None:
         "## Fits that did not converge",
         unconverged(results),
     ]
-    path = PAGES / "low-rank.md"
-    path.write_text("\n\n".join(body) + "\n")
-    print(f"Wrote {path}")
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def figure(results: Results, key: str, name: str, form: str, paper=None) -> str:
-    """Our mean, with the paper's figure in brackets where there is one."""
-    if results.too_slow(key):
-        return "slow"
-    mean = results.mean(key, name)
-    mine = "-" if mean is None else format(mean, form)
-    return mine if paper is None else f"{mine} ({paper:g})"
-
-
-def best(cells: list[str]) -> list[str]:
-    """The smallest of our figures in bold."""
-
-    def number(cell: str) -> float:
-        try:
-            return float(cell.split()[0])
-        except ValueError:
-            return float("inf")
-
-    least = min(map(number, cells))
-    return [f"**{c}**" if number(c) == least < float("inf") else c for c in cells]
-
-
-def compared(results, part: str, cases, methods, name: str, form: str, papers=None):
-    """One row per method, one column per case."""
-    columns = [
-        best(
-            [
-                figure(
-                    results,
-                    f"{part}/{case}/{method}",
-                    name,
-                    form,
-                    (papers or {}).get(case, {}).get(method),
-                )
-                for method in methods
-            ]
-        )
-        for case in cases
-    ]
-    rows = [
-        [method, *cells]
-        for method, cells in zip(methods, zip(*columns, strict=True), strict=True)
-    ]
-    return table(["", *cases], rows)
+    write_page(NAME, body)
 
 
 def introduction() -> str:
@@ -172,7 +116,7 @@ def bars(results: Results) -> str:
         SLACK["IALM"] * SPLIT_CHECK,
         ".4f",
     )
-    for percent, paper in NSR_PAPER.items():
+    for percent, paper in NSR_TABLE1.items():
         mine = results.mean(f"synthetic/{percent} %/IALM", "percent")
         row(f"IALM, synthetic, {percent} % hidden, percent", mine, paper[0], ".2f")
     for case, bars_of in RATINGS_BARS.items():
@@ -181,10 +125,6 @@ def bars(results: Results) -> str:
             for kind, bar in zip(("bar", "aim"), bars_of, strict=True):
                 row(f"MovieLens {case}, {method}, RMSE ({kind})", mine, bar, ".4f")
     return table(["what", "ours", "at most", ""], rows)
-
-
-def first(results: Results, key: str, name: str) -> float | None:
-    return results.records.get(f"{key}/0", {}).get(name)
 
 
 def pictures(results: Results) -> list[str]:
@@ -282,16 +222,16 @@ def drugs(results: Results) -> list[str]:
 
 
 def synthetic(results: Results) -> list[str]:
-    cases = [f"{percent} %" for percent in NSR_PAPER]
+    cases = [f"{percent} %" for percent in NSR_TABLE1]
     papers = {
         f"{percent} %": {"IALM": paper[0], "NCARL": paper[1]}
-        for percent, paper in NSR_PAPER.items()
+        for percent, paper in NSR_TABLE1.items()
     }
     mine = compared(
         results, "synthetic", cases, list(ours.METHODS), "percent", ".1f", papers
     )
     networks = [
-        [f"{network} (paper)", *(f"({NSR_PAPER[p][2 + k]:.1f})" for p in NSR_PAPER)]
+        [f"{network} (paper)", *(f"({NSR_TABLE1[p][2 + k]:.1f})" for p in NSR_TABLE1)]
         for k, network in enumerate(NETWORKS)
     ]
     return [
@@ -322,7 +262,7 @@ def rated(results: Results) -> list[str]:
             )
     header = ["ratings", "", "RMSE", "NMAE", "seeds", "s", "bar, aim", "others' RMSE"]
     lines = []
-    for case, paper in NSR_RATINGS.items():
+    for case, paper in NSR_TABLE4.items():
         cells = [
             percents(results, f"ratings/{case}/{method}")
             for method in (*ratings.TUNED, *ratings.DENSE)
@@ -339,13 +279,6 @@ def rated(results: Results) -> list[str]:
     ]
 
 
-def percents(results: Results, key: str) -> str:
-    if results.too_slow(key):
-        return "slow"
-    mean = results.mean(key, "nmae")
-    return "-" if mean is None else f"{100 * mean:.2f}"
-
-
 def expression(results: Results) -> list[str]:
     cases = [f"{name}, {p} %" for name in ours.GENES for p in ours.GENES_HIDDEN]
     methods = list(ours.GENES_METHODS)
@@ -356,21 +289,6 @@ def expression(results: Results) -> list[str]:
         EXPRESSION_REASONS,
         "Yeast. " + seconds(results, "expression", cases[-3:], methods),
     ]
-
-
-def unconverged(results: Results) -> str:
-    counts: dict[tuple[str, str], int] = {}
-    for key, record in results.records.items():
-        part, (_, method, _) = key.split("/", 1)[0], key.rsplit("/", 2)
-        if record.get("warned"):
-            counts[part, method] = counts.get((part, method), 0) + record["warned"]
-    if not counts:
-        return "None."
-    listed = [f"{part}: {method} {n}" for (part, method), n in sorted(counts.items())]
-    return (
-        "Fits that warned (they stopped at `max_iter` with the residual above `tol`; "
-        "their figures are in the tables all the same): " + "; ".join(listed) + "."
-    )
 
 
 PICTURES = """\

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.pages import hardware, save_figure, table, write_page
 from benchmarks.reproduce import networks as ours
-from benchmarks.reproduce.air import PAGES, hardware
-from benchmarks.reproduce.air import PAPER as AIR_PAPER
-from benchmarks.reproduce.low_rank_page import (
-    NSR_PAPER,
-    NSR_RATINGS,
+from benchmarks.reproduce.page_parts import (
     best,
     compared,
     figure,
     first,
     percents,
-    table,
     unconverged,
 )
+from benchmarks.reproduce.papers import AIR_TABLE1, NSR_TABLE1, NSR_TABLE4
 from benchmarks.reproduce.results import Results
+
+NAME = "networks"  # of the page and of its records
 
 # The order of the columns of DNN-NSR's tables, by our names.
 COLUMNS = ("IALM", "NCARL", "AEMC", "DLMC", "BiBNN", "NSR")
@@ -82,9 +81,7 @@ def write(results: Results) -> None:
         "## Fits that did not converge",
         unconverged(results),
     ]
-    path = PAGES / "networks.md"
-    path.write_text("\n\n".join(body) + "\n")
-    print(f"Wrote {path}")
+    write_page(NAME, body)
 
 
 def introduction() -> str:
@@ -141,7 +138,7 @@ def bars(results: Results) -> str:
             what = f"{method}, synthetic, {percent} % hidden, percent"
             row(what, mine, bar, ".3f")
             if method == "NSR":
-                row(f"{what} (paper)", mine, NSR_PAPER[percent][-1], ".3f")
+                row(f"{what} (paper)", mine, NSR_TABLE1[percent][-1], ".3f")
     for pattern, bar in zip(ours.PATTERNS, PNMC_BARS, strict=True):
         mine = first(results, f"pnmc/Barbara, {pattern}/PNMC", "nmae")
         row(f"PNMC, Barbara, {pattern}, NMAE", mine, bar, ".4f")
@@ -185,7 +182,7 @@ def synthetic(results: Results) -> list[str]:
     cases = [f"{percent} %" for percent in ours.HIDDEN]
     methods = list(ours.ON_SYNTHETIC)
     mine = compared(
-        results, "table1", cases, methods, "percent", ".3g", by_case(NSR_PAPER)
+        results, "table1", cases, methods, "percent", ".3g", by_case(NSR_TABLE1)
     )
     rows = []
     for method in methods:
@@ -212,7 +209,7 @@ def peaks() -> str:
     """What the paper's two measures say of each other."""
     rows = []
     for percent, psnrs in NSR_PSNR.items():
-        lost = np.array(NSR_PAPER[percent]) / 100
+        lost = np.array(NSR_TABLE1[percent]) / 100
         implied = psnrs + 10 * np.log10(percent / 100 * lost)
         rows.append([f"{percent} %", *(f"{value:.1f}" for value in implied)])
     truths = [ours.synthetic(seed)[0] for seed in range(3)]
@@ -289,7 +286,7 @@ def rated(results: Results) -> list[str]:
     methods = [*ours.NETWORKS, *ours.LINKED, "IALM", "NCARL", "SVD", "Soft-Impute"]
     for method in methods:
         line = [method]
-        for case, figures in NSR_RATINGS.items():
+        for case, figures in NSR_TABLE4.items():
             key = f"table4/{case}/{method}"
             theirs = dict(zip(COLUMNS, figures, strict=True)).get(method)
             mine = percents(results, key)
@@ -297,7 +294,7 @@ def rated(results: Results) -> list[str]:
         rows.append(line)
     return [
         RATINGS,
-        table(["", *NSR_RATINGS], rows),
+        table(["", *NSR_TABLE4], rows),
         RATINGS_REASONS,
         seconds(results, "table4/100k, 30 %", methods),
     ]
@@ -354,8 +351,7 @@ def draw(results: Results) -> list[str]:
                 ax.semilogy(epochs, losses, label=f"omega {name}")
         ax.set(title=case, xlabel="epoch", ylabel="loss / observed energy")
         ax.legend()
-    figure_.savefig(PAGES / "networks-extrapolation.png", dpi=64)
-    plt.close(figure_)
+    save_figure(figure_, "networks-extrapolation")
     rows = [
         [case, name, *(f"{curves[f'{case}/{name}'][i]:.4f}" for i in (3, 7, 15, -1))]
         for case in ("synthetic", "picture")
@@ -383,7 +379,7 @@ def patches(results: Results) -> list[str]:
                     f"pnmc/{case}/AIR",
                     "nmae",
                     ".4f",
-                    AIR_PAPER[name, pattern][-1],
+                    AIR_TABLE1[name, pattern][-1],
                 ),
                 figure(results, key, "patch_size", ".0f"),
                 figure(results, key, "seconds", ".0f"),

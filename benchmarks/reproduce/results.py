@@ -61,7 +61,7 @@ class Results:
                 with time_limit(limit):
                     record = score(completer)
             except TimeoutError:
-                self._keep(key, {"too_slow": limit})
+                self.keep(key, {"too_slow": limit})
                 return
         record["seconds"] = round(time.process_time() - start, 2)
         for name in ("status_", "n_iter_", *CHOSEN):
@@ -69,9 +69,9 @@ class Results:
                 value = getattr(completer, name)
                 record[name.rstrip("_")] = getattr(value, "item", lambda v=value: v)()
         record["warned"] = len(warned)
-        self._keep(key, record)
+        self.keep(key, record)
 
-    def _keep(self, key: str, record: dict) -> None:
+    def keep(self, key: str, record: dict) -> None:
         print(key, record, flush=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         folder = os.open(self.path.parent, os.O_RDONLY)

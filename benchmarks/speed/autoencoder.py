@@ -10,7 +10,6 @@ a process of its own.
 from __future__ import annotations
 
 import copy
-import json
 import subprocess
 import sys
 
@@ -18,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.reproduce.air import PAGES, hardware
-from benchmarks.speed.air import in_turns
+from benchmarks.pages import hardware, record
+from benchmarks.timing import in_turns
 from skmc import Observed
 from skmc.linalg import Randomness
 from skmc.models import Autoencoder
@@ -124,7 +123,7 @@ CHILD = """
 import resource, time, warnings
 import numpy as np
 import torch
-from skmc.completers.autoencoder import AutoencoderCompleter
+from skmc import AutoencoderCompleter
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -167,9 +166,5 @@ def memory() -> dict:
 PARTS = {"epoch": epochs, "memory": memory}
 
 if __name__ == "__main__":
-    path = PAGES / "speed-autoencoder.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
     for part in sys.argv[1:] or PARTS:
-        results[part] = {"hardware": hardware(), **PARTS[part]()}
-        print(part, json.dumps(results[part], indent=2), flush=True)
-    path.write_text(json.dumps(results, indent=2) + "\n")
+        record("speed-autoencoder", {part: {"hardware": hardware(), **PARTS[part]()}})

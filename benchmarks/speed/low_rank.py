@@ -7,7 +7,6 @@ of its own.
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -18,13 +17,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.pages import hardware, record
 from benchmarks.speed import ncarl
-from benchmarks.speed.air import in_turns
+from benchmarks.speed.lapack import shrink_by_lapack
+from benchmarks.timing import in_turns
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens
-from skmc.linalg import Randomness, full_svd
-from skmc.linalg.svd import _less
+from skmc.linalg import Randomness
 from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
 
 REPEATS = 3
@@ -34,7 +34,7 @@ class FullSVD(SoftImpute):
     """The same iteration, every shrinkage by LAPACK's decomposition of all values."""
 
     def _shrink(self, filled, near):
-        return _less(full_svd(filled.dense()), self.weight, min(filled.shape))
+        return shrink_by_lapack(filled.dense(), self.weight)
 
 
 @torch.no_grad()
@@ -287,15 +287,6 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:] or list(PARTS)
-    path = Path(PAGES) / "speed-low-rank.json"
-    for part in chosen:
-        found = {"hardware": hardware(), **PARTS[part]()}
-        # Read again: another process may have written meanwhile.
-        results = json.loads(path.read_text()) if path.exists() else {}
-        results[part] = found
-        print(part, json.dumps(found, indent=2), flush=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
+    for part in sys.argv[1:] or PARTS:
+        record("speed-low-rank", {part: {"hardware": hardware(), **PARTS[part]()}})

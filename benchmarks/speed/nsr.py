@@ -8,18 +8,16 @@ of rounds in which the cases take turns. Default widths, single precision.
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.speed.air import solver_of
-from skmc.completers import NSRCompleter
-from skmc.linalg import full_svd
-from skmc.linalg.svd import _less
+from benchmarks.pages import hardware, record
+from benchmarks.speed.lapack import shrink_by_lapack
+from benchmarks.timing import solver_of
+from skmc import NSRCompleter
 from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm
 
@@ -38,7 +36,7 @@ class Timed(NuclearNorm):
     def prox_and_value(self, V, step):
         start = time.perf_counter()
         if self.lapack:
-            found = _less(full_svd(V), step * self.weight, min(V.shape))
+            found = shrink_by_lapack(V, step * self.weight)
             answer = found.dense(), self.weight * found.s.sum()
         else:
             answer = super().prox_and_value(V, step)
@@ -118,17 +116,10 @@ def schedule(m: int, n: int, rate: float) -> dict:
 
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    results = {"hardware": f"{hardware()}, one of them used"}
-    print(results["hardware"])
+    record("speed-nsr", {"hardware": f"{hardware()}, one of them used"})
     for name, size in SIZES.items():
-        results[name] = shares(*size)
-        print(name, json.dumps(results[name], indent=2), flush=True)
+        record("speed-nsr", {name: shares(*size)})
     first = next(iter(SIZES))
-    results["default schedule"] = {first: schedule(*SIZES[first])}
-    print(json.dumps(results["default schedule"], indent=2))
-    path = Path(PAGES) / "speed-nsr.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    record("speed-nsr", {"default schedule": {first: schedule(*SIZES[first])}})

@@ -7,15 +7,15 @@ run, measured in turns on the same core.
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 
 import torch
 from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset
 
-from benchmarks.speed.air import barbara, in_turns
+from benchmarks.pages import hardware, record
+from benchmarks.problems import hide, matrix
+from benchmarks.timing import in_turns, prepared
 from skmc import Observed
 from skmc.completers import PatchCNNCompleter
 from skmc.linalg import Randomness
@@ -115,9 +115,10 @@ def training(data: Observed, side: int) -> dict:
 
 def measure() -> dict:
     """Barbara with 30 % hidden, float32."""
-    _, X = barbara()
+    truth, _ = matrix("Barbara")
+    X = hide(truth, "random 30 %", 0)
     completer = PatchCNNCompleter(random_state=0, device="cpu")
-    data, _ = completer._prepare(completer._begin(X))
+    data, _ = prepared(X, completer)
     results: dict = {}
     for side in SIDES:
         results[f"patches of {side} x {side}"] = {
@@ -131,10 +132,5 @@ def measure() -> dict:
 
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     torch.set_num_threads(1)
-    results = {"hardware": hardware(), **measure()}
-    print(json.dumps(results, indent=2))
-    path = Path(PAGES) / "speed-patches.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    record("speed-patches", {"hardware": hardware(), **measure()})
