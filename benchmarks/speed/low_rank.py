@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.sparse import coo_matrix
 
 from benchmarks.pages import hardware, record
 from benchmarks.speed import ncarl
@@ -98,16 +99,14 @@ def ratings() -> dict:
     the ratings for cmfrec, whose half-steps are three steps of conjugate gradients and,
     at the end, exact; ``cholesky`` makes them all exact, as ours are.
     """
-    import pandas as pd
     from cmfrec import CMF
 
     train, test = million()
     single = Entries.from_triplets(
         train.rows, train.cols, train.values.astype(np.float32), train.matrix_shape
     )
-    frame = pd.DataFrame(
-        {"UserId": train.rows, "ItemId": train.cols, "Rating": train.values}
-    )
+    places = train.rows, train.cols
+    matrix = coo_matrix((train.values, places), train.matrix_shape)
     errors = {}
 
     def rmse(guess) -> float:
@@ -130,7 +129,7 @@ def ratings() -> dict:
                 nthreads=threads,
                 use_float=True,
                 verbose=False,
-            ).fit(frame)
+            ).fit(matrix)
             errors[name] = rmse(model.predict(test.rows, test.cols))
 
         return run
