@@ -64,12 +64,12 @@ class Categorical(Column):
         return block
 
     def decode(self, block: Floats) -> Floats:
-        scores: Floats = block * self.deviation + self.shares
-        return scores.argmax(1).astype(float)
+        scores = block * self.deviation + self.shares
+        answer: Floats = scores.argmax(1).astype(float)
+        return answer
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
-        wrong: Floats = np.asarray(guess != truth, float)
-        return wrong
+        return np.asarray(guess != truth, float)
 
     def restore(self, values: Floats) -> list[Any]:
         return [self.levels[int(code)] for code in values]
