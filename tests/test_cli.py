@@ -40,7 +40,7 @@ d, 4.0 ,6,NA,y,2020-01-04\r
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Runs the command in a folder of its own: exit code, stdout, stderr."""
+    """Run the command in its own folder; return exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -55,7 +55,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 def numbers(tmp_path, n_rows=12, n_cols=6):
-    """A CSV file of a matrix with holes, and the matrix."""
+    """Write a CSV file of a matrix with missing cells and return the matrix."""
     truth = low_rank(n_rows, n_cols) + 3
     hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
     X = np.where(hidden, np.nan, truth)
@@ -171,7 +171,7 @@ def test_the_separator_is_seen():
         ("a,b\0\n", "is not UTF-8 text"),
     ],
 )
-def test_bad_tables_are_named_in_a_line(run, tmp_path, text, message):
+def test_bad_tables_are_reported_in_one_line(run, tmp_path, text, message):
     (tmp_path / "in.csv").write_text(text)
     code, out, err = run("complete", "in.csv", "out.csv", "--method", "svd", "-q")
     assert code == 1 and not out
@@ -232,7 +232,7 @@ def test_parquet_keeps_types_and_index(run, tmp_path):
     for name in hidden:
         seen = hidden[name].notna()
         pd.testing.assert_series_equal(completed[name][seen], hidden[name][seen])
-        if name not in ("x", "count"):  # the groups are far from each other
+        if name not in ("x", "count"):  # the groups are well separated
             assert (completed[name] == truth[name]).all(), name
 
 
@@ -291,7 +291,7 @@ def test_npz_that_leave_a_choice(run, tmp_path):
 
 @pytest.fixture
 def picture(tmp_path):
-    """A smooth picture 20 x 24 x 3 and what is hidden of it, also as ``mask.png``."""
+    """A smooth picture 20 x 24 x 3 and its mask, which is also in ``mask.png``."""
     rows, cols = np.mgrid[:20, :24]
     pixels = np.stack([rows * cols / 2, 10 * rows, 200 - 5 * cols], -1)
     pixels = pixels.astype(np.uint8)
@@ -317,7 +317,9 @@ def test_pictures(run, tmp_path, picture, mark):
         arguments = ["--mask", "seen.png", "--invert-mask"]
     elif mark == "alpha":
         alpha = np.where(hidden, 0, 255).astype(np.uint8)
-        alpha[~hidden & (np.arange(24) < 3)] = 100  # half transparent is there
+        alpha[~hidden & (np.arange(24) < 3)] = (
+            100  # half transparent pixels are observed
+        )
         damaged = np.dstack([damaged, alpha])
     else:
         arguments = ["--missing-color", "#ff00ff"]
@@ -374,7 +376,7 @@ def test_jpeg(run, tmp_path, picture):
     assert (read(tmp_path / "out.jpg")[24:48, 32:56, 1:].max(2) > 20).all()
 
 
-def test_pictures_that_cannot_be(run, tmp_path, picture):
+def test_pictures_that_cannot_be_completed(run, tmp_path, picture):
     pixels, hidden = picture
     Image.fromarray(pixels).save(tmp_path / "in.png")
     Image.fromarray(pixels[:5]).save(tmp_path / "small.png")
@@ -408,7 +410,7 @@ def test_pictures_that_cannot_be(run, tmp_path, picture):
     assert not list(tmp_path.glob("o*"))
 
 
-# How a run ends
+# Exit codes and messages
 
 
 def test_nothing_is_overwritten(run, tmp_path):
@@ -422,7 +424,7 @@ def test_nothing_is_overwritten(run, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["in.csv", "out.csv"]
 
 
-def test_a_file_that_comes_meanwhile_is_kept(run, tmp_path, monkeypatch):
+def test_a_file_that_appears_during_the_fit_is_kept(run, tmp_path, monkeypatch):
     numbers(tmp_path)
     fit = SVDCompleter.fit
 
@@ -513,7 +515,7 @@ def test_a_bar_on_a_terminal(run, tmp_path, monkeypatch, quiet):
 
 
 def test_as_a_module(tmp_path):
-    """Outside a test no warning is an error, and bytes go through a pipe."""
+    """Outside a test, warnings are not errors, and bytes go through a pipe."""
     ran = subprocess.run(
         [sys.executable, "-m", "skmc", "complete", "-", "-", "--method", "mean"],
         input=TABLE.encode(),
@@ -549,8 +551,8 @@ def test_compare(run, tmp_path):
     assert code == 1 and "report.html exists; --force" in err
 
 
-def test_compare_counts_columns_alike(run, tmp_path):
-    """The best method does not hang on the units of a column."""
+def test_compare_gives_columns_equal_weight(run, tmp_path):
+    """The best method does not depend on the units of a column."""
     X = numbers(tmp_path, 30)
     _, first, _ = run("compare", "in.csv", "--methods", "svd,mean", "--splits", 2)
     frame = pd.DataFrame(X * [1, 1e6, 1, 1e-3, 1, 1], columns=list("abcdef"))
@@ -561,11 +563,11 @@ def test_compare_counts_columns_alike(run, tmp_path):
     assert errors[0] == errors[1]
 
 
-def test_compare_tells_of_its_fits(run, tmp_path, monkeypatch):
+def test_compare_shows_its_progress(run, tmp_path, monkeypatch):
     numbers(tmp_path, 30)
-    told = []
-    compare([MeanCompleter()], np.eye(9), cv=3, on_fit=lambda *fits: told.append(fits))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    seen = []
+    compare([MeanCompleter()], np.eye(9), cv=3, on_fit=lambda *fits: seen.append(fits))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -643,7 +645,7 @@ def test_reproduce_without_the_repository(run, tmp_path, monkeypatch):
     )
 
 
-# What is easily misread
+# Input that is easily misread
 
 
 def test_npz_of_the_largest_numbers(run, tmp_path):
@@ -657,7 +659,7 @@ def test_npz_of_the_largest_numbers(run, tmp_path):
             np.testing.assert_array_equal(file["X"], X)
 
 
-def test_npz_that_cannot_be(run, tmp_path):
+def test_npz_that_cannot_be_completed(run, tmp_path):
     X = np.ones((4, 3))
     with open(tmp_path / "npy.npz", "wb") as file:
         np.save(file, X)
@@ -699,7 +701,7 @@ def test_npz_of_half_precision(run, tmp_path):
         ('a,b\n"1,234",1\n"1,234",2\n,\n', "commas between thousands"),
     ],
 )
-def test_doubts_about_a_table(run, tmp_path, text, message):
+def test_warnings_about_a_table(run, tmp_path, text, message):
     (tmp_path / "in.csv").write_text(text)
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
     assert code == 0
@@ -712,7 +714,7 @@ def test_blank_lines_are_holes_of_a_single_column(run, tmp_path):
     assert (tmp_path / "out.csv").read_text() == "\na\n1\n2\n3\n\n"
 
 
-def test_categories_are_told(run, tmp_path):
+def test_categories_are_reported(run, tmp_path):
     (tmp_path / "in.csv").write_text(TABLE)
     _, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
     assert "columns completed as categories: 'kind', '5'" in err
@@ -725,7 +727,7 @@ def test_masks_that_mislead(run, tmp_path, picture):
     deep = np.where(hidden, 65535, 300).astype(np.uint16)
     layer = np.full((20, 24, 4), 255, np.uint8)
     layer[:, :, 3] = 255 * hidden
-    for mask in (deep, layer):  # what is dark, or transparent, is not white
+    for mask in (deep, layer):  # dark or transparent pixels are not white
         Image.fromarray(mask).save(tmp_path / "m.png")
         code, _, err = run(*arguments, "--mask", "m.png")
         assert code == 0 and f"{hidden.sum()} of 480 pixels" in err
