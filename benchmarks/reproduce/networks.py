@@ -42,7 +42,7 @@ from skmc.datasets import load_mask
 from skmc.linalg import Randomness
 from skmc.loop import solve
 from skmc.metrics import nmae, psnr, ssim
-from skmc.solvers import RowDescent
+from skmc.solvers import PatchTraining, RowDescent
 from skmc.terms import SquaredNorm
 
 LIMIT = 300  # seconds
@@ -310,7 +310,7 @@ def dropped(results: Results) -> None:
             train = np.ma.masked_array(truth.astype(np.float32), hidden | held_out)
             for share in DROPPED:
                 key = f"dropped/{pattern}/{share:g}/{seed}"
-                with mock.patch("skmc.solvers.patches.DROPPED", share):
+                with mock.patch.object(PatchTraining, "dropped_share", share):
                     results.measure(
                         key,
                         PatchCNNCompleter(random_state=0),
