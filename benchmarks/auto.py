@@ -1,8 +1,8 @@
-"""`AutoCompleter` against every single method, on pictures, matrices and tables.
+"""`AutoCompleter` compared with single methods on pictures, matrices and tables.
 
 ``python -m benchmarks.auto [singles|auto|page] [CASE ...]`` fits what is not in
-``docs/reproduction/auto.json`` yet and writes ``auto.md`` beside it. Everything has its
-defaults; the truth is for scores alone.
+``docs/reproduction/auto.json`` yet and writes ``auto.md`` next to it. All methods have
+their defaults; the truth is used for scores only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TABLES = {
     "spambase": "spambase",
 }
 
-# Looked at for the first time when `AutoCompleter` was done.
+# First looked at when `AutoCompleter` was finished.
 FRESH = {
     "monarch": lambda: (load_image("monarch_256"), "nmae"),
     "flower": lambda: (load_photo("flower").astype(float)[:160, :200], "nmae"),
@@ -106,7 +106,7 @@ def standardized(file: str) -> np.ndarray:
 
 
 def case(name: str) -> tuple[np.ma.MaskedArray, np.ndarray, str]:
-    """What is to be completed, the truth, and the error that counts."""
+    """The matrix to complete, the truth, and the error to judge by."""
     part, _, rest = name.partition("/")
     if part == "table":
         truth = standardized(TABLES[rest])
@@ -183,7 +183,7 @@ def error_of(record: dict) -> float:
 
 
 def singles_of(results: Results, name: str) -> dict[str, dict]:
-    """What is known of each single method that ended, the best first."""
+    """The records of the single methods that finished, the best first."""
     found = {m: results.records.get(f"{name}/{m}/0", {}) for m in SINGLES}
     ended = {m: r for m, r in found.items() if np.isfinite(error_of(r))}
     return dict(sorted(ended.items(), key=lambda pair: error_of(pair[1])))
@@ -255,7 +255,7 @@ def page(results: Results) -> None:
         "## Every single method",
         SINGLE_TEXT,
         table(["", *cases], rows),
-        "## What it says",
+        "## Its verdicts",
         "\n".join(verdicts),
         "`python -m benchmarks.auto`",
     ]
@@ -263,40 +263,40 @@ def page(results: Results) -> None:
 
 
 INTRODUCTION = """
-# AutoCompleter against every single method
+# AutoCompleter compared with every single method
 
-`AutoCompleter` with its defaults (``max_time=120``; ``metric="rmse"`` where tables are
-judged by that) on the rows of AIR's Table 1, six pictures of which half of the cells
-are hidden, and seven tables (standardised columns, a fifth of the cells hidden). Errors
-are over hidden cells, NMAE for pictures and matrices, RMSE for tables; one seed. Single
+`AutoCompleter` with its defaults (``max_time=120``; ``metric="rmse"`` for tables, which
+are judged by it) on the rows of AIR's Table 1, six pictures with half of the cells
+hidden, and seven tables (standardized columns, a fifth of the cells hidden). Errors are
+over hidden cells, NMAE for pictures and matrices, RMSE for tables; one seed. Single
 methods have their defaults and are fitted to all observed cells. "Best single" is the
 best by the *truth*, which nobody knows beforehand. Graphs of rows and columns are not
 used.
 
-A twentieth of ``max_time``, 6 seconds, is spent in any case: where the best single
-method takes a second, the whole takes more than three times that. Syn-Netflix at 75 %
-is near the point where too few cells are left to recover it: with a tenth of those held
-out, another method is the best than without.
+A twentieth of ``max_time``, 6 seconds, is always spent: where the best single method
+takes a second, the total is more than three times that. Syn-Netflix at 75 % is near the
+point where too few cells are left to recover it: with a tenth of them held out, another
+method is best than without.
 
-Pictures, IC, GPCR and all tables but wine and breast cancer were measured before the
-costs of factorizations were set for the last time; these enter below 35 % observed
-only.
-Seconds are processor seconds of one thread on a machine that others used, too, and
-`AutoCompleter` counted in these. `python -m benchmarks.auto` continues where
-[its raw numbers](auto.json) end.
+Pictures, IC, GPCR and all tables except wine and breast cancer were measured before the
+costs of factorizations were last changed; these methods now enter only below 35 %
+observed.
+Seconds are processor seconds of one thread on a machine that others also used, and
+`AutoCompleter` counted its budget in them. `python -m benchmarks.auto` continues from
+[its records](auto.json).
 """
 FRESH_TEXT = """
 ## Cases that its rules have not seen
 
-The family's costs and the rules of what is tried were set while looking at the cases
-above, scores included; take those as optimistic. Here are six that were looked at when
-all was done: two pictures and a small drug-target matrix with a fifth of the cells
-hidden, and three tables of scikit-learn's. One rule was added then, that small matrices
-are judged by several parts; before, the six ratios of errors were 1.00, 1.11, 1.25,
-1.01, 1.02 and 1.32.
+The costs of the methods and the rules of what is tried were set while looking at the
+cases above, including their scores, so those results are optimistic. Here are six cases
+first examined when everything was finished: two pictures and a small drug-target matrix
+with a fifth of the cells hidden, and three tables from scikit-learn. One rule was added
+then: small matrices are judged on several parts. Before, the six ratios of errors were
+1.00, 1.11, 1.25, 1.01, 1.02 and 1.32.
 """
 SINGLE_TEXT = """
-Error over the lowest error of the column, and seconds. "slow": given up after 120
+Error over the lowest error of the column, and seconds. "slow": stopped after 120
 seconds. "-": not run; imputers that chain columns take minutes for over 60 of them.
 """
 

@@ -1,8 +1,8 @@
 """Everything that needs a CUDA device, in one call: ``python -m benchmarks.gpu``.
 
-Checks that CPU and CUDA give one answer for every completer, times AIR on CUDA against
-the CPU, fits networks on both, and writes ``docs/reproduction/gpu.json`` with the
-hardware's name. A few minutes; without a device it says so and ends with status 1.
+It checks that CPU and CUDA give the same answer for every completer, times AIR and
+networks on both, and writes ``docs/reproduction/gpu.json`` with the name of the device.
+It takes a few minutes. Without a device it says so and exits with status 1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def differences(X: np.ma.MaskedArray) -> dict[str, float]:
 
 
 def seconds(X: np.ma.MaskedArray, n_iter: int, **params) -> float:
-    """Wall time of AIR iterations, warm."""
+    """Wall time of AIR iterations after warming up."""
     solver, data = solver_of(X, AIRCompleter(random_state=0, **params))
     return n_iter * seconds_per_step(solver, data, n_iter, warm_up=20)
 
@@ -56,25 +56,25 @@ def shrinkage(n: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
     A = torch.randn(n, n, generator=generator).cuda()
     tau = 1.8 * n**0.5
-    ways = {
+    methods = {
         "eigenvalues": lambda: shrink(A, tau).dense(),
         "products": lambda: shrink_by_products(A, tau),
     }
     result = {}
-    for name, way in ways.items():
-        way()
+    for name, method in methods.items():
+        method()
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(5):
-            way()
+            method()
         torch.cuda.synchronize()
         result[name] = (time.perf_counter() - start) / 5
-    difference = (ways["products"]() - ways["eigenvalues"]()).abs().max()
+    difference = (methods["products"]() - methods["eigenvalues"]()).abs().max()
     return {**result, "largest difference": float(difference)}
 
 
 def fits(X: np.ma.MaskedArray) -> dict[str, dict[str, float]]:
-    """Seconds of whole fits of the network family; the first on a device warms it."""
+    """Seconds of whole fits of the networks, after a short fit to warm up."""
     found: dict[str, dict[str, float]] = {}
     for cls in (AutoencoderCompleter, BiBNNCompleter, NSRCompleter, PatchCNNCompleter):
         found[cls.__name__] = {}

@@ -2,8 +2,8 @@
 
 Protocol: pictures are 240 x 240 in [0, 1], "random" hides cells where
 ``RandomState(20210909 + seed).random_sample(shape) <= rate``, the other patterns are
-fixed. NMAE is over hidden cells. Every figure is the mean of three seeds (masks where
-they are random, starts everywhere). Nothing is chosen by the hidden cells.
+fixed. NMAE is over hidden cells. Every figure is the mean of three seeds (of random
+masks and of starts). Nothing is chosen by the hidden cells.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Page:
         write_page(self.name, [f"# {self.title}", self.text, rows, command])
 
 
-# Where AIR may choose, it does so on a held-out tenth of the observed cells.
+# What AIR chooses from, on a held-out tenth of the observed cells.
 CHOICES = [
     {},
     {"max_iter": 6000},
@@ -78,7 +78,7 @@ def completers(graphs: dict, seed: int) -> dict[str, object]:
 
 
 def table1() -> None:
-    """Table 1: NMAE of the methods; AIR as it comes, and chosen on held-out cells."""
+    """Table 1: NMAE; AIR with its defaults, and chosen on held-out cells."""
     header = ["data", "hidden"]
     header += [f"{m} (paper)" for m in AIR_METHODS]
     header += ["AIR, chosen", "AIR / paper", "chosen / paper", "AIR, s"]
@@ -216,7 +216,7 @@ ABLATED = [
 
 
 def ablation() -> None:
-    """What each change against the papers buys, on held-out cells and on the truth."""
+    """The effect of each change to the papers, on held-out cells and on the truth."""
     header = ["change"]
     for name, pattern in ABLATED:
         header += [f"{name}, {pattern}: held out", "truth"]

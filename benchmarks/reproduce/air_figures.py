@@ -26,7 +26,7 @@ def figures() -> None:
 
 
 def follow(completer, truth, X, look):
-    """Run a completer's solver; ``look(progress, completion)`` at every check."""
+    """Run a completer's solver; call ``look(progress, completion)`` at each check."""
     solver, data = solver_of(X, completer)
     _, scaling = prepared(X, completer)
 
@@ -40,7 +40,7 @@ def follow(completer, truth, X, look):
 
 
 def laplacians():
-    """Figures 3 and 4: similarities sharpen, and those of true likeness stay."""
+    """Figures 3 and 4: similarities sharpen, and the true ones remain."""
     shots = (20, 50, 100, 400)
     figure, axes = plt.subplots(4, 4, figsize=(12, 12), layout="constrained")
     for block, (name, pattern) in enumerate(
@@ -68,7 +68,7 @@ def laplacians():
 
 
 def singular_values():
-    """Theorem 1: large singular values grow first, and AIR parts them further."""
+    """Theorem 1: large singular values grow first, and AIR separates them further."""
     truth, _ = matrix("Baboon")
     X = hide(truth, "random 30 %", 0)
     figure, axes = plt.subplots(
@@ -94,7 +94,7 @@ def singular_values():
 
 
 def curves():
-    """Figure 8: NMAE over iterations; DMF turns around, AIR does not."""
+    """Figure 8: NMAE over iterations; DMF's rises again, AIR's does not."""
     cases = [
         ("Cameraman", "random 30 %"),
         ("Cameraman", "texture"),
@@ -127,7 +127,7 @@ def curves():
 
 
 def fixed_laplacians():
-    """Figure 5: Laplacians learned up to a step and then fixed, against learning on."""
+    """Figure 5: Laplacians fixed after some steps, compared with adaptive ones."""
     truth, _ = matrix("Baboon")
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     for axis, pattern in zip(axes, ("patch", "random 30 %", "texture"), strict=True):

@@ -1,8 +1,8 @@
 """The low-rank family on pictures, ratings, drug targets, networks' data and genes.
 
 ``python -m benchmarks.reproduce low-rank [PART ...]`` fits what is not in
-``low-rank.json`` yet and writes ``low-rank.md``. Protocols are on that page. Nothing is
-chosen by hidden cells: completers have their defaults, and those choose on held-out
+``low-rank.json`` yet and writes ``low-rank.md``, which describes the protocols. Nothing
+is chosen by hidden cells: completers have their defaults, which choose on held-out
 observed cells.
 """
 
@@ -40,8 +40,8 @@ from skmc.datasets import load_expression, load_syn_netflix
 from skmc.metrics import nmae, rmse
 
 SEEDS = range(3)
-FOLD_SEEDS = range(1)  # all pairs are judged once by each
-GENES_SEEDS = {"yeast": range(1), "Khan": SEEDS}  # 8 minutes a seed of yeast
+FOLD_SEEDS = range(1)  # each judges all pairs once
+GENES_SEEDS = {"yeast": range(1), "Khan": SEEDS}  # yeast takes 8 minutes a seed
 
 METHODS = {
     "IALM": lambda seed: IALMCompleter(),
@@ -86,7 +86,7 @@ def pictures(results: Results) -> None:
         for name, pattern in PICTURE_CASES:
             truth, _ = matrix(name)
             if seed and not (name in SMALL_PICTURES and pattern in RANDOM):
-                continue  # masks that are fixed, and pictures beyond the check values
+                continue  # fixed masks, and pictures without check values
             X = hide(truth, pattern, seed)
             score = completion_error(X, truth, {"nmae": nmae})
             for method in METHODS:
@@ -138,7 +138,7 @@ def drugs(results: Results) -> None:
 
 
 def ranking(truth: np.ndarray, method: str, seed: int):
-    """Scores the completed values of each fold's pairs; the mean of five folds."""
+    """Return a score: how well completed values rank pairs, the mean of five folds."""
 
     def score(_) -> dict[str, float]:
         found: dict[str, list[float]] = {"auc": [], "aupr": []}
@@ -159,7 +159,7 @@ SYNTHETIC = (10, 30, 50, 80)
 
 
 def synthetic(results: Results) -> None:
-    """The share of the hidden cells' energy that is lost, in percent."""
+    """Share of the hidden cells' energy that is lost, in percent."""
     for seed in SEEDS:
         rng = np.random.RandomState(FIRST_SEED + seed)
         truth = nonlinear_matrix(rng)

@@ -1,4 +1,4 @@
-"""Writes ``low-rank.md`` from the raw numbers; figures of papers stand here."""
+"""Writes ``low-rank.md`` from the records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "low-rank"  # of the page and of its records
 
 NETWORKS = NSR_METHODS[2:]
 
-# Plain transcriptions of the methods, run once on the mask of seed 0.
+# Results of plain transcriptions of the methods on the mask of seed 0.
 CHECKS = {
     ("Barbara, random 30 %", "IALM"): 0.0571,
     ("Barbara, random 50 %", "IALM"): 0.0684,
@@ -37,7 +37,10 @@ CHECKS = {
     ("Barbara, random 50 %", "NCARL"): 0.0585,
     ("Cameraman, random 30 %", "NCARL"): 0.0356,
 }
-SLACK = {"IALM": 1.02, "NCARL": 1.03}  # of ours over the check value
+SLACK = {
+    "IALM": 1.02,
+    "NCARL": 1.03,
+}  # largest accepted ratio of ours to the check value
 SPLIT_CHECK = 0.1055  # IALM, RMSE on Syn-Netflix
 
 # Table 1 of AIR.
@@ -53,13 +56,13 @@ OTHERS = {
     "100k, u1": "GRALS .945, cmfrec's ALS .931 (measured), sRGCNN .929, GC-MC .910, "
     "with features .905; myFM with side information and dates .881",
     "1m, 90/10": "cmfrec's ALS .853 (measured on this split), GC-MC .832, "
-    "SparseFC .824, myFM .814 (theirs on splits of their own)",
+    "SparseFC .824, myFM .814 (on their own splits)",
 }
 
 
 def write(results: Results) -> None:
     body = [
-        "# The low-rank family: what papers report, and what we get",
+        "# The low-rank family: results of papers and ours",
         introduction(),
         bars(results),
         "## Pictures",
@@ -82,16 +85,16 @@ def write(results: Results) -> None:
 
 def introduction() -> str:
     return f"""\
-`python -m benchmarks.reproduce low-rank` with the evaluation files in `SKMC_DATA` makes
-this page and [its raw numbers](low-rank.json), from which it continues when called
-again; `low-rank pictures netflix` runs these parts alone.
+`python -m benchmarks.reproduce low-rank`, with the evaluation files in `SKMC_DATA`,
+makes this page and [its records](low-rank.json). Called again, it continues from these
+records; `low-rank pictures netflix` runs only the named parts.
 
-Figures are means over seeds (of masks where they are random, held-out cells, starts),
-and each section says how many there were. Completers have their **defaults**: what they
-choose, they choose on a held-out tenth of the observed cells, and nothing on this page
-was chosen by hidden cells. Papers' figures are in brackets. The best of ours is bold.
-Matrices are in single precision, ratings in double. A fit of over {TOO_SLOW} seconds is
-given up ("slow") except where noted. {hardware()};
+Figures are means over seeds (of random masks, held-out cells and starts); each section
+states how many there were. Completers have their **defaults**. They choose their
+parameters on a held-out tenth of the observed cells; hidden cells chose nothing on this
+page. Figures from papers are in brackets. Our best figure is bold. Matrices are in
+single precision, ratings in double precision. A fit of over {TOO_SLOW} seconds is
+stopped ("slow") except where noted. {hardware()};
 seconds are processor seconds."""
 
 
@@ -166,7 +169,7 @@ def seconds(results: Results, part: str, cases, methods=tuple(ours.METHODS)) -> 
 
 
 def seeds(results: Results, part: str) -> str:
-    """How many seeds each case of a part has had, the least of its methods."""
+    """Number of seeds of each case of a part, the smallest among its methods."""
     counts: dict[str, dict[str, int]] = {}
     for key in results.records:
         of, rest = key.split("/", 1)
@@ -178,7 +181,7 @@ def seeds(results: Results, part: str) -> str:
     for case, methods in counts.items():
         cases.setdefault(min(methods.values()), []).append(case)
     listed = [f"{n} ({'; '.join(cases[n])})" for n in sorted(cases, reverse=True)]
-    return f"Seeds: {', '.join(listed) or 'none yet'}. Cells with - have not been run."
+    return f"Seeds: {', '.join(listed) or 'none yet'}. Cells with - were not run."
 
 
 def netflix(results: Results) -> list[str]:
@@ -292,80 +295,77 @@ def expression(results: Results) -> list[str]:
 
 
 PICTURES = """\
-NMAE over hidden pixels, pictures in [0, 1] of 240 x 240 (Barbara, Cameraman, Baboon)
-and 256 x 256. "Random" hides cells where `RandomState(20210909 +
+NMAE over hidden pixels of pictures in [0, 1], of size 240 x 240 (Barbara, Cameraman,
+Baboon) and 256 x 256. "Random" hides cells where `RandomState(20210909 +
 seed).random_sample(shape) <= rate`; the other masks are fixed. In brackets: KNN and SVD
 in Table 1 of AIR."""
 PICTURES_REASONS = """\
-Check values are what plain transcriptions of the methods give on the first mask. Ours
-of SVT and TNNR are 1 to 1.5 % above theirs; the stopping rules differ, and what share
-they have in this was not measured. The `rank` of TNNR is
-chosen on held-out pixels here, and is 10 on this mask, as in the check value. What is
-smooth among neighbours is not used by any of these but NCARL and KNN; `AIRCompleter`
-and its kin are [better on pictures](air.md). Our KNN is below the paper's on random
-masks of Barbara and 3 % above on Baboon, where it says nothing of k (we have 5)."""
+Check values are the results of plain transcriptions of the methods on the first mask.
+Our SVT and TNNR are 1 to 1.5 % above theirs. The stopping rules differ; how much they
+contribute was not measured. The `rank` of TNNR is chosen on held-out pixels here and is
+10 on this mask, as in the check value. Apart from NCARL and KNN, these methods do not
+use that neighboring pixels are similar; `AIRCompleter` and related methods are [better
+on pictures](air.md). Our KNN is below the paper's on random masks of Barbara and 3 %
+above on Baboon; the paper does not state k (ours is 5)."""
 NETFLIX = """\
-150 x 200 of rank 12, exactly constant in blocks. First RMSE over the test cells of the
-file's own split (15 % to train on, 15 % to test), where the figure in brackets is the
-check value of IALM; then NMAE with cells hidden at random, brackets from Table 1 of
-AIR."""
+150 x 200 of rank 12, exactly constant in blocks. The first table has the RMSE over the
+test cells of the file's own split (15 % for training, 15 % for testing); the figure in
+brackets is the check value of IALM. The second table has the NMAE with cells hidden at
+random; figures in brackets are from Table 1 of AIR."""
 NETFLIX_REASONS = """\
-Our SVD is below the paper's everywhere, our KNN far above: five rows are averaged, and
-blocks have few rows of which the cell is observed. `KNNCompleter(weights="distance")`
-gives .0023 at 70 % on the first mask; the paper does not say which it took. NCARL and
-TNN-WRE, made for pictures, are behind plain nuclear norms here. Soft-Impute goes to the
-end of its path, lambda = 1e-4, because there is no noise; `IALMCompleter` is meant for
-that case."""
+Our SVD is below the paper's everywhere, our KNN far above. KNN averages five rows, and
+few rows of a block have the cell observed. `KNNCompleter(weights="distance")` gives
+.0023 at 70 % on the first mask; the paper does not state its weights. NCARL and
+TNN-WRE, made for pictures, are worse here than plain nuclear norms. Soft-Impute goes to
+the end of its path, lambda = 1e-4, because there is no noise; `IALMCompleter` is meant
+for that case."""
 DRUGS = """\
 0/1 interactions of 210 x 204 (ion channels, IC) and 223 x 95 (GPCR), 3 % of them ones.
-First NMAE over 20 % of the pairs (brackets from Table 1 of AIR), then how completed
-values rank the pairs of a fold: five folds of all pairs
-(`KFold(5, shuffle=True, random_state=seed)`), mean
-over folds."""
+The first table has the NMAE over 20 % of the pairs (brackets from Table 1 of AIR). The
+second shows how well the completed values rank the pairs of a fold: five folds of all
+pairs (`KFold(5, shuffle=True, random_state=seed)`), mean over folds."""
 DRUGS_REASONS = """\
-KNN of IC is above the paper's because it averages over five drugs; one neighbour gives
-.0219, and among targets instead of drugs (the matrix transposed) five give .0184 and
-one .0157 on the first mask. NMAE rewards zeros: 97 % of the pairs are. Factorization is
-behind on it and not in the ranking below; why was not looked into. The
-ranking has no use for similarities of drugs and of targets, which published figures
-have; those are not compared with."""
+KNN of IC is above the paper's because it averages five drugs. One neighbor gives .0219.
+Among targets instead of drugs (the transposed matrix), five neighbors give .0184 and
+one gives .0157 on the first mask. NMAE rewards zeros, which 97 % of the pairs are.
+Factorization is worse in NMAE but not in the ranking below; the reason was not
+investigated. The ranking uses no similarities of drugs and of targets, which published
+figures do, so it is not compared with those."""
 SYNTHETIC = """\
-`X = g(1.2 (g(AB)^2 / 2 - g(AB) - 1)) + AB`, `g(x) = 1.71 tanh(2x/3)`, A 300 x 10 and B
-10 x 200 standard normal, drawn with the mask's generator: the linear part has rank 10,
-the other part full rank. The paper calls its equation (66) MSE: the share of the hidden
-cells' energy that is lost, here in percent (the square of
-`skmc.metrics.relative_error`)."""
+`X = g(1.2 (g(AB)^2 / 2 - g(AB) - 1)) + AB`, `g(x) = 1.71 tanh(2x/3)`, with A 300 x 10
+and B 10 x 200 standard normal, drawn with the mask's generator. The linear part has
+rank 10, the other part full rank. Figures are the share of the hidden cells' energy
+that is lost, in percent (the square of `skmc.metrics.relative_error`). The paper calls
+it MSE, in its equation (66)."""
 SYNTHETIC_REASONS = """\
-IALM is below the paper's at every rate. NCARL is not, and the paper's 4.8 % at 10 % is
-out of reach of low rank: the best matrix of rank 10 loses 9 % of the energy of the
-*whole* matrix, and it takes rank 38 or more to lose less than 4.8 %, which no method
-finds from the cells given. All low-rank methods end between 10.4 and 12 % there,
-whatever their surrogate of the rank. The graph does not help NCARL, as columns are
-independent: on held-out cells it chooses the least alpha that it tries, and alpha = 0
-gives the same error to three digits at 10 %. At 80 % its 15 steps are too few (35.9
+IALM is below the paper's at every rate. NCARL is not, and no matrix of low rank reaches
+the paper's 4.8 % at 10 %: the best matrix of rank 10 loses 9 % of the energy of the
+*whole* matrix, and losing less than 4.8 % takes rank 38 or more, which no method finds
+from the observed cells. All low-rank methods end between 10.4 and 12 % there, whatever
+their surrogate of the rank. The graph does not help NCARL, because the columns are
+independent: on held-out cells it chooses the smallest alpha that it tries, and alpha =
+0 gives the same error to three digits at 10 %. At 80 % its 15 steps are too few (35.9
 after 200 steps on the first matrix), and hard rank, which the data have, is better than
-its surrogate. What the networks' columns have, a nonlinear model has to give."""
+its surrogate. Only a nonlinear model can reach the figures of the networks' columns."""
 RATINGS = """\
-Predictions are clipped to [1, 5]; NMAE is the mean absolute error over 4. u1 is the
-split that comes with MovieLens-100K; the test tenth of MovieLens-1M is
+Predictions are clipped to [1, 5]; NMAE is the mean absolute error divided by 4. u1 is
+the split that comes with MovieLens-100K; the test tenth of MovieLens-1M is
 `default_rng(7).random(n) < .1`, one seed. Everything is tuned on training ratings, and
-`implicit` looks at which ratings are in the training part alone. Fits have no limit of
-time."""
+`implicit` uses which ratings are in the training part only. Fits have no time limit."""
 RATINGS_REASONS = """\
-Soft-Impute has no biases of users and films: what stands for them is shrunk like all
-else. Averages over draws gain 2 % on the one answer of alternating least squares, and
-what is learned from *which* films were rated another 2 %."""
+Soft-Impute has no biases of users and films; the components that represent them are
+shrunk like all others. Averaging over draws improves alternating least squares by 2 %,
+and learning from *which* films were rated improves it by another 2 %."""
 RATINGS_DOUBTS = """\
-NMAE in percent with 30 and 50 % of the ratings held out at random, in brackets the
+NMAE in percent with 30 and 50 % of the ratings held out at random; in brackets, the
 columns of Table IV of DNN-NSR. Its 15.54 % on MovieLens-100K is a mean absolute error
-of .62, below what any model on this page reaches; it cannot be explained by low rank
-(nor by the better figures above), and is not reproduced. IALM would have a dense
-matrix of 6 % observed cells here."""
+of .62, lower than any model on this page reaches. Neither low
+rank nor the better models above explain it, and it is not reproduced. IALM would need a
+dense matrix with 6 % observed cells here."""
 EXPRESSION = """\
-Khan is 2308 x 63, yeast 6178 x 77 with 6 % missing. A
-further 5, 10, 20 % of the observed cells are hidden at random. NRMSE: root mean square
-error over hidden cells, over the standard deviation of the truth there. "Means" are
-column means."""
+Khan is 2308 x 63, yeast 6178 x 77 with 6 % missing. Another 5, 10 and 20 % of the
+observed cells are hidden at random. NRMSE is the root mean square error over hidden
+cells divided by the standard deviation of the truth there. "Means" are column means."""
 EXPRESSION_REASONS = """\
 The methods of the nuclear norm and of factors are close to each other, and all are
-ahead of KNN. TNNR-APGL and TNN-WRE were left out for their time."""
+better than KNN. TNNR-APGL and TNN-WRE were left out because they take too long."""

@@ -1,9 +1,9 @@
 """The networks: tables of DNN-NSR, other data, and the patch network.
 
 ``python -m benchmarks.reproduce nsr-table1|nsr-table2|nsr-table4|nsr-table5|networks``
-fit what is not in ``networks.json`` yet and write ``networks.md``, where the protocols
-are. Nothing is chosen by hidden cells: completers have their defaults, and those choose
-on held-out observed cells.
+fit what is not in ``networks.json`` yet and write ``networks.md``, which describes the
+protocols. Nothing is chosen by hidden cells: completers have their defaults, which
+choose on held-out observed cells.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def fit_all(results, part, case, methods, seed, score, limit: int | None = LIMIT
 
 
 def whole_psnr(X, M, _) -> float:
-    """Equation (65) of DNN-NSR: over all cells, of which the observed are exact."""
+    """Equation (65) of DNN-NSR: over all cells; observed cells are exact."""
     return psnr(X, M)
 
 
@@ -90,7 +90,7 @@ ON_SYNTHETIC = {**LOW_RANK, **NETWORKS, **LINKED}
 
 
 def synthetic(seed: int) -> tuple[np.ndarray, dict[int, np.ma.MaskedArray]]:
-    """The matrix, and what is left of it at each percentage hidden."""
+    """The matrix, and its masked copies by percentage hidden."""
     rng = np.random.RandomState(FIRST_SEED + seed)
     truth = nonlinear_matrix(rng)
     hidden = {p: rng.random_sample(truth.shape) <= p / 100 for p in HIDDEN}
@@ -113,7 +113,7 @@ PICTURE_HIDDEN = (30, 40, 50)
 ON_PICTURE = {**LOW_RANK, **NETWORKS, **LINKED, **AIR}
 
 
-def colour_picture() -> np.ndarray:
+def color_picture() -> np.ndarray:
     """Three channels of 142 x 213 side by side, in [0, 1]."""
     blocks = load_sample_image("china.jpg")[:426, :639].reshape(142, 3, 213, 3, 3)
     return np.hstack(list(np.moveaxis(blocks.mean((1, 3)) / 255, -1, 0)))
@@ -126,8 +126,8 @@ def channels_ssim(X, M, _) -> float:
 
 
 def table2(results: Results, n_seeds: str = "1") -> None:
-    """PSNR and SSIM on a colour picture."""
-    truth = colour_picture()
+    """PSNR and SSIM on a color picture."""
+    truth = color_picture()
     errors = {"psnr": whole_psnr, "ssim": channels_ssim, "nmae": nmae}
     for methods in (ON_PICTURE, PATCHES):  # the slow one last
         for seed in range(int(n_seeds)):
@@ -168,7 +168,7 @@ OMEGAS = {"0": 0.0, "0.45": 0.45, "adaptive": None}
 
 
 def table5(results: Results, n_seeds: str = "2") -> None:
-    """The paper's network: gradual learning, Adam in its place, extrapolation."""
+    """The paper's network: gradual learning, Adam instead of it, extrapolation."""
     for seed in range(int(n_seeds)):
         truth, left = synthetic(seed)
         for percent in (50, 80):
@@ -177,7 +177,7 @@ def table5(results: Results, n_seeds: str = "2") -> None:
             fit_all(results, "table5", case, ON_GRADUAL, seed, score)
             key = f"table5/{case}/Adam/{seed}"
             results.measure(key, Adam(seed), score, LIMIT)
-    picture = colour_picture()
+    picture = color_picture()
     X = hide(picture, "random 50 %", 0)
     fit_all(results, "table5", "picture", ON_GRADUAL, 0, both_errors(X, picture))
     _, left = synthetic(0)
@@ -246,11 +246,11 @@ def losses(X, omega: float | None):
 
 
 ON_OTHERS = {**PLAIN, **NETWORKS, **LINKED}
-NOISE = 0.1  # its energy over that of the matrix below it
+NOISE = 0.1  # its energy over that of the noise-free matrix
 
 
 def robustness(results: Results, n_seeds: int = 3) -> None:
-    """Data with noise, data from dense networks, a picture."""
+    """Data with noise, data from dense networks, and a picture."""
     for seed in range(n_seeds):
         rng = np.random.RandomState(FIRST_SEED + seed)
         low = rng.standard_normal((300, 10)) @ rng.standard_normal((10, 200))
@@ -290,7 +290,7 @@ SHIFTS = {"patch": ((-40, -60), (20, -120)), "texture": ((40, 60), (97, -33))}
 
 
 def pnmc(results: Results) -> None:
-    """NMAE on AIR's pictures, and the share of patches that lose cells."""
+    """NMAE on AIR's pictures."""
     for name in ("Barbara", "Baboon"):
         truth, _ = matrix(name)
         for pattern in PATTERNS:
@@ -301,7 +301,7 @@ def pnmc(results: Results) -> None:
 
 
 def dropped(results: Results) -> None:
-    """Shares of patches that lose cells, judged on held-out holes of like shape."""
+    """Shares of patches that lose cells, judged on held-out holes of similar shape."""
     truth, _ = matrix("Barbara")
     for seed in range(2):
         for pattern, shifts in SHIFTS.items():
@@ -320,7 +320,7 @@ def dropped(results: Results) -> None:
 
 
 def dropped_error(train, truth, held_out, hidden):
-    """NMAE over cells held out of the observed ones; over the hidden, for scoring."""
+    """NMAE over held-out observed cells, and over the hidden cells for comparison."""
 
     def score(completer) -> dict[str, float]:
         completed = completer.fit_transform(train)

@@ -1,4 +1,4 @@
-"""Elements that several pages are made of."""
+"""Elements that several pages share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.reproduce.results import Results
 
 
 def figure(results: Results, key: str, name: str, form: str, paper=None) -> str:
-    """Our mean, with the paper's figure in brackets where there is one."""
+    """Our mean, with the paper's figure in brackets if there is one."""
     if results.too_slow(key):
         return "slow"
     mean = results.mean(key, name)
@@ -16,7 +16,7 @@ def figure(results: Results, key: str, name: str, form: str, paper=None) -> str:
 
 
 def best(cells: list[str]) -> list[str]:
-    """The smallest of our figures in bold."""
+    """Print the smallest of our figures in bold."""
 
     def number(cell: str) -> float:
         try:
@@ -53,10 +53,12 @@ def compared(results, part: str, cases, methods, name: str, form: str, papers=No
 
 
 def first(results: Results, key: str, name: str) -> float | None:
+    """The value of the first seed."""
     return results.records.get(f"{key}/0", {}).get(name)
 
 
 def percents(results: Results, key: str) -> str:
+    """The mean NMAE in percent."""
     if results.too_slow(key):
         return "slow"
     mean = results.mean(key, "nmae")
@@ -64,6 +66,7 @@ def percents(results: Results, key: str) -> str:
 
 
 def unconverged(results: Results) -> str:
+    """A list of the fits with convergence warnings."""
     counts: dict[tuple[str, str], int] = {}
     for key, record in results.records.items():
         part, (_, method, _) = key.split("/", 1)[0], key.rsplit("/", 2)
@@ -74,5 +77,5 @@ def unconverged(results: Results) -> str:
     listed = [f"{part}: {method} {n}" for (part, method), n in sorted(counts.items())]
     return (
         "Fits that warned (they stopped at `max_iter` with the residual above `tol`; "
-        "their figures are in the tables all the same): " + "; ".join(listed) + "."
+        "the tables include their figures): " + "; ".join(listed) + "."
     )

@@ -1,4 +1,4 @@
-"""The figures of the spectral neural networks' paper, as pictures and numbers."""
+"""The figures of the paper on spectral neural networks, as pictures and numbers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def one_commuting(
         flow, Measured.of(A, y), max_iter=max_iter, callbacks=[look], check_every=100
     )
     path, steps = np.array(paths), np.array(steps)
-    # Where it goes: with noise not to sigma, but to the least-squares answer.
+    # The limit: with noise, the least-squares answer instead of sigma.
     limit = np.linalg.lstsq(spectra, y.numpy())[0]
     gaps = np.linalg.norm(path - limit, axis=1)
     half = len(gaps) // 2

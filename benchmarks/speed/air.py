@@ -1,7 +1,7 @@
-"""How fast AIR and KNN are: ``python -m benchmarks.speed.air``.
+"""The speed of AIR and KNN: ``python -m benchmarks.speed.air [parts]``.
 
-Every figure is a ratio of medians inside one run, measured in turns on the same cores.
-The baseline of AIR is a plain autograd transcription of the paper, below.
+Each number is a ratio of median run times, measured alternately on one machine. The
+baseline of AIR is a plain autograd transcription of the paper, below.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPEATS = 7
 
 
 class Transcription:
-    """The paper in plain autograd: depth 3, both Laplacians, Adam, nothing else."""
+    """The paper in plain autograd: depth 3, both Laplacians and Adam."""
 
     def __init__(self, values, mask, *, lr=1e-3, weight=1e-4, seed=0):
         m, n = values.shape
@@ -64,7 +64,7 @@ class Transcription:
 
 
 def iteration(n_iter: int = 100) -> dict:
-    """(a) against the transcription, (c) against the ten matrix products alone."""
+    """(a) compared with the transcription, (c) with its ten matrix products alone."""
     truth, _ = matrix("Barbara")
     X = hide(truth, "random 30 %", 0)
     values = torch.tensor(X.filled(0))
@@ -91,7 +91,7 @@ def iteration(n_iter: int = 100) -> dict:
         return lambda: seconds_per_step(*solvers[every], n_iter)
 
     ten, paper, one, five = in_turns(products, transcription, steps(1), steps(5))
-    # seconds_per_step warms up for ten steps of its own.
+    # seconds_per_step does ten more steps to warm up.
     one, five = (t * n_iter / (n_iter + 10) for t in (one, five))
     return {
         "milliseconds per iteration": {
@@ -108,7 +108,7 @@ def iteration(n_iter: int = 100) -> dict:
 
 
 def time_to_quality(target: float = 0.0475) -> dict:
-    """(b) seconds until NMAE <= target on Barbara, AIR as it comes.
+    """(b) seconds until NMAE <= target on Barbara, with AIR's defaults.
 
     The transcription runs once, at the paper's settings; the truth stops both clocks
     and chooses nothing.
@@ -158,7 +158,7 @@ def growth() -> dict:
 
 
 def neighbours() -> dict:
-    """(d) KNN at 10 000 x 50 with 20 % hidden, against scikit-learn's."""
+    """(d) KNN at 10 000 x 50 with 20 % hidden, compared with scikit-learn's."""
     rng = np.random.RandomState(0)
     table = rng.randn(10_000, 50)
     table[rng.random_sample(table.shape) < 0.2] = np.nan

@@ -1,4 +1,4 @@
-"""The baseline of shrinkage: LAPACK's decomposition of the whole matrix."""
+"""A baseline for shrinkage: LAPACK's decomposition of the whole matrix."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What the nuclear norm costs DNN-NSR: ``python -m benchmarks.speed.nsr``.
+"""The cost of the nuclear norm in DNN-NSR: ``python -m benchmarks.speed.nsr``.
 
-The share of an epoch that goes to shrinking the singular values of all weight matrices,
-at the start of the schedule, where nothing exceeds the threshold, amid it and at its
-end. "LAPACK" is the same epochs with every matrix decomposed by it. Figures are medians
-of rounds in which the cases take turns. Default widths, single precision.
+Measured is the share of an epoch that is spent on shrinking the singular values of all
+weight matrices: at the start of the schedule, where nothing exceeds the threshold, in
+the middle and at the end. "LAPACK" stands for the same epochs with full decompositions
+by LAPACK. Figures are medians of rounds in which the cases take turns. Widths are the
+defaults, precision is single.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MU = (1e5, 10.0, 1.0)
 
 
 class Timed(NuclearNorm):
-    """Keeps the seconds of its proximal operators."""
+    """Measures the time of its proximal operator."""
 
     def __init__(self, weight: float, lapack: bool):
         super().__init__(weight)
@@ -45,7 +46,7 @@ class Timed(NuclearNorm):
 
 
 class Case:
-    """An iteration at one ``mu``, a few epochs under way."""
+    """A fit at one ``mu``, a few epochs after its start."""
 
     def __init__(self, X, mu: float, lapack: bool):
         self.solver, self.data = solver_of(X, NSRCompleter("paper", random_state=0))

@@ -1,8 +1,8 @@
-"""How fast patches are fed to a network: ``python -m benchmarks.speed.patches``.
+"""The speed of feeding patches to a network: ``python -m benchmarks.speed.patches``.
 
 The baseline is a `torch.utils.data.DataLoader` over a data set of patches, without
-workers, as a training script has it. Every figure is a ratio of medians inside one
-run, measured in turns on the same core.
+workers, as in a usual training script. Each number is a ratio of median run times,
+measured alternately on one core.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def loader_of(data: Observed, side: int) -> DataLoader:
 
 
 def extraction(data: Observed, side: int) -> dict:
-    """An epoch of patches and targets in random order, and nothing else."""
+    """Only the patches and targets of an epoch, in random order."""
     loader = loader_of(data, side)
     generator = torch.Generator().manual_seed(0)
     rows, cols = torch.nonzero(data.mask, as_tuple=True)
@@ -77,9 +77,9 @@ def extraction(data: Observed, side: int) -> dict:
 
 
 def training(data: Observed, side: int) -> dict:
-    """An epoch of training, the same network and optimiser; ours drops cells besides.
+    """An epoch of training with the same network and optimizer; ours also drops cells.
 
-    A fifth of the cells, so that there is time for turns.
+    A fifth of the cells is used, so that there is time for several turns.
     """
     lot = torch.rand(data.shape, generator=torch.Generator().manual_seed(0))
     data = data.hide(lot > 0.2)

@@ -1,9 +1,9 @@
-"""What batched searches save: ``python -m benchmarks.speed.search [rounds [steps]]``.
+"""Speed of batched searches: ``python -m benchmarks.speed.search [rounds [steps]]``.
 
 5 x 5 weights of AIR x 5 folds of cells, 2 000 iterations, double precision, at 30 x 40
 and 100 x 100: `GridSearchCV`, `BatchedGridSearchCV` and `BatchedHalvingSearchCV`, each
-with two worker processes, which are started before. The searches take turns; figures
-are medians, and ratios of medians.
+with two worker processes, which are started in advance. The searches take turns;
+figures are medians and ratios of medians.
 """
 
 from __future__ import annotations
