@@ -1,23 +1,22 @@
 """Everything that needs a CUDA device, in one call: ``python -m benchmarks.gpu``.
 
-Checks that CPU and CUDA give one answer for every completer, times AIR on CUDA against
-the CPU, fits networks on both, and writes ``docs/reproduction/gpu.json`` with the
-hardware's name. A few minutes; without a device it says so and ends with status 1.
+It checks that CPU and CUDA give the same answer for every completer, times AIR and
+networks on both, and writes ``docs/reproduction/gpu.json`` with the name of the device.
+It takes a few minutes. Without a device it says so and exits with status 1.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
-from benchmarks.speed.air import solver_of
+from benchmarks.pages import record
+from benchmarks.timing import seconds_per_step, solver_of
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -29,8 +28,6 @@ from skmc import (
 from skmc.checks import all_completers
 from skmc.datasets import load_photo
 from skmc.linalg import shrink, shrink_by_products
-
-TARGET = Path(__file__).parents[1] / "docs" / "reproduction" / "gpu.json"
 
 
 def differences(X: np.ma.MaskedArray) -> dict[str, float]:
@@ -48,21 +45,10 @@ def differences(X: np.ma.MaskedArray) -> dict[str, float]:
     return result
 
 
-@torch.no_grad()
 def seconds(X: np.ma.MaskedArray, n_iter: int, **params) -> float:
-    """Wall time of AIR iterations, warm."""
+    """Wall time of AIR iterations after warming up."""
     solver, data = solver_of(X, AIRCompleter(random_state=0, **params))
-    state = solver.init(data)
-    for _ in range(20):
-        state = solver.step(data, state)
-    if data.values.is_cuda:
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(n_iter):
-        state = solver.step(data, state)
-    if data.values.is_cuda:
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return n_iter * seconds_per_step(solver, data, n_iter, warm_up=20)
 
 
 def shrinkage(n: int) -> dict[str, float]:
@@ -70,25 +56,25 @@ def shrinkage(n: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(0)
     A = torch.randn(n, n, generator=generator).cuda()
     tau = 1.8 * n**0.5
-    ways = {
+    methods = {
         "eigenvalues": lambda: shrink(A, tau).dense(),
         "products": lambda: shrink_by_products(A, tau),
     }
     result = {}
-    for name, way in ways.items():
-        way()
+    for name, method in methods.items():
+        method()
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(5):
-            way()
+            method()
         torch.cuda.synchronize()
         result[name] = (time.perf_counter() - start) / 5
-    difference = (ways["products"]() - ways["eigenvalues"]()).abs().max()
+    difference = (methods["products"]() - methods["eigenvalues"]()).abs().max()
     return {**result, "largest difference": float(difference)}
 
 
 def fits(X: np.ma.MaskedArray) -> dict[str, dict[str, float]]:
-    """Seconds of whole fits of the network family; the first on a device warms it."""
+    """Seconds of whole fits of the networks, after a short fit to warm up."""
     found: dict[str, dict[str, float]] = {}
     for cls in (AutoencoderCompleter, BiBNNCompleter, NSRCompleter, PatchCNNCompleter):
         found[cls.__name__] = {}
@@ -120,8 +106,7 @@ def main() -> None:
             * seconds(single, 1_000, depth=3, device="cpu"),
         },
     }
-    TARGET.write_text(json.dumps(results, indent=2) + "\n")
-    print(json.dumps(results, indent=2))
+    record("gpu", results)
     worst = max(results["largest difference between CPU and CUDA"].values())
     sys.exit(0 if worst < 1e-6 else f"CPU and CUDA differ by {worst:.1e}")
 

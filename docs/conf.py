@@ -37,7 +37,6 @@ exclude_patterns = [
     "_build",
     "_ext",
     "figures",
-    "choosing.md",
     "generated",
     "Thumbs.db",
 ]
@@ -54,7 +53,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
 
-# Figures of the pages: files of docs/figures, run at build.
+# Figures of the pages: the files in docs/figures run during the build.
 plot_basedir = str(DOCS / "figures")
 plot_formats = [("png", 100)]
 plot_include_source = False
@@ -68,7 +67,7 @@ DATA = Path(os.environ.get("SKMC_DATA", "-"))
 
 
 def runnable() -> str:
-    """A pattern of the examples whose files are here."""
+    """A pattern that matches the examples whose data files exist."""
     names = []
     for path in sorted((DOCS.parent / "examples").glob("plot_*.py")):
         needed = re.search(r"\(Needs ``(.*?)`` in SKMC_DATA", path.read_text())
@@ -88,9 +87,9 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
-    "min_reported_time": 10**6,  # times are those of the machine that builds
+    "min_reported_time": 10**6,  # times depend on the machine that builds
     "remove_config_comments": True,
-    # `-t quick` shows examples without running them.
+    # `-t quick` shows the examples without running them.
     "plot_gallery": not tags.has("quick"),  # noqa: F821
     "parallel": False,
 }
@@ -121,7 +120,7 @@ html_theme_options = {
 html_sidebars = {
     "index": [],
     "start": [],
-    "choose": [],
+    "choosing": [],
     "missing": [],
     "extend": [],
     "speed": [],
@@ -129,7 +128,7 @@ html_sidebars = {
 
 
 def without_machine_paths(app, docname, content):
-    """Examples say where they wrote their pictures."""
+    """Examples print the paths of the pictures that they write."""
     content[0] = content[0].replace(f"{DOCS.parent}{os.sep}", "")
 
 

@@ -1,10 +1,10 @@
 """
-Which imputation step serves a classifier best?
+Which imputation step is best for a classifier?
 ===============================================
 
-Handwritten digits lose pixels at random. A classifier by nearest neighbours needs all
-of them, so something fills them in, inside the pipeline: digits of the test folds are
-completed by what was learned on the training folds, without their labels.
+Handwritten digits lose pixels at random. A nearest-neighbor classifier needs all
+pixels, so an imputation step in the pipeline fills them in. Digits of the test folds
+are completed with what was learned on the training folds, without using their labels.
 """
 
 import sys
@@ -26,7 +26,7 @@ from skmc import AutoencoderCompleter, patterns
 # %%
 # Three steps, three shares of missing pixels
 # -------------------------------------------
-# Nothing is tuned; fewer passes than by default keep this short.
+# Nothing is tuned; fewer epochs than by default keep this example short.
 digits, labels = load_digits(return_X_y=True)
 steps = [
     SimpleImputer(keep_empty_features=True),
@@ -50,9 +50,9 @@ complete = cross_val_score(KNeighborsClassifier(), digits, labels, cv=folds).mea
 # %%
 # The answer
 # ----------
-# Neighbours are found while enough pixels are left; the autoencoder knows what digits
-# look like. Bars are standard errors over the folds. To a support vector machine the
-# step matters less: .73, .65 and .73 at 70 %.
+# Neighbors can be found while enough pixels are left; the autoencoder has learned what
+# digits look like. Bars are standard errors over the folds. For a support vector
+# machine the choice matters less: the accuracies at 70 % are .73, .65 and .73.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, found in scores.items():
     means, errors = np.mean(found, 1), np.std(found, 1) / len(found[0]) ** 0.5
@@ -60,7 +60,7 @@ for name, found in scores.items():
 axis.axhline(complete, color="gray", ls=":", label="nothing missing")
 axis.set(xticks=shares, xlabel="share of pixels missing", ylabel="accuracy")
 axis.xaxis.set_major_formatter("{x:.0%}")
-axis.set_title("Digits told apart by nearest neighbours, after imputation")
+axis.set_title("Nearest-neighbor classification of digits after imputation")
 axis.legend(loc="lower left")
 target = Path(sys.argv[0] or "autoencoder.py").with_suffix(".png")
 figure.savefig(target, dpi=100)

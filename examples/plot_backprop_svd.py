@@ -1,12 +1,12 @@
 """
-What if singular values coincide while one differentiates?
-==========================================================
+What happens to gradients when singular values coincide?
+========================================================
 
 The plane of the first two singular vectors of a matrix depends smoothly on the matrix,
-even where the first two singular values are equal and each vector by itself is
-arbitrary. `torch.linalg.svd` differentiates the single vectors all the same, and there
-its derivative is NaN or, worse, a wrong number. `DSVD` is a number of steps of descent,
-none of which divides by a difference of singular values.
+even where these two singular values are equal and each vector on its own is arbitrary.
+`torch.linalg.svd` nevertheless differentiates the single vectors. Its derivative there
+is NaN or, worse, a wrong number. `DSVD` consists of descent steps, none of which
+divides by a difference of singular values.
 """
 
 import sys
@@ -23,8 +23,9 @@ from skmc.linalg import DSVD
 # %%
 # A function of the plane
 # -----------------------
-# ``P = U2 U2'`` projects on the plane of the first two left singular vectors ``U2``.
-# The loss is ``1/2 |P - target|_F^2``, by either decomposition.
+# :math:`P = U_2 U_2^T` projects onto the plane of the first two left singular vectors
+# :math:`U_2`. The loss is :math:`\tfrac{1}{2} \|P - \text{target}\|_F^2`, computed with
+# either decomposition.
 random = torch.Generator().manual_seed(0)
 draws = torch.randn(2, 6, 5, generator=random, dtype=torch.float64)
 target, _, Vt = torch.linalg.svd(draws[0], full_matrices=False)
@@ -53,10 +54,11 @@ def gradient(M, left_vectors):
 # %%
 # Two values approach each other
 # ------------------------------
-# Singular values ``1 + gap, 1, .5, .3, .2``. The loss can be evaluated by either
-# decomposition, so that central differences tell its derivative, to nine digits. The
-# error of torch grows like rounding over gap. In the last line only rounding keeps the
-# two values apart: not a single digit need be right, and nothing warns of it.
+# The singular values are ``1 + gap, 1, .5, .3, .2``. The loss can be evaluated with
+# either decomposition, and central differences give its derivative to nine digits. The
+# error of torch grows like the rounding error divided by the gap. In the last line only
+# rounding separates the two values: possibly no digit is correct, and there is no
+# warning.
 
 
 def by_differences(M, h=1e-5):
@@ -84,10 +86,10 @@ for gap in gaps:
 # %%
 # Descent from a symmetric start
 # ------------------------------
-# Equal values are no accident where one starts with the identity, as one often does.
-# Here it is ``diag(1, 1, .5, .5, .5)``. With the derivative of `torch.linalg.svd` the
-# first step leads to NaN and everything stops; with that of `DSVD` the plane turns
-# into its target.
+# Equal singular values occur whenever an iteration starts from the identity, which is
+# common. Here it starts from ``diag(1, 1, .5, .5, .5)``. With the derivative of
+# `torch.linalg.svd` the first step leads to NaN and descent stops. With that of `DSVD`
+# the plane rotates to its target.
 starting = torch.zeros(6, 5, dtype=torch.float64)
 starting.fill_diagonal_(0.5)
 starting[0, 0] = starting[1, 1] = 1
@@ -107,10 +109,10 @@ for name, left_vectors in methods.items():
 # %%
 # The picture
 # -----------
-# Where what one needs is not vectors but a function of singular values applied to the
-# matrix, ``U diag(gamma(s)) V'``, no iteration is needed: `SpectralSensingRegressor`
-# differentiates it in closed form (``skmc.linalg.spectral.apply_to_singular_values``),
-# which is finite at equal values too.
+# If you need a function of the singular values,
+# :math:`U \operatorname{diag}(\gamma(s)) V^T`, rather than the vectors themselves, no
+# iteration is needed: `SpectralSensingRegressor` differentiates it in closed form
+# (`skmc.linalg.apply_to_singular_values`), which is finite at equal values too.
 figure, (left, middle, right) = plt.subplots(
     1, 3, figsize=(13, 4), layout="constrained"
 )
@@ -118,15 +120,15 @@ for (name, error), marker in zip(errors.items(), "so", strict=True):
     left.loglog(gaps[:-1], error[:-1], f"{marker}-", label=name)
 left.invert_xaxis()
 left.set(xlabel="gap between the first two values", ylabel="error of the derivative")
-left.set_title("the smaller the gap, the worse")
+left.set_title("the error grows as the gap shrinks")
 left.legend()
 for (name, path), marker in zip(paths.items(), "so", strict=True):
     stops = " (then NaN)" if len(path) == 1 else ""
     middle.semilogy(path, f"{marker}-", ms=9 if stops else 3, label=name + stops)
-middle.set(xlabel="step", ylabel="loss", title="descent from equal values")
+middle.set(xlabel="step", ylabel="loss", title="descent from equal singular values")
 middle.legend()
 right.plot(torch.stack(values).numpy())
-right.set(xlabel="step", ylabel="singular values", title="on the way, by DSVD")
+right.set(xlabel="step", ylabel="singular values", title="along the descent with DSVD")
 target = Path(sys.argv[0] or "backprop.py").with_suffix(".png")
 figure.savefig(target, dpi=80)
 print(f"Wrote {target}")

@@ -2,9 +2,10 @@
 How strong should the penalty be?
 =================================
 
-Soft-Impute has one number to choose, the weight of the nuclear norm. A photograph is
-noisy and lacks 30 % of its pixels; ``lambda_nuclear="auto"`` holds a tenth of the
-others out and lowers the weight step by step until they are completed worse.
+Soft-Impute has one hyper-parameter, the weight of the nuclear norm. Here it completes a
+noisy photograph of which 30 % of the pixels are missing. ``lambda_nuclear="auto"``
+holds out a tenth of the other pixels and decreases the weight step by step until their
+error rises.
 """
 
 import sys
@@ -26,8 +27,8 @@ hidden = patterns.random(photo, 0.3, random_state=0)
 X = np.ma.masked_array(photo + noise, hidden)
 
 # %%
-# One fit walks the path and chooses
-# ----------------------------------
+# One fit computes the path and chooses
+# -------------------------------------
 completer = SoftImputeCompleter(random_state=0).fit(X)
 path = completer.path_
 print("lambda_nuclear  rank  error on held-out cells")
@@ -36,21 +37,21 @@ for share, rank, error in zip(*path.values(), strict=True):
     print(f"{share:14.4f} {rank:5d}  {error:.4f}{chosen}")
 
 # %%
-# What the path could not know
-# ----------------------------
-# The error on the missing pixels, against the photograph without noise: held-out cells
-# have noise, so theirs is larger, but least at about the same weight. Nothing was
-# chosen by the truth. Two weights are below those that the path tried.
+# The error on the missing pixels
+# -------------------------------
+# This error is computed against the photograph without noise. The held-out cells are
+# noisy, so their error is larger, but its minimum is at about the same weight. The
+# truth was not used to choose anything. Two weights are smaller than those of the path.
 step = path["lambda_nuclear"][1] / path["lambda_nuclear"][0]
 shares = [
     *path["lambda_nuclear"],
     *path["lambda_nuclear"][-1] * step ** np.array([1, 2]),
 ]
 fits = [SoftImputeCompleter(share).fit(X) for share in shares]
-# The unit of `path_` is the deviation of what is observed.
+# `path_` is in units of the standard deviation of the observed cells.
 truth = [rmse(fit.reconstruction_, photo, hidden) / X.std() for fit in fits]
 best = int(path["error"].argmin())
-print(f"true error {truth[best]:.4f} where chosen, at best {min(truth):.4f}")
+print(f"true error {truth[best]:.4f} at the chosen weight, minimum {min(truth):.4f}")
 
 # %%
 # Strong, chosen, weak
@@ -63,8 +64,8 @@ panels = {
 }
 for axis, (name, (every, ticks)) in zip(axes[0], panels.items(), strict=False):
     known = path[name]
-    axis.semilogx(known, path["error"], "o-", label="held-out cells: what is used")
-    axis.semilogx(every, truth, "s--", color="0.6", label="the truth: not used")
+    axis.semilogx(known, path["error"], "o-", label="held-out cells (used)")
+    axis.semilogx(every, truth, "s--", color="0.6", label="the truth (not used)")
     axis.plot(known[best], path["error"][best], "o", ms=14, mfc="none", mec="C3")
     axis.annotate(
         "chosen",
@@ -77,7 +78,7 @@ for axis, (name, (every, ticks)) in zip(axes[0], panels.items(), strict=False):
     axis.minorticks_off()
     axis.set_xticks(ticks, ticks)
     axis.set_xlabel(name)
-    axis.set_ylabel("RMSE / deviation of the data")
+    axis.set_ylabel("RMSE / standard deviation of the data")
     axis.legend()
 axes[0, 0].invert_xaxis()
 pictures = {"observed": (axes[0, 2], X.filled(1.0))}

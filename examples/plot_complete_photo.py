@@ -2,8 +2,8 @@
 Which method restores a damaged photograph?
 ===========================================
 
-A third of a photograph is gone: 30 % of its pixels at random, and two patches. Four
-methods fill it in. None has been tuned; the truth is used only to score them.
+A third of a photograph is missing: 30 % of its pixels at random, and two patches. Four
+methods complete it. None has been tuned; the truth is used only to score them.
 """
 
 import sys
@@ -24,8 +24,8 @@ from skmc.datasets import load_photo
 from skmc.metrics import nmae, psnr, ssim
 
 # %%
-# The photograph, and what is left of it
-# --------------------------------------
+# The damaged photograph
+# ----------------------
 # A masked array is all a completer needs: mask True means missing.
 photo = load_photo("china").astype(np.float32)
 hidden = patterns.random(photo, 0.3, random_state=0)

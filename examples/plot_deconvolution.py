@@ -1,12 +1,13 @@
 """
-Are learned steps worth more than tuned ones?
-=============================================
+Do learned steps restore pictures better than tuned ones?
+=========================================================
 
-A camera shakes while the shutter is open, and it is known how: non-blind deconvolution.
-Linearised ADMM restores the picture in many steps of chosen lengths. D-NbD (Xie, Kong,
-Wu, Liu, Lin, section A.1.3) is a few of the same steps, unrolled, with lengths and
-filters learned from examples. Each step inverts a matrix: D-Minv and LD-Minv do so by
-matrix products alone, through which one can differentiate.
+A camera shakes while the shutter is open, and its motion is known. Restoring the
+picture is then called non-blind deconvolution. Linearized ADMM takes many steps whose
+lengths are tuned. D-NbD (Xie, Kong, Wu, Liu, Lin, section A.1.3) unrolls a few of the
+same steps and learns lengths and filters from examples. Each step inverts a matrix.
+D-Minv and LD-Minv compute the inverse with matrix products only, so it can be
+differentiated.
 """
 
 import sys
@@ -28,12 +29,13 @@ from skmc.linalg import LDMinv
 N = 48  # pixels on the side of a patch
 
 # %%
-# Shaken pictures
-# ---------------
-# The camera moves up and down, so that each column of a patch is blurred alike and the
-# blur is the product ``B Z`` with a small matrix. It stays for random times at 9 to 21
-# places in a row; beyond its edges a patch goes on as in a mirror. The noise has a
-# deviation of 1 %. Training and test patches are from different pictures.
+# Blurred pictures
+# ----------------
+# The camera moves up and down, so the same blur applies to each column of a patch, and
+# the blurred patch is the product :math:`B Z` with a small matrix :math:`B`. The camera
+# stays for random times at 9 to 21 consecutive positions. Patches are mirrored at their
+# edges. The noise has a standard deviation of 1 %. Training and test patches come from
+# different pictures.
 
 
 def draw_patches(names, count, rng):
@@ -74,26 +76,34 @@ test_Z, test_B, test_Y = draw_problem(["astronaut", "chelsea", "moon"], 12, 12, 
 
 
 def psnr(found, truth):
-    """Of each patch; white is 1."""
+    """The PSNR of each patch; white is 1."""
     return -10 * (found - truth).square().mean((-2, -1)).log10()
 
 
 # %%
-# Linearised ADMM
+# Linearized ADMM
 # ---------------
-# A picture is ``Z = W' X W`` with few large wavelet coefficients ``X``::
+# A picture is :math:`Z = W^T X W` with few large wavelet coefficients :math:`X`:
 #
-#     min  1/2 |Y - B Z|_F^2 + lam |X|_1   subject to   Z = W' X W.
+# .. math::
 #
-# One step, with the multiplier ``M``, is ::
+#     \min_{Z, X}\; \tfrac{1}{2} \|Y - B Z\|_F^2 + \lambda \|X\|_1
+#     \quad \text{subject to} \quad Z = W^T X W
 #
-#     Z <- (alpha B'B + I)^-1 (Z - alpha (M + beta (Z - W'XW)) + alpha B'Y)
-#     X <- shrink(X + gamma W (M + beta (Z - W'XW)) W', gamma lam)
-#     M <- M + beta (Z - W'XW)
+# One step with the multiplier :math:`M` is
 #
-# This is eq. 12 of the paper but for what we take to be slips of the pen: there it is
-# ``B B'``, the second line has ``W'`` and a minus sign (the slope by ``X`` is
-# ``-W (...) W'``), and its threshold is ``gamma / lam``.
+# .. math::
+#
+#     Z &\leftarrow (\alpha B^T B + I)^{-1}
+#     (Z - \alpha (M + \beta (Z - W^T X W)) + \alpha B^T Y) \\
+#     X &\leftarrow \operatorname{shrink}_{\gamma \lambda}
+#     (X + \gamma W (M + \beta (Z - W^T X W)) W^T) \\
+#     M &\leftarrow M + \beta (Z - W^T X W)
+#
+# This is eq. 12 of the paper, except for what we believe to be typographical errors.
+# The paper has :math:`B B^T`; its second line has :math:`W^T` and a minus sign (the
+# gradient with respect to :math:`X` is :math:`-W (\ldots) W^T`); and its threshold is
+# :math:`\gamma / \lambda`.
 
 
 def haar(levels=3):
@@ -110,7 +120,7 @@ W, eye = haar(), torch.eye(N)
 
 
 def unroll(Y, B, lam, beta, steps, inverses, filters=None):
-    """One step for each ``alpha, gamma``, with two filters or none."""
+    """Take one step for each ``alpha, gamma``, with two filters or none."""
     Z, X, M = Y, W @ Y @ W.mT, torch.zeros_like(Y)
     gram, back = B.mT @ B, Y
     for k, (alpha, gamma) in enumerate(steps):
@@ -127,9 +137,9 @@ def unroll(Y, B, lam, beta, steps, inverses, filters=None):
 # %%
 # Fixed and adaptive steps
 # ------------------------
-# Both methods take a hundred steps with ``alpha = gamma = s / beta`` at first; adaptive
-# ones shrink by 2 % each time. ``lam``, ``beta`` and ``s`` are the best of the same
-# grid, by the PSNR on training patches.
+# Both methods take a hundred steps. The first has ``alpha = gamma = s / beta``;
+# adaptive steps shrink by 2 % each time. ``lam``, ``beta`` and ``s`` are the best
+# values of the same grid, measured by the PSNR on training patches.
 
 
 def admm(Y, B, lam, beta, s, rate, count=100):
@@ -151,7 +161,7 @@ for name, rate in {"fixed": 1.0, "adaptive": 0.98}.items():
     print(f"L-ADMM, {name}: best lam={best_lam}, beta={best_beta}, s={s}")
     ways = {s: admm(test_Y, test_B, best_lam, best_beta, s, rate) for s in S}
     restored[f"L-ADMM, {name}"] = ways[s]
-    # What has diverged may have grown beyond all numbers.
+    # Diverged runs may contain infinities.
     curves[name] = [
         float(psnr(way, test_Z).nan_to_num().mean()) for way in ways.values()
     ]
@@ -160,11 +170,12 @@ for name, rate in {"fixed": 1.0, "adaptive": 0.98}.items():
 # %%
 # D-NbD
 # -----
-# Five steps with lengths, ``beta`` and two 5 x 5 filters per step learned. It starts as
-# L-ADMM: filters that do nothing, ``alpha = gamma = 1 / beta``. The second filter is
-# followed by ``W``, so that it may start so. D-Minv leaves the coefficients of its
-# polynomials at one; LD-Minv learns them from the matrices that it meets, anew every 25
-# iterations (Algorithm 4; in the paper at each).
+# D-NbD has five steps with learned lengths, a learned ``beta`` and two learned 5 x 5
+# filters per step. It is initialized as L-ADMM: the filters do nothing, and
+# ``alpha = gamma = 1 / beta``. The second filter is followed by ``W`` to make this
+# initialization possible. D-Minv leaves the coefficients of its polynomials at one.
+# LD-Minv learns them from the matrices that occur in training, again every 25
+# iterations (Algorithm 4; in the paper at every iteration).
 
 
 class Filter(nn.Module):
@@ -187,7 +198,7 @@ class DNbD(nn.Module):
         self.log_steps = nn.Parameter(torch.full((layers, 2), -np.log(beta)))
         self.log_beta = nn.Parameter(torch.tensor(np.log(beta), dtype=torch.float32))
         self.inverses = nn.ModuleList(LDMinv(order=4, depth=3) for _ in range(layers))
-        self.inverses.requires_grad_(False)  # they have a training of their own
+        self.inverses.requires_grad_(False)  # they are trained separately
         self.filters = nn.ModuleList(
             nn.ModuleList([Filter(), Filter()]) for _ in range(layers)
         )
@@ -206,10 +217,12 @@ class DNbD(nn.Module):
 # %%
 # Training
 # --------
-# The paper's loss, eq. 15, is the problem's objective, which needs no truth. But its
-# minimum is where L-ADMM arrives: with that loss the network learns to get there sooner
-# and no better picture. What it can gain beyond that, it gains from examples: the loss
-# is the mean of ``log |Z - truth|_F^2``, that is minus the PSNR.
+# The loss of the paper, eq. 15, is the objective of the problem, which does not require
+# the truth. However, L-ADMM converges to the minimum of this objective. With that loss
+# the network learns to reach it faster, but not to produce a better picture. To improve
+# the picture, it has to learn from examples: here the loss is the mean of
+# :math:`\log \|Z - \text{truth}\|_F^2`, which is the negative PSNR up to a factor and a
+# constant.
 
 
 def train(learned, iterations=150, lr=0.03):
@@ -236,22 +249,22 @@ nets = {"D-NbD(D-Minv)": False, "D-NbD(LD-Minv)": True}
 for name, learned in nets.items():
     start = time.perf_counter()
     nets[name] = train(learned).requires_grad_(False)
-    print(f"{name} learned in {time.perf_counter() - start:.0f} s")
+    print(f"{name} trained in {time.perf_counter() - start:.0f} s")
     restored[name] = nets[name](test_Y, test_B)
 
 # %%
-# On pictures never seen
-# ----------------------
-scores = {"shaken": psnr(test_Y, test_Z)}
+# Results on unseen pictures
+# --------------------------
+scores = {"blurred": psnr(test_Y, test_Z)}
 scores |= {name: psnr(found, test_Z) for name, found in restored.items()}
-print("\nPSNR in dB, mean over test patches; gain over the line above, 2 std. errors")
-before = scores["shaken"]
+print("\nPSNR in dB, mean over test patches; gain over the line above +- 2 std. errors")
+before = scores["blurred"]
 for name, score in scores.items():
     gain = score - before
     error = 2 * gain.std() / gain.numel() ** 0.5
     print(f"{name:>16}: {score.mean():.2f}  {gain.mean():+.2f} +- {error:.2f}")
     before = score
-print("\nL-ADMM by its first step, in units of 1 / beta", S)
+print("\nL-ADMM by length of the first step, in units of 1 / beta", S)
 for name, curve in curves.items():
     print(
         f"{name:>16}: "
@@ -259,20 +272,22 @@ for name, curve in curves.items():
     )
 
 # %%
-# The order is that of the paper's table 4, but the gap between fixed and adaptive steps
-# is not: once both are tuned, they end at the same picture. What adaptive ones do is
-# forgive: steps that are too long diverge unless they shrink (below, left; the last
-# fixed ones are off the picture). Who cannot try out steps will see the paper's order.
+# The order of the methods is that of the paper's table 4, but the gap between fixed and
+# adaptive steps is not: once both are tuned, they give the same picture. Adaptive steps
+# are more robust. Steps that are too long diverge unless they shrink (below, left; the
+# longest fixed steps are outside the plot). If the steps cannot be tuned, the order of
+# the paper appears.
 #
-# Three layers of D-Minv do not reach the small singular values of ``alpha B'B + I``
-# where ``alpha`` is large (right, dotted): what the blur nearly wiped out is inverted
-# too weakly. So this network has to live with a smaller ``alpha``. With learned
-# coefficients the same number of products inverts all of them, and the other network
-# keeps the ``alpha`` that suits the pictures (right: the last layer of each).
+# Three layers of D-Minv do not reach the small singular values of
+# :math:`\alpha B^T B + I` if :math:`\alpha` is large (right, dotted): the components
+# that the blur nearly removed are inverted too weakly. The network with D-Minv
+# therefore needs a smaller :math:`\alpha`. With learned coefficients, the same number
+# of products inverts all singular values, and the network with LD-Minv keeps the
+# :math:`\alpha` that suits the pictures (right: the last layer of each network).
 
 
 def inverted(A, inverse):
-    """Singular values ``s`` of ``A``, and ``s`` times those of its inverse."""
+    """The singular values ``s`` of ``A``, and ``s`` times those of its inverse."""
     s, V = torch.linalg.eigh(A)
     with torch.no_grad():
         return s.numpy(), (s * (V * (inverse(A) @ V)).sum(0)).numpy()
@@ -280,8 +295,8 @@ def inverted(A, inverse):
 
 figure = plt.figure(figsize=(13, 7), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.3])
-chosen = test_Z.std((-2, -1)).argmax()  # the patch of most contrast
-shown = {"truth": test_Z, "shaken": test_Y, **restored}
+chosen = test_Z.std((-2, -1)).argmax()  # the patch with the highest contrast
+shown = {"truth": test_Z, "blurred": test_Y, **restored}
 for axis, (name, patches) in zip(top.subplots(1, 6), shown.items(), strict=True):
     axis.imshow(patches.flatten(0, 1)[chosen].numpy(), cmap="gray", vmin=0, vmax=1)
     dB = f"\n{scores[name].flatten()[chosen]:.1f} dB" if name in scores else "\n"
@@ -300,7 +315,7 @@ label = f"D-Minv, alpha={alpha:.1f}"
 right.plot(*inverted(A, LDMinv(order=4, depth=3)), ":", color="C2", label=label)
 left.set_xticks(S)
 left.set(ylim=(30.4, None))
-left.set(xlabel="first step, in units of 1 / beta", ylabel="PSNR of test patches (dB)")
+left.set(xlabel="first step, in units of 1 / beta", ylabel="PSNR on test patches (dB)")
 left.legend(loc="lower left")
 right.axhline(1, color="0.6", zorder=0)
 right.set(xlabel="singular value s of alpha B'B + I", ylabel="s times its inverse")

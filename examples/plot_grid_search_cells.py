@@ -2,10 +2,10 @@
 Rows or cells: what should cross-validation hold out?
 =====================================================
 
-``BatchedGridSearchCV``, scikit-learn's ``GridSearchCV`` with all fits solved together,
-chooses AIR's two weights for a damaged picture, once with rows held out (a masked
-array: test rows are folded in) and once with cells held out (`Entries`). If it is
-*this* matrix that should be completed, cells are the question.
+`BatchedGridSearchCV` is scikit-learn's ``GridSearchCV`` with all fits solved together.
+It chooses AIR's two weights for a damaged picture, once with held-out rows (a masked
+array, whose test rows are completed as new rows) and once with held-out cells
+(`Entries`). To complete *this* matrix, hold out cells.
 """
 
 import sys
@@ -38,9 +38,10 @@ folds = KFold(3, shuffle=True, random_state=0)
 by_cell = BatchedGridSearchCV(completer, grid, cv=folds).fit(Entries(damaged))
 
 # %%
-# What the searches expected, and what the weights do
-# ---------------------------------------------------
-# The last table is the error on the missing cells, which only an experiment knows.
+# Expected and actual errors
+# --------------------------
+# The last table shows the error on the missing cells, which is known only in an
+# experiment.
 truth = [
     [
         nmae(
@@ -58,12 +59,12 @@ def expected(search):
 
 
 tables = {
-    "rows held out": expected(by_row),
-    "cells held out": expected(by_cell),
-    "on the missing cells": np.array(truth),
+    "held-out rows": expected(by_row),
+    "held-out cells": expected(by_cell),
+    "missing cells": np.array(truth),
 }
 for name, search in (("rows", by_row), ("cells", by_cell)):
-    print(f"{name} held out: {search.best_params_}, score {search.best_score_:.4f}")
+    print(f"held-out {name}: {search.best_params_}, score {search.best_score_:.4f}")
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
 for axis, (name, table) in zip(axes, tables.items(), strict=True):

@@ -1,10 +1,10 @@
 """
-Halving: can poor weights be given up before they have been fitted?
-===================================================================
+Halving: can poor weights be dropped before their fits have finished?
+=====================================================================
 
-Thirty-six pairs of AIR's weights, on three folds of cells of a damaged picture.
-`BatchedHalvingSearchCV` solves all fits together and goes on with the better half of
-them, again and again; `BatchedGridSearchCV` takes each to its end.
+Thirty-six pairs of AIR's weights are compared on three folds of the cells of a damaged
+picture. `BatchedHalvingSearchCV` solves all fits together and repeatedly continues with
+the better half of the candidates. `BatchedGridSearchCV` runs each fit to its end.
 """
 
 import sys
@@ -28,8 +28,8 @@ damaged = Entries(
 )
 
 # %%
-# The same candidates, to the end and halved
-# ------------------------------------------
+# The same candidates with both searches
+# --------------------------------------
 weights = np.logspace(-3, 2, 6)
 grid = {"lambda_row": weights, "lambda_col": weights}
 completer = AIRCompleter(max_iter=600, random_state=0)
@@ -46,10 +46,10 @@ for kind in (BatchedGridSearchCV, BatchedHalvingSearchCV):
 whole, halving = searches.values()
 
 # %%
-# What each candidate scored as long as it was in
-# -----------------------------------------------
-# One line for each pair of weights, by the error that is left on held-out cells. The
-# errors of the rungs that are given up end early.
+# The score of each candidate
+# ---------------------------
+# Each line is one pair of weights and shows its error on held-out cells. The lines of
+# candidates that were dropped end early.
 results = halving.cv_results_
 pairs = np.array([(p["lambda_row"], p["lambda_col"]) for p in results["params"]])
 figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
@@ -72,9 +72,9 @@ for end, count in zip(halving.n_resources_, halving.n_candidates_, strict=True):
         textcoords="offset points",
         ha="center",
     )
-axis.set(xscale="log", xlabel="iterations; above them, candidates")
+axis.set(xscale="log", xlabel="iterations (above: number of candidates)")
 axis.set_ylabel("NMAE on held-out cells, mean of 3 folds")
-axis.set_title("The smaller the weights, the darker")
+axis.set_title("Darker lines have smaller weights")
 axis.legend()
 target = Path(sys.argv[0] or "halving.py").with_suffix(".png")
 figure.savefig(target, dpi=100)

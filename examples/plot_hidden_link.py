@@ -1,10 +1,11 @@
 """
-Which nonlinearity hides in a matrix?
-=====================================
+Which nonlinearity transformed a low-rank matrix?
+=================================================
 
-A matrix of low rank is seen through one function of one number, a link: a sensor that
-saturates, or the wave of the synthetic data of DNN-NSR (Faramarzi et al. 2024). Half of
-the cells are hidden. `LinkedFactorizationCompleter` learns link and matrix together.
+Each cell of a low-rank matrix is transformed by the same scalar function, the link: a
+saturating sensor, or the wave of the synthetic data of DNN-NSR (Faramarzi et al. 2024).
+Half of the cells are hidden. `LinkedFactorizationCompleter` learns the link and the
+matrix together.
 """
 
 import sys
@@ -32,9 +33,9 @@ def wave(c):
 
 
 # %%
-# A latent matrix of rank 5, two links
-# ------------------------------------
-# Neither completer is told of the link, nor of the rank.
+# A latent matrix of rank 5 and two links
+# ---------------------------------------
+# Neither completer knows the link or the rank.
 rng = np.random.RandomState(0)
 C = rng.standard_normal((160, 5)) @ rng.standard_normal((5, 120))
 figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
@@ -56,14 +57,15 @@ for (curve, scatter), link in zip(axes, (sensor, wave), strict=True):
     scatter.legend(markerscale=6)
 
     # %%
-    # The latent numbers are known up to an affine map, which the link undoes. For the
-    # drawing (and for nothing else) they are laid upon the true ones by least squares.
+    # The latent values are determined up to an affine map, for which the link
+    # compensates. Only for the plot, they are aligned with the true ones by least
+    # squares.
     slope, offset = np.polyfit(linked.latent_.ravel(), C.ravel(), 1)
     shown = np.linspace(*np.quantile(linked.latent_, [0.001, 0.999]), 300)
     aligned = slope * shown + offset
     curve.plot(aligned, link(aligned), lw=6, color="lightgray", label="truth")
     curve.plot(aligned, linked.link(shown), color="tab:orange", label="learned")
-    curve.set(xlabel="latent number", ylabel="cell", title=f"{link.__name__}: the link")
+    curve.set(xlabel="latent value", ylabel="cell", title=f"{link.__name__}: the link")
     curve.legend()
 target = Path(sys.argv[0] or "link.py").with_suffix(".png")
 figure.savefig(target, dpi=80)

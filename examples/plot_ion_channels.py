@@ -2,8 +2,8 @@
 Which drugs act on which ion channels?
 ======================================
 
-A fifth of a drug-target matrix is hidden. AIR completes it and learns which drugs act
-alike. (Needs ``drug_target/dti_ion_channel.npz`` in SKMC_DATA.)
+A fifth of a drug-target matrix is hidden. AIR completes it and learns which drugs have
+similar effects. (Needs ``drug_target/dti_ion_channel.npz`` in SKMC_DATA.)
 """
 
 import sys
@@ -33,7 +33,7 @@ for completer in (MeanCompleter(), KNNCompleter(), air):
     print(f"{name:>14}: NMAE {nmae(completed, truth, hidden):.4f}, AUC {auc:.3f}")
 
 # %%
-# Drugs and targets are drawn in the order of a clustering of what is observed.
+# Drugs and targets are ordered by a clustering of the observed cells.
 orders = [leaves_list(linkage(M, "average")) for M in (X.filled(0), X.filled(0).T)]
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
 shown = [matrix[np.ix_(*orders)] for matrix in (X.filled(np.nan), completed, truth)]

@@ -2,9 +2,9 @@
 Which pictures show the same digit?
 ===================================
 
-Each column of the matrix is a handwritten digit of 64 pixels, half of which are gone.
-NCARL completes them and learns, on the way, a graph of like columns. It is not told
-which digit is which.
+Each column of the matrix is a handwritten digit with 64 pixels, half of which are
+missing. NCARL completes them and at the same time learns a graph of similar columns. It
+does not know which digit is which.
 """
 
 import sys
@@ -47,13 +47,13 @@ inside = weights[pairs & same].sum() / weights[pairs].sum()
 print(
     f"The graph connects {ncarl.laplacian_axis_}, each with its "
     f"{ncarl.n_neighbors_} nearest: {inside:.0%} of its weight joins pictures of the "
-    f"same digit, {same[pairs].mean():.0%} would by chance."
+    f"same digit; by chance it would be {same[pairs].mean():.0%}."
 )
 
 # %%
 # Pictures in the order of their digits
 # -------------------------------------
-# If the graph knows the digits it consists of six dark squares.
+# If the graph separates the digits, it consists of six dark squares.
 order = np.argsort(group, kind="stable")
 
 

@@ -2,9 +2,10 @@
 Can a completer fill a table of numbers, grades and categories?
 ===============================================================
 
-Wines with thirteen measurements, one of them read only as a grade, and the cultivar
-as a category. A quarter of all cells is lost. `MixedCompleter` makes a matrix of it,
-in which every column counts alike, and categories come back as categories.
+The table has thirteen measurements of wines, one of them recorded only as a grade, and
+the cultivar as a category. A quarter of all cells is missing. `MixedCompleter` encodes
+the table as a matrix in which every column has the same weight, completes it, and
+decodes the result: categories are returned as categories.
 """
 
 import sys
@@ -25,7 +26,7 @@ from skmc.tables import MixedCompleter
 # %%
 # The table
 # ---------
-# pandas says what a column is: an ordered category is ordinal.
+# The pandas types determine how a column is treated: an ordered category is ordinal.
 wine = load_wine(as_frame=True)
 truth = wine.data.rename(columns={"od280/od315_of_diluted_wines": "od280"})
 truth["hue"] = pd.cut(truth["hue"], 4, labels=["low", "medium", "high", "highest"])
@@ -38,12 +39,13 @@ damaged = truth.mask(hidden)
 # %%
 # How well is each type completed?
 # --------------------------------
-# Numbers in shares of their column's range, grades in shares of the largest error there
-# can be, categories by how many are wrong. The mean completer answers means, middle
-# grades and the most frequent category.
+# The error of numbers is relative to the range of their column, the error of grades is
+# relative to the largest possible error, and the error of categories is the share of
+# wrong ones. The mean completer predicts means, middle grades and the most frequent
+# category.
 completers = {
     "means": MeanCompleter(),
-    "neighbours": KNNCompleter(),
+    "neighbors": KNNCompleter(),
     "truncated SVD": SVDCompleter(scaling=None, random_state=0),
     "soft impute": None,  # the default
     "factorization": FactorizationCompleter(scaling=None, random_state=0),
@@ -56,9 +58,9 @@ table = pd.DataFrame(errors).T
 print(table.round(3))
 
 # %%
-# Parameters are chosen as ever
-# -----------------------------
-# Without the truth `score` hides some observed cells of the test rows.
+# Parameters are chosen as usual
+# ------------------------------
+# Without the truth, `score` hides some observed cells of the test rows.
 search = GridSearchCV(
     MixedCompleter(SVDCompleter(scaling=None, max_iter=3000)),
     {"completer__rank": [1, 2, 3, 4]},
@@ -73,7 +75,7 @@ print(completed.dtypes[["alcohol", "hue", "cultivar"]])
 # ----------
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
 table.plot.bar(ax=axis, rot=0, width=0.7)
-axis.set_ylabel("error of hidden cells")
+axis.set_ylabel("error on hidden cells")
 axis.set_title("178 wines, a quarter of the cells hidden")
 target = Path(sys.argv[0] or "mixed.py").with_suffix(".png")
 figure.savefig(target, dpi=100)

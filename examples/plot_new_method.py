@@ -1,12 +1,12 @@
 """
-How does one add a method of one's own?
-=======================================
+How do you add your own method?
+===============================
 
-In one file: a term that says what is wanted of the completion, and an estimator that
-names its parameters and puts the term next to the misfit of the observed cells. The
-containers, masks, scaling, devices, new rows, scores and history come with the base
-class. The method here bends as little as it can, as a thin plate does, and is tried on
-a field of which nine cells in ten are missing.
+One file is enough. It contains a term that states the desired property of the
+completion, and an estimator that defines the parameters and adds the term to the data
+fit. Input formats, masks, scaling, devices, new rows, scores and history come with the
+base class. The method in this example minimizes bending, like a thin plate. It is tried
+on a field of which nine cells in ten are missing.
 """
 
 import sys
@@ -35,9 +35,9 @@ from skmc.terms import SquaredError, Term
 # %%
 # The term
 # --------
-# A term is a function of the completion, ``(*batch, m, n) -> (*batch,)``. That is all
-# it has to be: its derivative comes from autograd. One that knows it in closed form
-# overrides `value_and_grad` and saves time.
+# A term is a function of the completion, ``(*batch, m, n) -> (*batch,)``. Nothing else
+# is required: autograd computes its gradient. A term with a closed-form gradient can
+# override `value_and_grad` to save time.
 class Bending(Term):
     """``weight / 2`` times the *sum* of squared second differences, down and across."""
 
@@ -54,12 +54,14 @@ class Bending(Term):
 # %%
 # The completer
 # -------------
-# The constructor stores and does nothing else. `_parameter_constraints` says what is
-# admissible, `_make_solver` builds the solver for data that are scaled already, and
-# ``recovers`` states how well a known matrix of rank 2 is completed, which a test of
-# the package would hold it to.
+# The constructor only stores its arguments. `_parameter_constraints` defines the valid
+# values, `_make_solver` builds the solver for data that are already scaled, and
+# ``recovers`` states how accurately a known matrix of rank 2 is completed. The tests of
+# the package would check this value.
 class SmoothCompleter(IterativeCompleter):
-    """``min 1/2 |P(X - M)|_F^2 + bending of X`` over a product of two factors.
+    r"""Fits the observed cells by a product of two factors with little bending.
+
+    .. math:: \min_X \tfrac{1}{2} \|P(X - M)\|_F^2 + \operatorname{bending}(X)
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ class SmoothCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.0, batched=("lambda_bending",))
-    warn_at_max_iter = False  # the learning rate's schedule ends there
+    warn_at_max_iter = False  # the schedule of the learning rate ends there
     _parameter_constraints: ClassVar[dict] = {
         "lambda_bending": [Interval(Real, 0, None, closed="left")],
     }
@@ -107,23 +109,23 @@ class SmoothCompleter(IterativeCompleter):
 # %%
 # Does it keep the contract?
 # --------------------------
-# scikit-learn's own checks say what an estimator has to do. (Some of their matrices
-# have empty rows, of which completers warn.)
+# scikit-learn's checks define what an estimator must do. (Some of their matrices have
+# empty rows, for which completers issue a warning.)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     checks = check_estimator(SmoothCompleter(max_iter=20, random_state=0), on_skip=None)
 print("Checks:", dict(Counter(check["status"] for check in checks)))
 
 # %%
-# Is it of use?
+# Is it useful?
 # -------------
-# A smooth field with a ridge, of which a tenth is seen.
+# The data are a smooth field with a ridge; a tenth of the cells is observed.
 row, col = np.mgrid[0:1:48j, 0:1:64j]
 field = np.sin(5 * row * col) + np.exp(-(((row - col) / 0.15) ** 2))
 hidden = patterns.random(field, 0.9, random_state=0)
 X = np.ma.masked_array(field, hidden)
 completers = {
-    "neighbours": KNNCompleter(),
+    "neighbors": KNNCompleter(),
     "AIR": AIRCompleter(random_state=0),
     "DMF with total variation": DMFCompleter("tv", random_state=0),
     "ours": SmoothCompleter(random_state=0),
@@ -133,7 +135,7 @@ for name, completer in completers.items():
     completed = completer.fit_transform(X)
     error = relative_error(completed, field, hidden)
     pictures[f"{name}: error {error:.0%}"] = completed
-    print(f"{name:>25}: error of hidden cells {error:.1%}")
+    print(f"{name:>25}: error on hidden cells {error:.1%}")
 
 # %%
 # The answer

@@ -1,10 +1,10 @@
 """
-Does better completion help the model that comes after it?
-==========================================================
+Does better completion improve the model that follows?
+======================================================
 
-A table loses 40 % of its cells. A regressor needs them all, so a completer goes in
-front of it, inside the pipeline: rows of the test folds are completed from what was
-learned on the training folds, and nothing leaks.
+A table loses 40 % of its cells. A regressor needs all of them, so the pipeline has a
+completer in front of it. Rows of the test folds are completed from what was learned on
+the training folds, so nothing leaks.
 """
 
 import sys
@@ -33,7 +33,8 @@ from skmc import (
 # %%
 # The table
 # ---------
-# Predict the alcohol of a wine from its twelve other measurements.
+# The task is to predict the alcohol content of a wine from its twelve other
+# measurements.
 measurements, alcohol = np.split(load_wine().data[:, ::-1], [12], axis=1)
 hidden = patterns.random(measurements, 0.4, spare=True, random_state=0)
 damaged = np.ma.masked_array(measurements, hidden)
@@ -42,7 +43,7 @@ damaged = np.ma.masked_array(measurements, hidden)
 # One pipeline per completer
 # --------------------------
 # `MaskedToNaN` comes first because a scaler follows: scikit-learn's scalers respect
-# NaN and drop masks. AIR scales by itself; KNN does not.
+# NaN but drop masks. AIR scales the data itself; KNN does not.
 completers = [
     MeanCompleter(),
     KNNCompleter(),

@@ -1,11 +1,12 @@
 """
-How much does an estimate suffer from missing cells?
-====================================================
+How uncertain is an estimate from a table with missing cells?
+=============================================================
 
-The slope of a regression on a table of which a third is missing. Completed once, the
-table looks as if nothing had been missing, and the standard error is too small.
-`MultipleCompletion` completes it many times, with the noise of single cells, and `pool`
-adds up what the completions disagree on (Rubin's rules).
+We estimate the slope of a regression from a table of which a third is missing. An
+analysis of a table that was completed once ignores that cells were missing, and its
+standard error is too small. `MultipleCompletion` completes the table many times and
+includes the noise of single cells, and `pool` adds the variance between the completions
+(Rubin's rules).
 """
 
 import sys
@@ -22,13 +23,13 @@ from skmc.uncertainty import MultipleCompletion, pool
 
 
 def table(seed):
-    """Twelve columns that three factors explain, up to noise."""
+    """Twelve columns that are explained by three factors, up to noise."""
     rng = np.random.RandomState(seed)
     return rng.randn(150, 3) @ rng.randn(3, 12) + 0.7 * rng.randn(150, 12)
 
 
 def slope(X):
-    """Of the first column on the next two: the first coefficient and its variance."""
+    """Regress column 0 on the next two; the first coefficient and its variance."""
     A = np.column_stack([X[:, 1:3], np.ones(len(X))])
     coefficients, residual, *_ = np.linalg.lstsq(A, X[:, 0])
     variance = residual[0] / (len(X) - 3) * np.linalg.inv(A.T @ A)
@@ -36,11 +37,11 @@ def slope(X):
 
 
 # %%
-# The same experiment thirty times
-# --------------------------------
-# The slope of all cells is what an analysis without holes would have found. An interval
-# of two standard errors should hold it in nineteen cases of twenty: more often even, as
-# both come from the same rows.
+# Thirty repetitions of the experiment
+# ------------------------------------
+# The target is the slope that an analysis of the complete table would have found. An
+# interval of two standard errors should contain it in nineteen of twenty cases, or even
+# more often, because both slopes come from the same rows.
 results = {"completed once": [], "pooled": []}
 for seed in range(30):
     X = table(seed)
@@ -55,8 +56,8 @@ for seed in range(30):
     results["pooled"].append((pooled.estimate - aim, pooled.std_error))
 
 # %%
-# What the intervals hold
-# -----------------------
+# Coverage of the intervals
+# -------------------------
 figure, axes = plt.subplots(
     1, 2, figsize=(11, 4), sharey=True, sharex=True, layout="constrained"
 )
@@ -68,13 +69,13 @@ for ax, (name, rows) in zip(axes, results.items(), strict=True):
         at = np.flatnonzero(chosen[order])
         ax.errorbar(at, error[order][at], 2 * size[order][at], fmt=".", color=color)
     ax.axhline(0, color="black", lw=0.8)
-    ax.set_title(f"{name}: {inside.sum()} of {len(rows)} intervals hold the slope")
-    ax.set_xlabel("experiment, by error")
+    ax.set_title(f"{name}: {inside.sum()} of {len(rows)} intervals contain the slope")
+    ax.set_xlabel("experiments, sorted by error")
     print(
         f"{name}: {inside.mean():.0%}, mean standard error {size.mean():.3f}, ", end=""
     )
     print(f"error {np.sqrt(np.mean(error**2)):.3f}")
-axes[0].set_ylabel("slope less that of all cells")
+axes[0].set_ylabel("slope minus slope of all cells")
 target = Path(sys.argv[0] or "pooled.py").with_suffix(".png")
 figure.savefig(target, dpi=80)
 print(f"Wrote {target}")

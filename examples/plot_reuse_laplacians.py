@@ -1,9 +1,10 @@
 """
-Can similarities learned by one fit serve another?
-==================================================
+Can similarities learned in one fit be reused in another?
+=========================================================
 
-AIR learns Laplacians while it completes a picture. Taken early, late, or from another
-damage of the same picture, they are held fixed in a second fit.
+AIR learns Laplacians while it completes a picture. We take them early in the fit, late
+in the fit, or from another damaged copy of the same picture, and keep them fixed in a
+second fit.
 """
 
 import sys
@@ -35,16 +36,16 @@ def error(**params):
 
 
 # %%
-# Similarities fade in the course of a fit, so early ones are stronger.
+# Similarities fade during a fit, so early ones are stronger.
 early = AIRCompleter(random_state=0, max_iter=60).fit(X)
 late = AIRCompleter(random_state=0).fit(X)
 elsewhere = AIRCompleter(random_state=0, max_iter=60).fit(other)
 errors = {
     "none": error(lambda_row=0, lambda_col=0),
-    "learned on the way": error(),
+    "learned during the fit": error(),
     "fixed, after 60 steps": error(fixed_laplacians=early.laplacians_),
     "fixed, after 400 steps": error(fixed_laplacians=late.laplacians_),
-    "fixed, from the other damage": error(fixed_laplacians=elsewhere.laplacians_),
+    "fixed, from the other copy": error(fixed_laplacians=elsewhere.laplacians_),
 }
 for name, value in errors.items():
     print(f"{name:>30}: NMAE {value:.4f}")
@@ -52,7 +53,7 @@ for name, value in errors.items():
 figure, axis = plt.subplots(figsize=(8, 3.2), layout="constrained")
 axis.barh(list(errors), list(errors.values()), color="#29ABE2")
 axis.invert_yaxis()
-axis.set_xlabel("NMAE on the half of the picture that is hidden")
+axis.set_xlabel("NMAE on the hidden half of the picture")
 axis.set_title("Laplacians of rows and columns")
 target = Path(sys.argv[0] or "reuse.py").with_suffix(".png")
 figure.savefig(target, dpi=80)

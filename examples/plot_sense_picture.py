@@ -1,10 +1,11 @@
 """
-Can a picture be told from sums over all of its pixels?
-=======================================================
+Can a picture be recovered from sums over all of its pixels?
+============================================================
 
-Each measurement adds up *all* pixels of a small picture, with random weights; there
-are fewer measurements than pixels, and they are noisy. Of the many pictures that agree
-with them four regressors choose one each: the smallest, or one of low rank.
+Each measurement is a weighted sum of *all* pixels of a small picture, with random
+weights. There are fewer measurements than pixels, and they are noisy. Many pictures
+agree with the measurements. Four regressors each select one: the smallest, or one of
+low rank.
 """
 
 import sys
@@ -28,11 +29,12 @@ from skmc.sensing import (
 )
 
 # %%
-# A picture, and sums over it
-# ---------------------------
-# 32 x 32 pixels, each a mean over 16 x 16 of a photograph, and six measurements for ten
-# pixels. Sample ``i`` of the regression is the matrix ``A[i]`` of weights, and its
-# target ``<A[i], picture>``; the deviation of the noise is a twentieth of theirs.
+# A picture and its measurements
+# ------------------------------
+# The picture has 32 x 32 pixels, each the mean of 16 x 16 pixels of a photograph. There
+# are six measurements per ten pixels. Sample ``i`` of the regression is the weight
+# matrix ``A[i]``, and its target is :math:`\langle A_i, X \rangle` for the picture
+# :math:`X`. The standard deviation of the noise is a twentieth of that of the targets.
 picture = (data.camera() / 255).reshape(32, 16, 32, 16).mean((1, 3))
 rng = np.random.RandomState(0)
 A = rng.standard_normal((round(0.6 * picture.size), *picture.shape))
@@ -42,9 +44,9 @@ y += 0.05 * y.std() * rng.standard_normal(len(y))
 # %%
 # How strong a penalty?
 # ---------------------
-# The weight of the nuclear norm is the one hyper-parameter that the noise makes us
-# choose. Measurements are samples like any others: cross-validation holds some of them
-# out and asks how well they are predicted. The picture is not needed for that.
+# Because of the noise, we have to choose one hyper-parameter: the weight of the nuclear
+# norm. Measurements are ordinary samples, so cross-validation holds out some of them
+# and measures how well they are predicted. This does not require the true picture.
 search = GridSearchCV(
     NuclearSensingRegressor(),
     {"lambda_nuclear": [0.001, 0.002, 0.005, 0.01, 0.02, 0.05]},
@@ -52,18 +54,19 @@ search = GridSearchCV(
 ).fit(A, y)
 tried = search.cv_results_["param_lambda_nuclear"].astype(float)
 errors = 1 - search.cv_results_["mean_test_score"]
-print("lambda_nuclear  unexplained variance of measurements held out")
+print("lambda_nuclear  unexplained variance of held-out measurements")
 for weight, error in zip(tried, errors, strict=True):
     chosen = "  <- chosen" if weight == search.best_params_["lambda_nuclear"] else ""
     print(f"{weight:14g}  {error:.4f}{chosen}")
 
 # %%
-# Four answers
-# ------------
-# The linear one meets the measurements exactly, noise and all, and is of no use: what
-# is least in the sum of squares is no picture. The two learned ones have no penalty.
-# That they start near zero, where large singular values grow first, makes them prefer
-# low rank; in the end they follow the noise a little more than the penalty does.
+# Four solutions
+# --------------
+# The linear regressor matches the measurements exactly, including the noise, and is of
+# no use: the solution with the smallest sum of squares does not look like a picture.
+# The spectral and the factorized regressor have no penalty. They prefer low rank
+# because they start near zero, where large singular values grow first. At the end they
+# fit the noise a little more than the penalized solution does.
 regressors = [
     LinearSensingRegressor(),
     search.best_estimator_,
@@ -78,20 +81,20 @@ for regressor in regressors:
     seconds = time.perf_counter() - start
     pictures[f"{name}: {psnr(found, picture):.1f} dB"] = found
     print(
-        f"{name:>10}: {psnr(found, picture):5.2f} dB, measurements met to "
+        f"{name:>10}: {psnr(found, picture):5.2f} dB, measurements fitted to "
         f"R2 = {regressor.score(A, y):.4f}, {seconds:.1f} s"
     )
 
 # %%
 # Side by side
 # ------------
-# Cross-validation never saw the gray curve, and found nearly its lowest point.
+# Cross-validation did not use the gray curve, yet it nearly found its minimum.
 truth = [psnr(NuclearSensingRegressor(w).fit(A, y).matrix_, picture) for w in tried]
 best = search.best_index_
-print(f"chosen weight: {truth[best]:.2f} dB, at best {max(truth):.2f} dB")
+print(f"chosen weight: {truth[best]:.2f} dB, best weight: {max(truth):.2f} dB")
 figure, axes = plt.subplots(2, 3, figsize=(11, 7.2), layout="constrained")
 panel = axes[1, 0]
-panel.semilogx(tried, errors, "o-", label="measurements held out")
+panel.semilogx(tried, errors, "o-", label="held-out measurements")
 panel.plot(tried[best], errors[best], "o", ms=14, mfc="none", mec="C3")
 panel.set(xlabel="lambda_nuclear", ylabel="unexplained variance", box_aspect=1)
 right = panel.twinx()

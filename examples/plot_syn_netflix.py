@@ -1,9 +1,10 @@
 """
-Does AIR find the groups that made the ratings?
-===============================================
+Does AIR find the groups behind the ratings?
+============================================
 
-Synthetic ratings in which users and films come in groups; 70 % are hidden. The groups
-are not given to AIR, and are found. (Needs ``graph/syn_netflix.npz`` in SKMC_DATA.)
+In these synthetic ratings, users and films form groups, and 70 % of the ratings are
+hidden. AIR finds the groups without being given them.
+(Needs ``graph/syn_netflix.npz`` in SKMC_DATA.)
 """
 
 import sys
@@ -28,7 +29,7 @@ completed = air.fit_transform(X)
 print(f"70 % hidden, NMAE {nmae(completed, truth, hidden):.5f}")
 
 # %%
-# Users (films) are drawn in the order of their true ratings: groups are squares.
+# Users and films are sorted by their true ratings, so groups appear as squares.
 orders = [np.lexsort(truth.T), np.lexsort(truth)]
 figure, axes = plt.subplots(2, 3, figsize=(13, 8), layout="constrained")
 shown = [matrix[np.ix_(*orders)] for matrix in (X.filled(np.nan), completed, truth)]

@@ -1,9 +1,10 @@
 """
-Do neighbours or similar rows tell more of what a text covers?
-==============================================================
+Do neighboring pixels or similar rows reveal more of what a text covers?
+========================================================================
 
 Words are written over a small photograph. `PatchCNNCompleter` learns to predict a pixel
-from those around it, `AIRCompleter` which rows and which columns are alike.
+from the pixels around it. `AIRCompleter` learns which rows and which columns are
+similar.
 """
 
 import sys
@@ -21,7 +22,7 @@ from skmc.datasets import load_photo
 from skmc.metrics import psnr
 
 # %%
-# The photograph at half its size, to be quick.
+# The photograph is reduced to half its size to save time.
 photo = load_photo("flower")[:212].reshape(106, 2, 160, 2).mean((1, 3), np.float32)
 hidden = patterns.text(photo, "what was here before the words", height=0.125)
 X = np.ma.masked_array(photo, hidden)

@@ -1,9 +1,9 @@
 """
-What does AIR learn while it takes the writing off a picture?
-=============================================================
+What does AIR learn while it removes text from a picture?
+=========================================================
 
-Words are written over a photograph. AIR completes it and learns, at the same time,
-which rows and which columns resemble each other.
+Words are written over a photograph. AIR completes it and at the same time learns which
+rows and which columns are similar.
 """
 
 import sys
@@ -28,8 +28,8 @@ completed = air.fit_transform(X)
 print(f"{hidden.mean():.0%} hidden, NMAE {nmae(completed, photo, hidden):.4f}")
 
 # %%
-# Rows and columns next to each other are alike: the dark diagonals. What is left of the
-# similarities at the end of a fit is what the picture bears out.
+# Adjacent rows and columns are similar, which shows as dark diagonals. The similarities
+# that remain at the end of a fit are those that the picture supports.
 figure, axes = plt.subplots(2, 3, figsize=(13, 7), layout="constrained")
 panels = ("observed", "completed", "error")
 CompletionDisplay.from_estimator(

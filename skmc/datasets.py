@@ -1,10 +1,10 @@
 """Matrices to complete.
 
 `load_photo` reads a picture that ships with scikit-learn. The other loaders read
-evaluation files that the user provides, because their licences do not let us pass them
-on: they belong in ``data_home``, which defaults to the environment variable
-``SKMC_DATA`` and then to ``~/skmc_data``. Only plain arrays and pictures are read,
-never pickles.
+evaluation files that the user provides, because their licenses do not allow us to
+redistribute them. The files belong in ``data_home``, which defaults to the environment
+variable ``SKMC_DATA`` and then to ``~/skmc_data``. Only plain arrays and pictures are
+read, never pickles.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _file(name: str, home) -> Path:
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} does not exist. The evaluation files are not part of skmc: put "
-            f"'{name}' below a folder of your choice and pass it as data_home or set "
-            "the environment variable SKMC_DATA."
+            f"'{name}' below a folder of your choice and pass the folder as data_home, "
+            "or set the environment variable SKMC_DATA to it."
         )
     return path
 
@@ -58,13 +58,13 @@ def _picture(path: Path) -> np.ndarray:
 
 
 def load_photo(name="china") -> np.ndarray:
-    """A gray photograph that ships with scikit-learn, 213 x 320, values in [0, 1].
+    """A grayscale photo that ships with scikit-learn, 213 x 320, values in [0, 1].
 
     Parameters
     ----------
     name : {"china", "flower"}
-        The colour picture is averaged over blocks of 2 x 2 pixels and weighed into
-        luminance (.299 R + .587 G + .114 B).
+        The color picture is converted to luminance (.299 R + .587 G + .114 B) and
+        averaged over blocks of 2 x 2 pixels.
 
     Returns
     -------
@@ -83,20 +83,21 @@ def load_photo(name="china") -> np.ndarray:
     """
     from sklearn.datasets import load_sample_image
 
-    colour = load_sample_image(f"{name}.jpg") / 255
-    gray = (colour @ [0.299, 0.587, 0.114])[:426]
+    color = load_sample_image(f"{name}.jpg") / 255
+    gray = (color @ [0.299, 0.587, 0.114])[:426]
     return gray.reshape(213, 2, 320, 2).mean((1, 3))
 
 
 def load_image(name="barbara_240", data_home=None) -> np.ndarray:
-    """A gray picture from ``images/<name>.png``, values in [0, 1].
+    """A grayscale picture from ``images/<name>.png``, values in [0, 1].
 
     Parameters
     ----------
     name : str, default="barbara_240"
-        Of the file, without its ending.
+        Name of the file without its extension.
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
@@ -111,9 +112,10 @@ def load_mask(name="texture", data_home=None) -> np.ndarray:
     Parameters
     ----------
     name : str, default="texture"
-        Of the mask.
+        Name of the mask.
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
@@ -125,13 +127,14 @@ def load_mask(name="texture", data_home=None) -> np.ndarray:
 def load_syn_netflix(data_home=None) -> Bunch:
     """Synthetic ratings with graphs, from ``graph/syn_netflix.npz``.
 
-    ``data`` 150 x 200, ``observed``, ``train`` and ``test`` (bool), ``row_graph`` and
-    ``col_graph`` (adjacencies without self-loops).
+    The result has ``data`` (150 x 200), ``observed``, ``train`` and ``test`` (bool),
+    ``row_graph`` and ``col_graph`` (adjacency matrices without self-loops).
 
     Parameters
     ----------
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
@@ -155,12 +158,13 @@ def load_drug_target(name="ion_channel", data_home=None) -> Bunch:
     ----------
     name : {"ion_channel", "gpcr", "nuclear_receptor"}
     data_home : path, optional
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
     Bunch
-        ``data`` drugs x targets (0/1), ``row_graph`` and ``col_graph`` (symmetrised
+        ``data`` (drugs x targets, 0/1), ``row_graph`` and ``col_graph`` (symmetrized
         similarities), ``drug_ids``, ``target_ids``.
     """
     file = _arrays(f"drug_target/dti_{name}.npz", data_home)
@@ -180,14 +184,15 @@ def load_movielens(size="100k", data_home=None) -> Bunch:
     ----------
     size : {"100k", "1m"}
     data_home : path, optional
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
     Bunch
         ``entries`` (`Entries` of users x films, in the order of the file), ``splits``
         (name -> bool array, True at the test ratings), and for "100k" the 0/1 sparse
-        ``row_graph`` and ``col_graph`` if ``graph/movielens_100k_graphs.npz`` is there.
+        ``row_graph`` and ``col_graph`` if ``graph/movielens_100k_graphs.npz`` exists.
     """
     file = _arrays(f"ratings/movielens_{size}.npz", data_home)
     entries = Entries.from_triplets(
@@ -211,14 +216,16 @@ def load_movielens(size="100k", data_home=None) -> Bunch:
 
 
 def load_flixster(data_home=None) -> Bunch:
-    """Ratings 0.5..5, from ``ratings/flixster_monti3000.npz``.
+    """Ratings from 0.5 to 5, from ``ratings/flixster_monti3000.npz``.
 
-    ``entries`` (3000 x 3000), ``test`` (bool), sparse ``row_graph`` and ``col_graph``.
+    The result has ``entries`` (3000 x 3000), ``test`` (bool), and the sparse
+    ``row_graph`` and ``col_graph``.
 
     Parameters
     ----------
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
@@ -238,7 +245,7 @@ def load_flixster(data_home=None) -> Bunch:
 
 
 def _graph(file: Bunch, key: str, n) -> sp.csr_array:
-    """The 0/1 adjacency whose edges are stored as ``<key>_row``, ``<key>_col``."""
+    """The 0/1 adjacency matrix with edges from ``<key>_row`` to ``<key>_col``."""
     rows, cols = file[f"{key}_row"].astype(int), file[f"{key}_col"].astype(int)
     return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=(int(n), int(n)))
 
@@ -246,15 +253,16 @@ def _graph(file: Bunch, key: str, n) -> sp.csr_array:
 def load_table(name="concrete", data_home=None) -> Bunch:
     """A table of numbers, from ``tabular/<name>.npz``.
 
-    ``data`` (NaN where missing), ``feature_names``, and ``target`` where the file has
-    labels (else the target is the last column of ``data``).
+    The result has ``data`` (NaN where missing), ``feature_names``, and ``target`` if
+    the file has labels. Otherwise the target is the last column of ``data``.
 
     Parameters
     ----------
     name : str, default="concrete"
-        Of the file, without its ending.
+        Name of the file without its extension.
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
@@ -272,14 +280,16 @@ def load_table(name="concrete", data_home=None) -> Bunch:
 def load_expression(name="yeast_spellman1998", data_home=None) -> Bunch:
     """Gene expression (log ratios, NaN where missing), ``gene_expression/<name>.npz``.
 
-    ``data`` genes x samples, and the other arrays of the file under their own names.
+    The result has ``data`` (genes x samples), and the other arrays of the file under
+    their own names.
 
     Parameters
     ----------
     name : str, default="yeast_spellman1998"
-        Of the file, without its ending.
+        Name of the file without its extension.
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------
@@ -293,12 +303,13 @@ def load_expression(name="yeast_spellman1998", data_home=None) -> Bunch:
 def load_mnist_digits(data_home=None) -> Bunch:
     """The first 100 MNIST digits, from ``digits/mnist_train_first100.npz``.
 
-    ``images`` 100 x 28 x 28 in [0, 1], ``target``.
+    The result has ``images`` (100 x 28 x 28, in [0, 1]) and ``target``.
 
     Parameters
     ----------
     data_home : path-like or None, default=None
-        Folder of the evaluation files; None is ``SKMC_DATA``, then ``~/skmc_data``.
+        Folder of the evaluation files. None means ``SKMC_DATA``, then
+        ``~/skmc_data``.
 
     Returns
     -------

@@ -1,7 +1,8 @@
-"""How far a completion ``X`` is from the truth ``M``, on the cells that count.
+"""Errors of a completion ``X`` with respect to the truth ``M``, on a set of cells.
 
-Matrices come in any container; cells where ``M`` is missing never count. ``cells`` is
-a boolean array, True where to compare (default: wherever ``M`` is known).
+Matrices may be in any container. Cells where ``M`` is missing are never compared.
+``cells`` is a boolean array, True at the cells to compare. By default, all cells where
+``M`` is known are compared.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from skmc.cells import to_cells
 
 
 def _pair(X, M, cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compared values of both, and all that is known of ``M``."""
+    """The compared values of ``X`` and of ``M``, and all known values of ``M``."""
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     known = ~np.isnan(M)
     cells = known if cells is None else np.asarray(cells)
@@ -25,17 +26,19 @@ def _pair(X, M, cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         )
     cells = cells & known
     if not cells.any():
-        raise ValueError("cells selects no cell that M knows; nothing to compare.")
+        raise ValueError(
+            "cells selects no cell that is known in M; nothing to compare."
+        )
     if np.isnan(X[cells]).any():
         raise ValueError("X is missing at a compared cell; complete it first.")
     return X[cells], M[cells], M[known]
 
 
 def nmae(X, M, cells=None) -> float:
-    """Normalised mean absolute error, ``mean |X - M| / (max M - min M)``.
+    """Normalized mean absolute error, ``mean |X - M| / (max M - min M)``.
 
-    The mean is over ``cells``, the range over all of ``M`` that is known; where ``M``
-    is constant the range counts as 1.
+    The mean is over ``cells``, the range over all known values of ``M``. If ``M`` is
+    constant, the range is replaced by 1.
 
     Parameters
     ----------
@@ -44,7 +47,7 @@ def nmae(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is all that ``M`` knows.
+        The cells to compare. None means all cells that are known in ``M``.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def mae(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is all that ``M`` knows.
+        The cells to compare. None means all cells that are known in ``M``.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def rmse(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is all that ``M`` knows.
+        The cells to compare. None means all cells that are known in ``M``.
 
     Returns
     -------
@@ -105,7 +108,7 @@ def rmse(X, M, cells=None) -> float:
 def relative_error(X, M, cells=None) -> float:
     """``|X - M|_F / |M|_F`` over the cells; its square is the share of energy lost.
 
-    Infinite where ``M`` is zero on the cells and ``X`` is not.
+    The error is infinite if ``M`` is zero on the cells and ``X`` is not.
 
     Parameters
     ----------
@@ -114,7 +117,7 @@ def relative_error(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is all that ``M`` knows.
+        The cells to compare. None means all cells that are known in ``M``.
 
     Returns
     -------
@@ -130,8 +133,8 @@ def relative_error(X, M, cells=None) -> float:
 def psnr(X, M, cells=None) -> float:
     """Peak signal-to-noise ratio ``10 log10(max(M)^2 / mean (X - M)^2)`` in dB.
 
-    By custom over the whole picture, observed cells included. The peak is the largest
-    known value of ``M``. Infinite for equal pictures.
+    By convention the mean is over the whole picture, observed cells included. The peak
+    is the largest known value of ``M``. The ratio is infinite for equal pictures.
 
     Parameters
     ----------
@@ -140,7 +143,7 @@ def psnr(X, M, cells=None) -> float:
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        Where to compare; None is all that ``M`` knows.
+        The cells to compare. None means all cells that are known in ``M``.
 
     Returns
     -------
@@ -154,7 +157,7 @@ def psnr(X, M, cells=None) -> float:
 def ssim(X, M) -> float:
     """Structural similarity of two pictures (`skimage.metrics`), in [-1, 1].
 
-    ``data_range`` is ``max M - min M``.
+    The ``data_range`` of `skimage.metrics` is ``max M - min M``.
 
     Parameters
     ----------
@@ -186,9 +189,9 @@ def ssim(X, M) -> float:
 
 
 def effective_rank(X) -> float:
-    """``exp(-sum p log p)`` of the normalised singular values ``p = s / sum s``.
+    """``exp(-sum p log p)`` of the normalized singular values ``p = s / sum s``.
 
-    Zero for a zero matrix.
+    The effective rank of a zero matrix is zero.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Which cells to hide: missingness for experiments, folds for validation.
+"""Patterns of cells to hide, for experiments and for validation.
 
-Every pattern takes the matrix ``X`` (any container, see `skmc.cells.to_cells`)
-and returns a boolean array of its shape, True at the *observed* cells to hide. Cells
-that are missing already are never counted.
+Every pattern takes a matrix ``X`` (any container, see `skmc.cells.to_cells`) and
+returns a boolean array of its shape, True at the *observed* cells to hide. Cells that
+are already missing are never counted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from scipy.special import expit
 from skmc.cells import to_cells
 from skmc.linalg import seed_of
 
-FEW = 20  # missing cells, which lie as they do by chance
-MOVES = 20
+MIN_MISSING = 20  # fewer missing cells may be adjacent by chance
+MAX_MOVES = 20
 
 
 def _observed(X) -> np.ndarray:
@@ -31,9 +31,9 @@ def _fraction(fraction) -> float:
 
 
 def _hide_likely(likelihood, observed, fraction, rng) -> np.ndarray:
-    """Hide ``fraction`` of the observed cells, without replacement, by likelihood."""
+    """Sample ``fraction`` of the observed cells in proportion to ``likelihood``."""
     n_hidden = round(fraction * observed.sum())
-    # The largest of log(p) + Gumbel noise are a weighted draw without replacement.
+    # The largest log(p) + Gumbel noise are a weighted sample without replacement.
     with np.errstate(divide="ignore"):
         keys = np.log(likelihood) + rng.gumbel(size=observed.shape)
     order = np.argsort(np.where(observed, keys, -np.inf), axis=None)
@@ -48,19 +48,19 @@ def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
     Parameters
     ----------
     X : matrix of any container
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     fraction : float in [0, 1], default=0.3
         Share of the observed cells to hide.
     spare : bool, default=False
-        Leave every row and every column at least one of its observed cells; fewer
-        than ``fraction`` are hidden where that takes it.
+        Whether every row and every column keeps at least one observed cell. Fewer
+        cells than ``fraction`` are hidden if this requires it.
     random_state : int, RandomState instance or None
-        Draws the cells.
+        Source of the random choice of cells.
 
     Returns
     -------
     bool ndarray of shape (n_rows, n_cols)
-        True where a cell is to be hidden.
+        True at the cells to hide.
 
     Examples
     --------
@@ -79,34 +79,34 @@ def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
 
 
 def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
-    """Observed cells that lie as the missing ones do: to judge how those are completed.
+    """Observed cells that are distributed like the missing ones.
 
-    Where missing cells lie beside each other (holes in a picture, a sensor that was
-    off) it is their pattern itself, moved to other places, as often or as much of it as
-    the fraction takes. Else cells are drawn at random, from a column in proportion to
-    the share of it that is missing, and a third of one at most. With nothing missing it
-    is `random`.
+    Errors on these cells estimate the errors on the missing ones. If missing cells are
+    adjacent (holes in a picture, a sensor that was off), their pattern is shifted to
+    other places, repeatedly or in part, until ``fraction`` is reached. Otherwise cells
+    are chosen at random, from each column in proportion to its share of missing cells,
+    and at most a third of a column. If nothing is missing, the pattern is `random`.
 
     Parameters
     ----------
     X : matrix of any container
-        What is missing in it.
+        The matrix with its missing cells.
     fraction : float in [0, 1], default=0.1
-        About this share of the observed cells is hidden. Every row and every column
-        keeps one.
+        Approximate share of the observed cells to hide. Every row and every column
+        keeps at least one.
     random_state : int, RandomState instance or None, default=None
-        Draws the places.
+        Source of the random choice of cells.
 
     Returns
     -------
-    bool ndarray of X's shape
-        True where a cell is held out.
+    bool ndarray of shape (n_rows, n_cols)
+        True at the cells to hide.
 
     Notes
     -----
-    Cells lie beside each other if what is missing, less the shares of its row and
-    column, has a correlation of more than 0.3 with the same one row below or one column
-    to the right. The rule is ours.
+    Missing cells count as adjacent if the indicator of missing cells, centered by rows
+    and columns, has a correlation of more than 0.3 with itself shifted by one row or by
+    one column. This rule is our own.
 
     Examples
     --------
@@ -124,8 +124,8 @@ def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
     free = _spared(observed, rng)
     n_hidden = min(round(_fraction(fraction) * observed.sum()), free.sum())
     hidden = np.zeros(observed.shape, bool)
-    if n_hidden and _together(~observed):
-        for _ in range(MOVES):
+    if n_hidden and _adjacent(~observed):
+        for _ in range(MAX_MOVES):
             shift = [rng.randint(size) for size in observed.shape]
             copy = np.roll(~observed, shift, (0, 1)) & free
             if (excess := copy.sum() / n_hidden) > 1.5:
@@ -133,12 +133,12 @@ def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
             hidden |= copy
             if hidden.sum() >= 0.75 * n_hidden:
                 return hidden
-    # An empty column says nothing of how cells get lost elsewhere.
+    # An empty column says nothing about how cells are lost elsewhere.
     share = (~observed).mean(0) * observed.any(0)
     likely = free * np.where(share > 0, share, 0 if share.any() else 1)
     if not likely.any():
         likely = free * 1.0
-    # Of the column that misses most, a third at most.
+    # At most a third of the column with the most missing cells.
     n_hidden = min(n_hidden, round(likely.sum() / (likely.max() or 1) / 3))
     if not n_hidden:
         return hidden
@@ -146,24 +146,24 @@ def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
 
 
 def _spared(observed: np.ndarray, rng) -> np.ndarray:
-    """The observed cells less one of each row and each column."""
+    """The observed cells, except one of each row and one of each column."""
     lot = np.where(observed, rng.random_sample(observed.shape), -1)
     kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
     return observed & ~kept
 
 
-def _together(missing: np.ndarray) -> bool:
-    """Whether missing cells lie beside each other."""
+def _adjacent(missing: np.ndarray) -> bool:
+    """Whether missing cells are adjacent more often than by chance."""
     R = missing - missing.mean(0) - missing.mean(1, keepdims=True) + missing.mean()
     energy = np.square(R).sum()
-    if missing.sum() < FEW or energy == 0:
+    if missing.sum() < MIN_MISSING or energy == 0:
         return False
-    beside = max((R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum())
-    return bool(beside > 0.3 * energy)
+    shifted = max((R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum())
+    return bool(shifted > 0.3 * energy)
 
 
 def _window(shape, share: float, rng) -> np.ndarray:
-    """A rectangle of so much of the matrix, somewhere."""
+    """A rectangle with a given share of the cells, at a random place."""
     inside = np.ones(shape, bool)
     for axis, size in enumerate(shape):
         length = max(1, round(share**0.5 * size))
@@ -175,16 +175,16 @@ def _window(shape, share: float, rng) -> np.ndarray:
 
 
 def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
-    """Rectangles ``(row_start, row_stop, col_start, col_stop)``.
+    """Rectangles, given as ``(row_start, row_stop, col_start, col_stop)``.
 
     The default is the "patch" mask of the AIR paper, for 240 x 240.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     boxes : sequence of four int each
-        The rectangles.
+        The rectangles to hide.
 
     Returns
     -------
@@ -206,14 +206,14 @@ def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
 
 
 def texture(X, mask_image) -> np.ndarray:
-    """Where a picture of the same shape is dark (below half of its range).
+    """Cells where a picture of the same shape is dark, below half of its range.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     mask_image : array of shape (n_rows, n_cols)
-        The other picture.
+        The picture.
 
     Returns
     -------
@@ -229,14 +229,14 @@ def texture(X, mask_image) -> np.ndarray:
 
 
 def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
-    """Words written over the picture, line after line.
+    """Words written over the matrix, line after line.
 
     Parameters
     ----------
     X : matrix of any container
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     words : str
-        Repeated to fill the picture.
+        Text, repeated to fill each line.
     height : float in (0, 1]
         Height of a line as a share of the number of rows.
 
@@ -270,16 +270,16 @@ def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
 
 
 def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
-    """Whole rows.
+    """All cells of randomly chosen rows.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     fraction : float in [0, 1], default=0.1
         Share of the rows to hide.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of the random choice of cells.
 
     Returns
     -------
@@ -296,16 +296,16 @@ def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
 
 
 def columns(X, fraction=0.1, *, random_state=None) -> np.ndarray:
-    """Whole columns.
+    """All cells of randomly chosen columns.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     fraction : float in [0, 1], default=0.1
         Share of the columns to hide.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of the random choice of cells.
 
     Returns
     -------
@@ -316,22 +316,22 @@ def columns(X, fraction=0.1, *, random_state=None) -> np.ndarray:
 
 
 def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
-    """Missing at random: more likely where *other* cells of the row are large.
+    """Cells missing at random (MAR): likely where *other* cells of the row are large.
 
-    A random third of the columns (at least one) is never hidden; the likelihood of
-    the others is ``expit(steepness * s)``, ``s`` the row's mean standardised value
-    over those columns.
+    A random third of the columns (at least one) is never hidden. The likelihood of
+    the other cells is ``expit(steepness * s)``, where ``s`` is the row's mean
+    standardized value over those columns.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     fraction : float in [0, 1], default=0.3
         Share of the observed cells to hide.
     steepness : float >= 0, default=3.0
-        How much the chance depends on the value, which is standardised.
+        How strongly the likelihood depends on the standardized value.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of the random choice of cells.
 
     Returns
     -------
@@ -342,7 +342,7 @@ def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
     rng = np.random.RandomState(seed_of(random_state) % 2**32)
     n_cols = observed.shape[1]
     shown = rng.permutation(n_cols)[: max(1, n_cols // 3)]
-    z = _standardised(cells)[:, shown]
+    z = _standardized(cells)[:, shown]
     score = np.where(np.isnan(z), 0, z).mean(1, keepdims=True)
     likelihood = np.broadcast_to(expit(steepness * score), observed.shape)
     free = observed.copy()
@@ -352,20 +352,21 @@ def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
 
 
 def mnar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
-    """Missing not at random: more likely the larger the cell *itself* is.
+    """Cells missing not at random (MNAR): likely where the cell *itself* is large.
 
-    The likelihood is ``expit(steepness * z)`` of the value standardised by column.
+    The likelihood is ``expit(steepness * z)``, where ``z`` is the value, standardized
+    by column.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     fraction : float in [0, 1], default=0.3
         Share of the observed cells to hide.
     steepness : float >= 0, default=3.0
-        How much the chance depends on the value, which is standardised.
+        How strongly the likelihood depends on the standardized value.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of the random choice of cells.
 
     Returns
     -------
@@ -374,11 +375,11 @@ def mnar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
     cells = to_cells(X)
     observed = _observed(X)
     rng = np.random.RandomState(seed_of(random_state) % 2**32)
-    z = np.where(observed, _standardised(cells), 0)
+    z = np.where(observed, _standardized(cells), 0)
     return _hide_likely(expit(steepness * z), observed, _fraction(fraction), rng)
 
 
-def _standardised(cells) -> np.ndarray:
+def _standardized(cells) -> np.ndarray:
     observed = ~np.isnan(cells)
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, cells, 0).sum(0) / count
@@ -387,18 +388,19 @@ def _standardised(cells) -> np.ndarray:
 
 
 def per_row(X, fraction=0.2, *, random_state=None) -> np.ndarray:
-    """The same share of each row's observed cells: a hold-out per user.
+    """The same share of each row's observed cells, such as a hold-out per user.
 
-    A row keeps at least one cell; of two cells or more at least one is hidden.
+    Every row keeps at least one cell. In rows with two or more observed cells, at least
+    one is hidden.
 
     Parameters
     ----------
     X : container of shape (n_rows, n_cols)
-        The matrix; what is missing in it is not hidden.
+        The matrix. Cells that are already missing are not hidden.
     fraction : float in [0, 1], default=0.2
         Share of each row's observed cells to hide.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of the random choice of cells.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The first step of a pipeline that is to respect masks."""
+"""The first step of pipelines that have to respect masks."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from skmc.base import ReadsCells
 
 
 class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Write missing cells as NaN, so that scikit-learn sees them.
+    """Replace missing cells by NaN, so that scikit-learn recognizes them.
 
-    scikit-learn's own estimators turn a masked array into a plain one and take the
-    number *under* the mask for data, without a word. Put this step in front of a
-    scaler that precedes a completer; completers read masks themselves.
+    scikit-learn's own estimators ignore the mask of a masked array and read the hidden
+    values as data, without a warning. Use this step before a scaler that precedes a
+    completer. Completers read masks themselves.
 
     Parameters
     ----------
     missing_values : float, default=numpy.nan
-        Another number that marks missing cells, besides what the container says.
+        Another number that marks missing cells, in addition to those that the
+        container marks.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         X : container of shape (n_samples, n_features)
             The matrix.
         y : Ignored, default=None
-            For pipelines.
+            Present for API consistency.
 
         Returns
         -------
@@ -52,7 +53,7 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         return self
 
     def transform(self, X) -> np.ndarray:
-        """Float array with NaN where a cell is missing.
+        """Convert to a float array with NaN at missing cells.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How sure is a completion: many of them, intervals, and what they do to estimates."""
+"""Uncertainty of completions: multiple completion, intervals, pooled estimates."""
 
 from __future__ import annotations
 
@@ -20,60 +20,62 @@ from skmc.cells import Entries, to_cells
 from skmc.linalg import seed_of
 from skmc.model_selection import PATTERNS, CellSplit, fit_batch
 
-LEFT_OUT = 1 / math.e  # of the cells, as a bootstrap sample leaves out
-PRIOR = 10  # cells that the noise of all columns counts as
+LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
+PRIOR = 10  # cells as many as the noise of all columns counts for
 
 
 class MultipleCompletion(BaseEstimator):
-    r"""Many completions of one matrix, each from a part of its cells.
+    r"""Several completions of one matrix, each from a part of its cells.
 
-    Each draw fits the completer, with a seed of its own, to the observed cells less
-    ``1/e`` of them, as many as a bootstrap sample leaves out. What the draws disagree
-    on is one part of the uncertainty; the other is the noise of single cells, which the
-    errors on the cells that were left out know. With ``m`` the mean and ``v`` the
-    variance of the draws at a cell, its interval is ::
+    Each draw fits the completer, with its own seed, to the observed cells without a
+    random share ``1/e``, as many as a bootstrap sample leaves out. The uncertainty has
+    two parts: the variance between the draws, and the noise of single cells, which is
+    estimated from the errors on left-out cells. The interval of a cell is ::
 
         m +- q sqrt(v + sigma^2),
 
-    where ``sigma^2`` is the mean squared error on left-out cells of the column less
-    their mean ``v`` (at least 0), and ``q`` the quantile of ``|x - m| / sqrt(v +
-    sigma^2)`` over all of them: the conformal correction. Left-out cells were predicted
-    by draws that did not see them. A column's ``sigma^2`` is drawn to that of all, in
-    units of the columns' standard deviations, as ten more cells would.
+    where ``m`` is the mean and ``v`` the variance of the draws at this cell.
+    ``sigma^2`` is the mean squared error on the left-out cells of the column minus
+    their mean ``v``, at least 0. ``q`` is the quantile of ``|x - m| / sqrt(v +
+    sigma^2)`` over all left-out cells, the conformal correction. Left-out cells are
+    predicted only by draws that did not see them. Each column's ``sigma^2`` is shrunk
+    towards that of all columns, in units of the columns' standard deviations, with the
+    weight of ten cells.
 
     Parameters
     ----------
     completer : completer
-        Fitted as it is but for its ``random_state``. Draws are one batch where it has a
-        batched solve (see `skmc.model_selection.fit_batch`), else one fit after
-        another.
+        The completer. Only its ``random_state`` differs between draws. If it can be
+        batched over seeds (see `skmc.model_selection.fit_batch`), all draws are fitted
+        in one batch, otherwise separately.
     n_draws : int >= 2, default=20
-        How many.
+        Number of completions.
     pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
-        How cells are left out, see `skmc.model_selection.CellSplit`: as they are
-        missing, so that the correction is one for them. Others than "mcar" leave out
-        a fifth.
+        How cells are left out, see `skmc.model_selection.CellSplit`. The correction
+        holds for missing cells if they are missing in the same way. Patterns other
+        than "mcar" leave out a fifth of the cells.
     n_jobs : int or None, default=None
-        Fits at a time where there is no batch.
+        Number of parallel fits if the draws are not one batch.
     random_state : int, RandomState instance or None, default=None
-        Draws the parts and the completers' seeds.
+        Source of the left-out cells and of the completers' seeds.
 
     Attributes
     ----------
     draws_ : ndarray of shape (n_draws, n_rows, n_cols)
-        The models' values of all cells.
+        The models' values for all cells.
     mean_, std_ : ndarray of shape (n_rows, n_cols)
-        Of the draws; ``std_`` is uncertainty of the model alone.
+        Mean and standard deviation of the draws. ``std_`` is the uncertainty of the
+        model alone.
     noise_ : ndarray of shape (n_cols,)
-        ``sigma``.
+        ``sigma`` of each column.
     scores_ : ndarray
-        ``|x - m| / sqrt(v + sigma^2)`` at cells that were left out, ascending.
+        ``|x - m| / sqrt(v + sigma^2)`` at left-out cells, in ascending order.
 
     References
     ----------
     Efron. Missing data, imputation, and the bootstrap. JASA 89 (1994). -- Lei, G'Sell,
     Rinaldo, Tibshirani, Wasserman. Distribution-free predictive inference for
-    regression. JASA 113 (2018). The combination is ours.
+    regression. JASA 113 (2018). The combination is our own.
 
     Examples
     --------
@@ -108,14 +110,14 @@ class MultipleCompletion(BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None):
-        """Draw completions of ``X``.
+        """Fit the completions of ``X``.
 
         Parameters
         ----------
         X : matrix of any container, or `Entries`
             The matrix.
         y : Ignored
-            For pipelines.
+            Present for API consistency.
 
         Returns
         -------
@@ -154,12 +156,13 @@ class MultipleCompletion(BaseEstimator):
         return hidden
 
     def _calibrate(self, left_out: np.ndarray) -> None:
-        """``noise_`` and ``scores_``, from cells left out by two draws or more."""
+        """Set ``noise_`` and ``scores_`` from cells left out by at least two draws."""
         count = left_out.sum(0)
         judged = count >= 2
         if not judged.any():
             raise ValueError(
-                f"n_draws={self.n_draws} draws leave no cell out twice; raise n_draws."
+                f"No cell is left out by two of n_draws={self.n_draws} draws; raise "
+                "n_draws."
             )
         share = count[judged]
         drawn, out = self.draws_[:, judged], left_out[:, judged]
@@ -172,7 +175,7 @@ class MultipleCompletion(BaseEstimator):
         self.scores_ = np.sort(np.abs(self._signed))
 
     def _noise(self, excess: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """``sigma`` of each column, from what its errors exceed the spread by."""
+        """``sigma`` of each column, from squared errors minus the draws' variance."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # columns without cells
             unit = np.nanvar(self.cells_, axis=0)
@@ -187,16 +190,16 @@ class MultipleCompletion(BaseEstimator):
         return np.sqrt(np.square(self.std_) + self.noise_**2)
 
     def interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends, where a share ``level`` of missing cells lies between.
+        """Intervals that contain a share ``level`` of the missing cells.
 
-        That share is what holds on average over cells which are missing as those left
-        out were; nothing is promised for single cells. Observed cells are their own
-        ends.
+        The share holds on average over cells that are missing like the left-out cells.
+        It is not guaranteed for single cells. The interval of an observed cell is its
+        value.
 
         Parameters
         ----------
         level : float in (0, 1), default=0.9
-            The share.
+            Share of the missing cells.
 
         Returns
         -------
@@ -215,17 +218,17 @@ class MultipleCompletion(BaseEstimator):
         )
 
     def sample(self, n_samples: int = 1, random_state=None) -> np.ndarray:
-        """Completed matrices for multiple imputation, noise of single cells included.
+        """Completed matrices for multiple imputation, with the noise of single cells.
 
-        A draw, plus an error of a left-out cell in units of its uncertainty, times
-        ``sigma``.
+        The noise is ``sigma`` times the error of a random left-out cell, in units of
+        the uncertainty of that cell.
 
         Parameters
         ----------
         n_samples : int >= 1, default=1
-            More than ``n_draws`` use draws again.
+            Number of matrices. If it exceeds ``n_draws``, draws are used repeatedly.
         random_state : int, RandomState instance or None, default=None
-            Draws the matrices and the noise.
+            Source of the choice of draws and of the noise.
 
         Returns
         -------
@@ -241,16 +244,16 @@ class MultipleCompletion(BaseEstimator):
 
 
 class Pooled(NamedTuple):
-    """What `pool` finds.
+    """A pooled estimate, see `pool`.
 
     Parameters
     ----------
     estimate : float or ndarray
-        The mean of the estimates.
+        Mean of the estimates.
     std_error : float or ndarray
-        Its standard error.
+        Standard error of the pooled estimate.
     dof : float or ndarray
-        Degrees of freedom of its t distribution.
+        Degrees of freedom of the t distribution of the pooled estimate.
     missing_information : float or ndarray
         Share of the information that is missing.
     """
@@ -262,19 +265,19 @@ class Pooled(NamedTuple):
 
 
 def pool(estimates: Sequence[Any], variances: Sequence[Any]) -> Pooled:
-    """Rubin's rules: one estimate from those of several completed matrices.
+    """Pool the estimates of several completed matrices by Rubin's rules.
 
     With ``B`` the variance between the ``k`` estimates and ``W`` the mean of their own
-    variances the total is ``T = W + (1 + 1/k) B``, with
-    ``(k - 1) (1 + W / ((1 + 1/k) B))^2`` degrees of freedom; the share of information
-    that is missing is about ``(1 + 1/k) B / T``.
+    variances, the total variance is ``T = W + (1 + 1/k) B``, with
+    ``(k - 1) (1 + W / ((1 + 1/k) B))^2`` degrees of freedom. The share of missing
+    information is approximately ``(1 + 1/k) B / T``.
 
     Parameters
     ----------
     estimates : sequence of float or arrays of equal shape, at least two
-        Of the completed matrices.
+        Estimates from the completed matrices.
     variances : sequence of the same
-        Squared standard errors.
+        Squared standard errors of the estimates.
 
     Returns
     -------
@@ -296,8 +299,8 @@ def pool(estimates: Sequence[Any], variances: Sequence[Any]) -> Pooled:
     Q, U = np.asarray(estimates, float), np.asarray(variances, float)
     if Q.shape != U.shape or len(Q) < 2:
         raise ValueError(
-            "estimates and variances must be of one shape with two items or more, got "
-            f"{Q.shape} and {U.shape}."
+            "estimates and variances must have the same shape and at least two items, "
+            f"got {Q.shape} and {U.shape}."
         )
     k = len(Q)
     between = (1 + 1 / k) * Q.var(0, ddof=1)

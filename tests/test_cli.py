@@ -40,7 +40,7 @@ d, 4.0 ,6,NA,y,2020-01-04\r
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Runs the command in a folder of its own: exit code, stdout, stderr."""
+    """Run the command in its own folder; return exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -55,7 +55,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 def numbers(tmp_path, n_rows=12, n_cols=6):
-    """A CSV file of a matrix with holes, and the matrix."""
+    """Write a CSV file of a matrix with missing cells and return the matrix."""
     truth = low_rank(n_rows, n_cols) + 3
     hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
     X = np.where(hidden, np.nan, truth)
@@ -70,11 +70,11 @@ def numbers(tmp_path, n_rows=12, n_cols=6):
 
 @pytest.mark.parametrize("method", ["svd", "mean"])
 def test_only_the_holes_of_a_csv_change(run, tmp_path, method):
-    raw = b"\xef\xbb\xbf" + TABLE.encode("latin-1")  # a mark, and no UTF-8
+    raw = b"\xef\xbb\xbf" + TABLE.encode("latin-1")  # a byte order mark, and not UTF-8
     (tmp_path / "in.csv").write_bytes(raw)
     code, out, err = run("complete", "in.csv", "out.csv", "--method", method)
     assert code == 0 and not out and "4 of 30 cells completed" in err
-    assert "left as they are, columns 'name', 'day'" in err
+    assert "columns left unchanged: 'name', 'day'" in err
     # Whole numbers come back whole, categories as the file writes them.
     kept = re.escape(raw)
     for hole, answer in (
@@ -158,20 +158,20 @@ def test_the_separator_is_seen():
         ('a,b\n"1\n",2\n3,x\n,4\n', r"row 2 \(line 4\), column 'b': 'x' is not a num"),
         ("a,b\n1,2\n3\n", "line 3: 1 cell, but the first line has 2"),
         ("a,b\n1,2\n3,4,\n", "line 3: 3 cells, but the first line has 2"),
-        ('a,b\n1,"2\n3,4\n', "line 2: cell 2 opens a quote"),
-        ('a,b\n1,"2"3\n', "line 2: cell 2 opens a quote"),
+        ('a,b\n1,"2\n3,4\n', "line 2: the quote of cell 2 does not close"),
+        ('a,b\n1,"2"3\n', "line 2: the quote of cell 2 does not close"),
         ("", "is empty"),
         ("\n\n", "is empty"),
-        ("a,b\n", "has names of columns, but no row"),
+        ("a,b\n", "has column names but no rows"),
         ("a,b\n,NA\n,\n", "no observed cell"),
         ("a,b\n1,2\n,inf\n", r"row 2 \(line 3\), column 'b': inf is infinite"),
         ("a,b\n1,2\n,1e200\n", "column 'b': 1e.200 is too large"),
         ("a,day\n1,2020-01-01\n,\n", "column 'day': the cell is missing, and dates"),
         ("n,b\nu,1\nv,\nw,3\n,4\n", "column 'n': the cell is missing, and nearly all"),
-        ("a,b\0\n", "no text in UTF-8"),
+        ("a,b\0\n", "is not UTF-8 text"),
     ],
 )
-def test_bad_tables_are_named_in_a_line(run, tmp_path, text, message):
+def test_bad_tables_are_reported_in_one_line(run, tmp_path, text, message):
     (tmp_path / "in.csv").write_text(text)
     code, out, err = run("complete", "in.csv", "out.csv", "--method", "svd", "-q")
     assert code == 1 and not out
@@ -184,8 +184,8 @@ def test_columns_without_cells_and_rows_without(run, tmp_path):
     (tmp_path / "in.csv").write_text("a,b,c\n1,,2\n,,\n3,,4\n")
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "svd")
     assert code == 0
-    assert "column 'b' has no observed cell and is left empty" in err
-    assert " of X has no observed cell" in err
+    assert "column 'b' has no observed cell and stays empty" in err
+    assert "Row 1 of X has no observed cell" in err
     assert (tmp_path / "out.csv").read_text() == "a,b,c\n1,,2\n2,,3\n3,,4\n"
     code, _, err = run("complete", "out.csv", "copy.csv", "--method", "svd")
     assert code == 0 and "copy of out.csv" in err
@@ -232,7 +232,7 @@ def test_parquet_keeps_types_and_index(run, tmp_path):
     for name in hidden:
         seen = hidden[name].notna()
         pd.testing.assert_series_equal(completed[name][seen], hidden[name][seen])
-        if name not in ("x", "count"):  # the groups are far from each other
+        if name not in ("x", "count"):  # the groups are well separated
             assert (completed[name] == truth[name]).all(), name
 
 
@@ -291,7 +291,7 @@ def test_npz_that_leave_a_choice(run, tmp_path):
 
 @pytest.fixture
 def picture(tmp_path):
-    """A smooth picture 20 x 24 x 3 and what is hidden of it, also as ``mask.png``."""
+    """A smooth picture 20 x 24 x 3 and its mask, which is also in ``mask.png``."""
     rows, cols = np.mgrid[:20, :24]
     pixels = np.stack([rows * cols / 2, 10 * rows, 200 - 5 * cols], -1)
     pixels = pixels.astype(np.uint8)
@@ -317,7 +317,9 @@ def test_pictures(run, tmp_path, picture, mark):
         arguments = ["--mask", "seen.png", "--invert-mask"]
     elif mark == "alpha":
         alpha = np.where(hidden, 0, 255).astype(np.uint8)
-        alpha[~hidden & (np.arange(24) < 3)] = 100  # half transparent is there
+        alpha[~hidden & (np.arange(24) < 3)] = (
+            100  # half transparent pixels are observed
+        )
         damaged = np.dstack([damaged, alpha])
     else:
         arguments = ["--missing-color", "#ff00ff"]
@@ -366,7 +368,7 @@ def test_jpeg(run, tmp_path, picture):
         "complete", "in.jpg", "out.jpg", "--missing-colour", "red", "--method", "svd"
     )
     assert code == 0
-    assert "JPEG blurs colours" in err and "JPEG is lossy" in err
+    assert "JPEG blurs colors" in err and "JPEG is lossy" in err
     n_found = int(re.search(r"(\d+) of 7680 pixels", err)[1])
     assert 24 * 24 <= n_found <= 28 * 28
     with Image.open(tmp_path / "out.jpg") as file:
@@ -374,7 +376,7 @@ def test_jpeg(run, tmp_path, picture):
     assert (read(tmp_path / "out.jpg")[24:48, 32:56, 1:].max(2) > 20).all()
 
 
-def test_pictures_that_cannot_be(run, tmp_path, picture):
+def test_pictures_that_cannot_be_completed(run, tmp_path, picture):
     pixels, hidden = picture
     Image.fromarray(pixels).save(tmp_path / "in.png")
     Image.fromarray(pixels[:5]).save(tmp_path / "small.png")
@@ -386,12 +388,19 @@ def test_pictures_that_cannot_be(run, tmp_path, picture):
     for code, message, *arguments in (
         (2, "nothing marks a pixel", "in.png", "out.png"),
         (1, "small.png is 24 x 5 pixels", "in.png", "out.png", "--mask", "small.png"),
-        (1, "no pixel of colour", "in.png", "o.png", "--missing-colour", "#010203"),
-        (2, "unknown colour", "in.png", "out.png", "--missing-colour", "bluish"),
+        (
+            1,
+            "no pixel within 0 of 255 of the color",
+            "in.png",
+            "o.png",
+            "--missing-colour",
+            "#010203",
+        ),
+        (2, "unknown color", "in.png", "out.png", "--missing-colour", "bluish"),
         (2, "--invert-mask needs", "in.png", "out.png", "--invert-mask"),
         (2, "--tolerance needs", "in.png", "out.png", "--tolerance", "3"),
-        (2, "says nothing of in.png", "in.png", "out.png", "--index", "a", *mask),
-        (1, "text.png is no picture", "text.png", "out.png", *mask),
+        (2, "does not apply to in.png", "in.png", "out.png", "--index", "a", *mask),
+        (1, "text.png is not a picture", "text.png", "out.png", *mask),
         (1, "mode CMYK", "cmyk.jpg", "out.png", *mask),
         (2, "no transparency", "clear.png", "out.jpg", *mask),
     ):
@@ -401,7 +410,7 @@ def test_pictures_that_cannot_be(run, tmp_path, picture):
     assert not list(tmp_path.glob("o*"))
 
 
-# How a run ends
+# Exit codes and messages
 
 
 def test_nothing_is_overwritten(run, tmp_path):
@@ -415,7 +424,7 @@ def test_nothing_is_overwritten(run, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["in.csv", "out.csv"]
 
 
-def test_a_file_that_comes_meanwhile_is_kept(run, tmp_path, monkeypatch):
+def test_a_file_that_appears_during_the_fit_is_kept(run, tmp_path, monkeypatch):
     numbers(tmp_path)
     fit = SVDCompleter.fit
 
@@ -463,10 +472,10 @@ def test_failures_leave_nothing(run, tmp_path, monkeypatch, failure, code, messa
         (["in.csv", "out.csv", "--device", "moon"], 2, "device='moon'"),
         (["in.csv", "out.csv", "--seed", "-1"], 2, "--seed"),
         (["in.csv", "out.csv", "--index", "z"], 2, "--index z: no such column"),
-        (["in.csv", "out.csv", "--mask", "m.png"], 2, "says nothing of in.csv"),
-        (["in.csv", "out.png"], 2, "another kind of file"),
+        (["in.csv", "out.csv", "--mask", "m.png"], 2, "does not apply to in.csv"),
+        (["in.csv", "out.png"], 2, "must have the format of in.csv"),
         (["in.csv", "out.xlsx"], 2, "must end in one of"),
-        (["in.csv", "none/out.csv"], 1, "there is no folder none"),
+        (["in.csv", "none/out.csv"], 1, "folder none does not exist"),
         (["in.csv", "."], 2, "must end in one of"),
         (["none.csv", "out.csv"], 1, "none.csv: No such file"),
         (["in.csv"], 2, "required: OUT"),
@@ -506,7 +515,7 @@ def test_a_bar_on_a_terminal(run, tmp_path, monkeypatch, quiet):
 
 
 def test_as_a_module(tmp_path):
-    """Outside a test no warning is an error, and bytes go through a pipe."""
+    """Outside a test, warnings are not errors, and bytes go through a pipe."""
     ran = subprocess.run(
         [sys.executable, "-m", "skmc", "complete", "-", "-", "--method", "mean"],
         input=TABLE.encode(),
@@ -542,8 +551,8 @@ def test_compare(run, tmp_path):
     assert code == 1 and "report.html exists; --force" in err
 
 
-def test_compare_counts_columns_alike(run, tmp_path):
-    """The best method does not hang on the units of a column."""
+def test_compare_gives_columns_equal_weight(run, tmp_path):
+    """The best method does not depend on the units of a column."""
     X = numbers(tmp_path, 30)
     _, first, _ = run("compare", "in.csv", "--methods", "svd,mean", "--splits", 2)
     frame = pd.DataFrame(X * [1, 1e6, 1, 1e-3, 1, 1], columns=list("abcdef"))
@@ -554,11 +563,11 @@ def test_compare_counts_columns_alike(run, tmp_path):
     assert errors[0] == errors[1]
 
 
-def test_compare_tells_of_its_fits(run, tmp_path, monkeypatch):
+def test_compare_shows_its_progress(run, tmp_path, monkeypatch):
     numbers(tmp_path, 30)
-    told = []
-    compare([MeanCompleter()], np.eye(9), cv=3, on_fit=lambda *fits: told.append(fits))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+    seen = []
+    compare([MeanCompleter()], np.eye(9), cv=3, on_fit=lambda *fits: seen.append(fits))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -575,7 +584,7 @@ def test_compare_pictures_and_failures(run, tmp_path, picture):
     assert code == 0 and out.index("tnnr") < out.index("mean") and "rmse" in out
     (tmp_path / "words.csv").write_text("a\nx\ny\nx\nx\n")
     code, _, err = run("compare", "words.csv")
-    assert code == 1 and "words.csv has no column of numbers" in err
+    assert code == 1 and "words.csv has no numeric column" in err
 
 
 def test_methods_have_the_advice_of_the_readme(run):
@@ -612,12 +621,12 @@ def benchmarks(monkeypatch):
 def test_reproduce(run, tmp_path, benchmarks):
     assert run("reproduce")[:2] == (0, "table1\n")
     code, _, err = run("reproduce", "table9")
-    assert code == 2 and "no 'table9'; there are table1" in err
+    assert code == 2 and "there is no 'table9'; choose one of table1" in err
     assert not os.listdir(tmp_path)
     assert run("reproduce", "table1", "a", "b", "--out", "new")[:2] == (0, "working\n")
     assert (tmp_path / "new" / "page.md").read_text() == "a b"
     code, _, err = run("reproduce", "table1", "--out", "new")
-    assert code == 1 and "new has files in it; --force" in err
+    assert code == 1 and "new is not empty; --force" in err
     assert run("reproduce", "table1", "--out", "new", "--force", "-q") == (0, "", "")
 
 
@@ -629,10 +638,14 @@ def test_reproduce_knows_the_benchmarks(run):
 def test_reproduce_without_the_repository(run, tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce.skmc, "__file__", str(tmp_path / "skmc" / "x.py"))
     code, _, err = run("reproduce", "air-table1")
-    assert code == 1 and "not in what pip installs" in err and err.count("\n") == 1
+    assert (
+        code == 1
+        and "pip does not install the benchmarks" in err
+        and err.count("\n") == 1
+    )
 
 
-# What is easily misread
+# Input that is easily misread
 
 
 def test_npz_of_the_largest_numbers(run, tmp_path):
@@ -646,7 +659,7 @@ def test_npz_of_the_largest_numbers(run, tmp_path):
             np.testing.assert_array_equal(file["X"], X)
 
 
-def test_npz_that_cannot_be(run, tmp_path):
+def test_npz_that_cannot_be_completed(run, tmp_path):
     X = np.ones((4, 3))
     with open(tmp_path / "npy.npz", "wb") as file:
         np.save(file, X)
@@ -655,8 +668,8 @@ def test_npz_that_cannot_be(run, tmp_path):
     np.savez(tmp_path / "nan.npz", X=X * np.nan)
     np.savez(tmp_path / "inf.npz", X=np.where(np.eye(4, 3) > 0, np.inf, X))
     for name, message in (
-        ("npy", "is no NPZ file"),
-        ("text", "is no NPZ file"),
+        ("npy", "is not an NPZ file"),
+        ("text", "is not an NPZ file"),
         ("nan", "X has no observed cell"),
         ("inf", "X[0, 0] is infinite"),
     ):
@@ -679,16 +692,16 @@ def test_npz_of_half_precision(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("5.1,,1.4\n1,2,3\n4,,6\n", "the first line holds numbers only"),
-        ("5.1,NA,1.4\n1,2,3\n4,,6\n", "the first line holds numbers only"),
-        (",2.5,1.4\n1,2,3\n4,,6\n", "the first line holds numbers only"),
+        ("5.1,,1.4\n1,2,3\n4,,6\n", "the first line holds only numbers"),
+        ("5.1,NA,1.4\n1,2,3\n4,,6\n", "the first line holds only numbers"),
+        (",2.5,1.4\n1,2,3\n4,,6\n", "the first line holds only numbers"),
         (",0,1\n0,2,3\n1,,6\n", None),  # pandas' own
         ("a b\n1 2\n3 4\n1 2\n3 4\n", "only one column was found"),
         ("city\nSt Ives\nYork\nYork\nSt Ives\n", None),
         ('a,b\n"1,234",1\n"1,234",2\n,\n', "commas between thousands"),
     ],
 )
-def test_doubts_about_a_table(run, tmp_path, text, message):
+def test_warnings_about_a_table(run, tmp_path, text, message):
     (tmp_path / "in.csv").write_text(text)
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
     assert code == 0
@@ -701,10 +714,10 @@ def test_blank_lines_are_holes_of_a_single_column(run, tmp_path):
     assert (tmp_path / "out.csv").read_text() == "\na\n1\n2\n3\n\n"
 
 
-def test_categories_are_told(run, tmp_path):
+def test_categories_are_reported(run, tmp_path):
     (tmp_path / "in.csv").write_text(TABLE)
     _, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
-    assert "taken for categories, columns 'kind', '5'" in err
+    assert "columns completed as categories: 'kind', '5'" in err
 
 
 def test_masks_that_mislead(run, tmp_path, picture):
@@ -714,13 +727,17 @@ def test_masks_that_mislead(run, tmp_path, picture):
     deep = np.where(hidden, 65535, 300).astype(np.uint16)
     layer = np.full((20, 24, 4), 255, np.uint8)
     layer[:, :, 3] = 255 * hidden
-    for mask in (deep, layer):  # what is dark, or transparent, is not white
+    for mask in (deep, layer):  # dark or transparent pixels are not white
         Image.fromarray(mask).save(tmp_path / "m.png")
         code, _, err = run(*arguments, "--mask", "m.png")
         assert code == 0 and f"{hidden.sum()} of 480 pixels" in err
     Image.fromarray(hidden.astype(np.uint8)).save(tmp_path / "m.png")
     code, _, err = run(*arguments, "--mask", "m.png")
-    assert code == 1 and "m.png has no white pixel" in err and "0 to 1 of 255" in err
+    assert (
+        code == 1
+        and "m.png has no opaque white pixel" in err
+        and "0 to 1 of 255" in err
+    )
     Image.fromarray(np.full((20, 24), 255, np.uint8)).save(tmp_path / "m.png")
     code, _, err = run(*arguments, "--mask", "m.png")
     assert code == 1 and "in.png has no observed pixel" in err
@@ -750,7 +767,7 @@ def test_links_and_permissions_stay(run, tmp_path):
 def test_what_is_refused_at_once(run, tmp_path):
     numbers(tmp_path)
     code, _, err = run("compare", "in.csv", "--html", "-")
-    assert code == 2 and "--html needs the name of a file" in err
+    assert code == 2 and "--html needs a file name" in err
     for setting in ("add_indicator=True", "keep_empty_features=False"):
         code, _, err = run("complete", "in.csv", "o.csv", "--set", setting)
         assert code == 2 and f"--set {setting} would change" in err

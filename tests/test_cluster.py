@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from configparser import ConfigParser
+from pathlib import Path
 from unittest import mock
 
+import dask
 import numpy as np
 import pytest
 from conftest import low_rank
 from distributed import LocalCluster
+from distributed.utils import get_mp_context
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
@@ -56,7 +61,17 @@ def assert_same(found, expected):
             np.testing.assert_allclose(found.cv_results_[name], values, rtol=1e-6)
 
 
-def test_dask(scratch):
+@pytest.fixture
+def quick_workers():
+    """Workers are forked from a process that has imported everything once."""
+    method = {"distributed.worker.multiprocessing-method": "forkserver"}
+    with dask.config.set(method):
+        context = get_mp_context()  # names modules of its own when it is called first
+        context.set_forkserver_preload(["skmc.distributed", "torch._dynamo"])
+        yield
+
+
+def test_dask(scratch, quick_workers):
     """Equal results; workers may die in mid-search; each has a device of its own."""
 
     cells = some_cells()
@@ -116,6 +131,20 @@ def test_dask(scratch):
         assert_same(fatal.fit(cells), expected[2])
         assert len(list(scratch.glob("died-*"))) == 2
     assert table.equals(compare(competitors, cells, cv=2)[scores])
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    """The extra exists, and those of the documentation and the tests include it."""
+    monkeypatch.setitem(sys.modules, "dask", None)
+    for name in ("skmc.distributed", "skmc.distributed.cluster"):
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r'pip install "skmc\[distributed\]"'):
+        importlib.import_module("skmc.distributed")
+    config = ConfigParser()
+    config.read(Path(__file__).parents[1] / "setup.cfg")
+    extras = config["options.extras_require"]
+    for extra in ("distributed", "docs", "test"):
+        assert {"dask", "distributed"} <= set(extras[extra].split())
 
 
 def test_a_worker_has_a_device_of_its_own(scratch, monkeypatch):

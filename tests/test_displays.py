@@ -1,4 +1,4 @@
-"""Displays draw what they say, and the HTML of estimators tells how a fit went."""
+"""Displays draw the right data, and the HTML of estimators summarizes the fit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fitted():
     return truth, X, air.set_callbacks(SpectrumRecorder(4)).fit(X)
 
 
-def test_completion_is_drawn_beside_truth_and_error(fitted):
+def test_completion_is_drawn_next_to_truth_and_error(fitted):
     truth, X, air = fitted
     display = CompletionDisplay.from_estimator(air, X, truth=truth)
     images, completed = display.images_, air.transform(X)
@@ -82,7 +82,7 @@ def test_completion_is_drawn_beside_truth_and_error(fitted):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_every_container_is_drawn_alike(container, small):
+def test_every_container_gives_the_same_drawing(container, small):
     _, masked = small
     X = CONTAINERS[container](masked)
     display = CompletionDisplay.from_estimator(MeanCompleter().fit(X), X)
@@ -94,7 +94,7 @@ def test_every_container_is_drawn_alike(container, small):
     assert len(display.images_) == 2
 
 
-def test_columns_of_unlike_units_are_drawn_in_deviations(small):
+def test_columns_of_different_units_are_drawn_in_deviations(small):
     truth, masked = small
     units = np.array([1, 1e-3, 1e3, 1, 1, 1e4])
     X = pd.DataFrame((masked * units).filled(np.nan), columns=list("abcdef"))
@@ -112,7 +112,7 @@ def test_columns_of_unlike_units_are_drawn_in_deviations(small):
 
 
 @pytest.mark.parametrize("cmap", ["gray", "Greys", "viridis", "coolwarm", "magma"])
-def test_missing_cells_are_told_from_every_value(cmap, small):
+def test_missing_cells_have_a_distinct_color(cmap, small):
     truth, masked = small
     display = CompletionDisplay(masked.filled(np.nan), truth).plot(cmap=cmap)
     colors = display.images_["observed"].get_cmap()
@@ -193,7 +193,7 @@ def test_names_of_columns_go_with_their_similarities(small):
     assert labels == list("dbcafe")
 
 
-def test_laplacians_that_are_not_there(fitted, small):
+def test_missing_laplacians(fitted, small):
     _, masked = small
     for completer in (MeanCompleter(), make(DMFCompleter), AIRCompleter()):
         if not isinstance(completer, AIRCompleter):
@@ -263,7 +263,7 @@ def test_spectrum_and_history_of_a_sensed_matrix():
         SpectrumDisplay.from_estimator(SimpleImputer())
 
 
-def test_history_is_drawn_with_its_end_and_its_best(fitted):
+def test_history_marks_its_end_and_its_best(fitted):
     _, _, air = fitted
     display = HistoryDisplay.from_estimator(air)
     assert list(display.lines_) == ["objective", "residual", "validation"]
@@ -318,7 +318,7 @@ def cells_of(page: str) -> dict[str, str]:
     }
 
 
-def test_html_tells_how_the_fit_went(fitted):
+def test_html_summarizes_the_fit(fitted):
     _, X, air = fitted
     assert "<summary>Fit</summary>" not in AIRCompleter()._repr_html_()
     found = cells_of(air._repr_html_())
@@ -384,7 +384,7 @@ def test_truth_has_the_cells_of_the_matrix(small):
     CompletionDisplay.from_estimator(mean, X, truth=turned[list("abcdef")])
 
 
-def test_names_of_columns_are_no_formulas(small):
+def test_column_names_are_not_formulas(small):
     _, masked = small
     X = pd.DataFrame(masked.filled(np.nan), columns=[f"$\\{k}$" for k in range(6)])
     air = make(AIRCompleter, lambda_row=0).fit(X)
@@ -395,7 +395,7 @@ def test_names_of_columns_are_no_formulas(small):
         display.figure_.canvas.draw()
 
 
-def test_scales_of_colours_without_a_span():
+def test_color_scales_without_a_span():
     X = np.ones((3, 4))
     images = CompletionDisplay(X, X, truth=X).plot().images_
     first, *others = (images[k].to_rgba(1.0) for k in ("observed", "completed"))

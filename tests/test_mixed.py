@@ -1,4 +1,4 @@
-"""Tables of numbers, levels and categories: types come back, errors by type."""
+"""Tables of numbers, levels and categories: dtypes are kept, errors are by kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = ["none", "some", "much", "all"]
 
 @pytest.fixture(scope="module")
 def tables():
-    """Columns that follow two hidden traits; complete, and with holes."""
+    """Columns that depend on two hidden traits, complete and with missing cells."""
     rng = np.random.RandomState(0)
     Z = rng.randn(120, 2)
 
@@ -76,7 +76,7 @@ def test_types_come_back_and_nothing_is_missing(tables):
     assert holes["kind"].isna().any()  # the input is left alone
 
 
-def test_far_better_than_the_columns_alone(tables):
+def test_much_better_than_the_columns_alone(tables):
     truth, holes = tables
     errors = MixedCompleter().fit(holes).error_by_type(holes, truth)
     alone = MixedCompleter(MeanCompleter()).fit(holes).error_by_type(holes, truth)
@@ -86,7 +86,7 @@ def test_far_better_than_the_columns_alone(tables):
 
 
 def test_means_and_modes(tables):
-    """With column means the answers are means, middle levels, modes."""
+    """With column means, the answers are means, middle levels and modes."""
     _, holes = tables
     completed = MixedCompleter(MeanCompleter()).fit_transform(holes)
     gone = holes.isna()
@@ -166,7 +166,7 @@ def test_rows_are_completed_each_on_its_own(tables):
         pd.testing.assert_frame_equal(part, whole.loc[part.index], check_dtype=False)
 
 
-def test_what_was_never_seen(tables):
+def test_levels_and_categories_not_seen_in_fit(tables):
     _, holes = tables
     completer = MixedCompleter(SVDCompleter(rank=2)).fit(holes)
     new = holes[:3].assign(word=["yak", None, "bee"])

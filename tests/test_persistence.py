@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from collections import OrderedDict
+from typing import NamedTuple
 
 import numpy as np
+import own_method
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
 from conftest import COMPLETERS, low_rank, make
+from own_method import OwnCompleter
 from sklearn.callback import ProgressBar
 from sklearn.utils.validation import check_is_fitted
 
@@ -166,8 +174,110 @@ def test_a_file_names_only_classes_of_skmc(saved):
         return {**content, "class": "os.system"}
 
     forge(saved, evil)
-    with pytest.raises(StorageError, match=r"names 'os\.system', which is no class"):
+    with pytest.raises(StorageError, match=r"names the class os\.system, which"):
         load(saved)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subprocess.Popen",
+        "torch.fx.graph_module.GraphModule",
+        "torch.jit._script.RecursiveScriptModule",
+        "skmc.distributed.cluster.Client",  # runs code when it is deleted
+        "skmc.persistence.files.Path",
+        "test_persistence.Deleted",
+        "test_persistence.Point",
+        "builtins.eval",
+        "",
+    ],
+)
+def test_classes_that_no_file_may_name(saved, name):
+    import skmc.distributed  # noqa: F401 - so that the class is there
+
+    forge(saved, lambda content: {**content, "class": name})
+    with pytest.raises(StorageError, match=f"names the class {re.escape(name)}, which"):
+        load(saved)
+
+
+class Deleted(SVDCompleter):
+    def __del__(self): ...
+
+
+def test_a_method_of_ones_own(tmp_path):
+    """Its completer, and parts of other classes that derive from the base classes."""
+    X = own_method.problem()
+    completer = OwnCompleter().fit(X)
+    completer.solver_ = completer._make_solver  # a method; see below
+    with pytest.raises(TypeError, match=r"builtins\.method cannot be stored"):
+        save(completer, tmp_path / "c")
+    model = own_method.Product(torch.ones(3, 1), torch.ones(1, 2))
+    completer.solver_ = own_method.NoisyDescent(model, [own_method.Ridge(0.5)])
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    assert type(again) is OwnCompleter
+    for new in (X, -X):
+        assert np.array_equal(again.transform(new), completer.transform(new))
+    assert torch.equal(again.solver_.model(), model())
+    assert again.solver_.terms[0](torch.ones(2, 2)) == 1
+
+
+OTHER_PROCESS = """
+import sys
+import numpy as np
+from skmc.persistence import StorageError, load
+
+try:
+    load(sys.argv[1])
+except StorageError as error:
+    print(error)
+assert "own_method" not in sys.modules
+import own_method
+completer, X = load(sys.argv[1]), own_method.problem()
+np.save(sys.argv[1], np.vstack([completer.transform(X), completer.transform(-X)]))
+"""
+
+
+def test_a_method_of_ones_own_in_another_process(tmp_path):
+    """Loading builds its classes if they are imported, and never imports them."""
+    X = own_method.problem()
+    completer = OwnCompleter().fit(X)
+    save(completer, tmp_path / "c")
+    ran = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, tmp_path / "c"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "names the class own_method.OwnCompleter, which this" in ran.stdout
+    assert "import own_method first" in ran.stdout
+    expected = np.vstack([completer.transform(X), completer.transform(-X)])
+    assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+
+
+def test_why_a_class_of_ones_own_cannot_be_stored(tmp_path):
+    class Inside(SVDCompleter): ...
+
+    with pytest.raises(TypeError, match=r"Inside cannot be stored: it is defined ins"):
+        save(Inside(), tmp_path / "c")
+    with pytest.raises(TypeError, match=r"Other cannot be stored: only numbers, str.*"):
+        save(SVDCompleter(rank=Other()), tmp_path / "c")
+    older = Redefined()
+    newer = type("Redefined", (SVDCompleter,), {"__module__": __name__})
+    with pytest.raises(TypeError, match="another class of this name was defined later"):
+        save(older, tmp_path / "c")
+    save(newer(), tmp_path / "c")
+    assert type(load(tmp_path / "c")) is newer
+    with pytest.raises(TypeError, match="cannot be stored"):
+        save(SVDCompleter(rank=lambda: 2), tmp_path / "c")
+
+
+class Other: ...
+
+
+class Redefined(SVDCompleter): ...
 
 
 def test_a_file_without_a_parameter(saved):
@@ -184,10 +294,12 @@ def test_a_file_without_a_parameter(saved):
     "content",
     [
         {"$": "system", "name": "ls"},
-        {"$": "dtype", "name": "os"},
+        {"$": "dtype", "items": ["os"]},
         {"$": "enum", "id": 0, "class": "skmc.completers.svd.SVDCompleter", "value": 1},
         {"$": "again", "id": 7},
-        {"$": "tuple", "items": [{"$": "array", "array": 999, "fortran": False}]},
+        {"$": "tuple", "items": [{"$": "array", "array": 999, "dtype": "<f8"}]},
+        {"$": "optimizer", "items": ["Optimizer", {"$": "system"}]},
+        {"$": "optimizer", "items": ["swa_utils", {}]},
         {
             "$": "object",
             "id": 0,
@@ -246,7 +358,7 @@ def test_what_cannot_be_stored_is_named(tmp_path):
     class Own:
         pass
 
-    with pytest.raises(TypeError, match=r"Own cannot be stored: only classes of skmc"):
+    with pytest.raises(TypeError, match=r"Own cannot be stored: it is defined inside"):
         save(SVDCompleter(rank=Own()), tmp_path / "c")
     with pytest.raises(TypeError, match="save stores completers, got dict"):
         save({}, tmp_path / "c")
@@ -266,10 +378,10 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
     assert [f.name for f in saved.parent.iterdir()] == [saved.name]
 
 
-def roundtrip(value, **given):
-    packer = Packer(given=given)
+def roundtrip(value, **supplied):
+    packer = Packer(supplied=supplied)
     content = json.loads(json.dumps(packer.pack(value), allow_nan=False))
-    return Unpacker(packer.arrays, given=given).unpack(content)
+    return Unpacker(packer.arrays, supplied=supplied).unpack(content)
 
 
 def test_numbers_come_back_as_they_were():
@@ -293,6 +405,80 @@ def test_numbers_come_back_as_they_were():
         assert found.flags.fnc == array.flags.fnc
 
 
+DTYPES = {str(d) for d in vars(torch).values() if isinstance(d, torch.dtype)}
+QUANTIZED = {name for name in DTYPES if name.startswith("torch.q")}
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.parametrize("name", sorted(DTYPES - QUANTIZED))
+def test_tensors_of_every_dtype(name, tmp_path):
+    """Also through a file, and as views of the same memory in another dtype."""
+    dtype = getattr(torch, name.removeprefix("torch."))
+    data = torch.arange(64, dtype=torch.uint8) % 2
+    expected = data[:32].clone()
+    values = [data[:32].view(dtype), data, dtype]
+    files.write(tmp_path / "x", "test", values)
+    for again, memory, same_dtype in (
+        roundtrip(values),
+        files.read(tmp_path / "x", "test"),
+    ):
+        assert same_dtype is again.dtype is dtype
+        assert again.view(torch.uint8).equal(expected)
+        memory[0] = 1
+        assert again.view(torch.uint8)[0] == 1
+
+
+@pytest.mark.parametrize("dtype", ["f2", "c8", "c16", "g", "u2", "u4", "U3", "M8[s]"])
+def test_arrays_of_every_dtype(dtype, tmp_path):
+    array = np.asfortranarray(np.arange(6).reshape(2, 3).astype(dtype))
+    values = [array, array[0, 1]]
+    files.write(tmp_path / "x", "test", values)
+    for again, scalar in (roundtrip(values), files.read(tmp_path / "x", "test")):
+        assert again.dtype == array.dtype
+        assert again.flags.fnc
+        assert np.array_equal(again, array)
+        assert type(scalar) is type(array[0, 1])
+        assert scalar == array[0, 1]
+
+
+def test_containers_come_back_as_they_were():
+    mixed = {1, "a", None, (2, "b"), 2.5}
+    assert roundtrip(mixed) == mixed
+    assert files.fingerprint({"b", 1, "a"}) == files.fingerprint({"a", "b", 1})
+    shared, table = [1], {"x": 1}
+    a, b, c, d, e = roundtrip([shared, (shared,), {"k": table}, table, list(shared)])
+    assert a is b[0]
+    assert a is not e
+    assert c["k"] is d
+    loop: list = []
+    loop.append(loop)
+    again = roundtrip(loop)
+    assert again[0] is again
+    ordered = OrderedDict([("b", 1), ("a", 2)])
+    assert type(roundtrip(ordered)) is OrderedDict
+
+
+class Point(NamedTuple):
+    x: float
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Point(1.0),
+        np.zeros(2, [("a", float)]),
+        torch.eye(2).to_sparse(),
+        len,
+        lambda: None,
+        b"bytes",
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_would_come_back_as_something_else_is_refused(value):
+    with pytest.raises(TypeError, match="cannot be stored"):
+        roundtrip([value])
+
+
 def test_views_share_memory_again():
     whole = torch.arange(12.0).view(3, 4)
     a, b, c = roundtrip([whole, whole[1], whole.mT])
@@ -301,13 +487,25 @@ def test_views_share_memory_again():
     assert c.stride() == (1, 4)
 
 
-def test_adam_goes_on_where_it_was():
+@pytest.mark.parametrize(
+    ("optimizer", "options"),
+    [
+        (torch.optim.Adam, {"betas": (0.8, 0.9), "fused": True}),
+        (torch.optim.AdamW, {"amsgrad": True}),
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.LBFGS, {}),
+    ],
+)
+def test_optimizers_go_on_where_they_were(optimizer, options):
     def step(weight, adam):
-        weight.grad = weight.detach() ** 2 - 1
-        adam.step()
+        def gradient():
+            weight.grad = weight.detach() ** 2 - 1
+            return float((weight.detach() ** 3 / 3 - weight.detach()).sum())
+
+        adam.step(gradient)
 
     weight = torch.nn.Parameter(torch.tensor([0.5, 2.0]))
-    adam = torch.optim.Adam([weight], lr=0.1, betas=(0.8, 0.9), fused=True)
+    adam = optimizer([weight], lr=0.1, **options)
     step(weight, adam)
     twin, other = roundtrip([weight, adam])
     assert other.param_groups[0]["params"][0] is twin
@@ -327,9 +525,9 @@ def test_generators_go_on_where_they_were():
     )
 
 
-def test_given_objects_are_not_stored():
+def test_supplied_objects_are_not_stored():
     data = torch.ones(3)
-    packer = Packer(given={"data": data})
+    packer = Packer(supplied={"data": data})
     node = packer.pack([data])
     assert not packer.arrays
-    assert Unpacker([], given={"data": data}).unpack(node)[0] is data
+    assert Unpacker([], supplied={"data": data}).unpack(node)[0] is data

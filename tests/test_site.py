@@ -54,7 +54,11 @@ def blocks(path):
     return re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
 
 
-RUN = [DOCS / "choose.md", DOCS / "missing.md", *sorted((DOCS / "guide").glob("*.md"))]
+RUN = [
+    DOCS / "choosing.md",
+    DOCS / "missing.md",
+    *sorted((DOCS / "guide").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
@@ -74,14 +78,53 @@ def test_links_of_markdown(path):
         assert (path.parent / urldefrag(target).url).exists(), target
 
 
-@pytest.mark.parametrize("path", OURS, ids=ids)
-def test_formulas_have_a_mathml(path):
-    math = pytest.importorskip(
+@pytest.fixture
+def mathml(extensions):
+    pytest.importorskip(
         "docutils.utils.math.latex2mathml", reason="docutils comes with the extra docs"
     )
+    return importlib.import_module("mathml")
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids)
+def test_formulas_have_a_mathml(path, mathml):
     text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
     for display, inline in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, re.DOTALL):
-        assert "<math" in math.tex2mathml(display or inline)
+        assert "<math" in mathml.equations(display or inline)
+
+
+def prose_of(path):
+    """The texts of a file: its strings, and the comments of an example."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+    if path.parent.name == "examples":
+        yield "\n".join(re.findall("^# ?(.*)$", source, re.MULTILINE))
+
+
+def test_formulas_of_docstrings_have_a_mathml(mathml):
+    block = r"^( *)\.\. math:: *(.*(?:\n(?:\1 +.*| *$))*)"
+    for path in [*(ROOT / "skmc").rglob("*.py"), *(ROOT / "examples").glob("*.py")]:
+        for text in prose_of(path):
+            for _, formula in re.findall(block, text, re.MULTILINE):
+                assert "<math" in mathml.equations(formula), path
+            for formula in re.findall(r":math:`([^`]+)`", text):
+                assert "<math" in mathml.translated(formula, as_block=False), path
+
+
+@pytest.mark.parametrize(
+    ("latex", "shown"),
+    [
+        (r"\tfrac12 x", ["<mn>1</mn>", "<mn>2</mn>", "<mi>x</mi>"]),
+        (r"a &= b \\ c &= d", ["<mtable", "<mi>d</mi>"]),
+        ("a = b\n\nc = d", ["<mi>b</mi>", "<math", "<mi>d</mi>"]),
+    ],
+)
+def test_shorthands_of_formulas(latex, shown, mathml):
+    made = mathml.equations(latex)
+    places = [made.find(part, 1) for part in shown]
+    assert -1 not in places and places == sorted(places), made
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "figures").glob("*.py")), ids=ids)
@@ -158,9 +201,26 @@ def test_the_reference_has_every_public_name(extensions):
         assert id(member) in objects, f"{module}.{name}"
     assert set(skmc.__all__) <= set(listing["skmc"])
     assert {cls.__name__ for cls in all_completers()} <= set(listing["skmc"])
-    text = "\n".join(pages.pages(listing).values())
+    groups = pages.groups()
+    text = "\n".join(pages.pages(groups).values())
     for name in listing["skmc.patterns"]:
         assert f".. autofunction:: {name}\n" in text
+    called = [
+        f"{module}.{name}" for (_, module), some in groups.items() for name in some
+    ]
+    assert len(called) == len(set(called)) == sum(map(len, listing.values()))
+
+
+def test_the_reference_begins_with_what_users_call(extensions):
+    pages = importlib.import_module("api_pages")
+    groups = pages.groups()
+    parts = [group.part for group in groups]
+    assert parts == sorted(parts, key=[*pages.PARTS, pages.INSIDE].index)
+    for part, module in groups:
+        # The names at the front door of a room are not inside it.
+        assert (part == pages.INSIDE) == (module.count(".") > 1), module
+    recorders = groups[pages.Group("What users call", "skmc.loop")]
+    assert recorders == ["SpectrumRecorder"]
 
 
 def test_tables_are_made_of_results(extensions):

@@ -123,7 +123,7 @@ def test_bad_input():
         MultipleCompletion(SVDCompleter(), 1).fit(truth)
     with pytest.raises(ValueError, match="'completer' parameter"):
         MultipleCompletion("svd").fit(truth)
-    with pytest.raises(ValueError, match="of one shape with two items or more"):
+    with pytest.raises(ValueError, match="have the same shape and at least two items"):
         pool([1.0], [1.0])
 
 

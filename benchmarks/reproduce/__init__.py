@@ -1,1 +1,1 @@
-"""The papers' tables beside ours: ``python -m benchmarks.reproduce NAME``."""
+"""Tables of papers next to ours: ``python -m benchmarks.reproduce NAME``."""

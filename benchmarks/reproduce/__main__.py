@@ -8,25 +8,52 @@ NAME``.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
-from benchmarks.reproduce import air, differentiable, low_rank, networks, spectral
+from benchmarks.pages import PAGES
+from benchmarks.reproduce import (
+    air,
+    air_figures,
+    differentiable,
+    differentiable_page,
+    low_rank,
+    low_rank_page,
+    networks,
+    networks_page,
+    spectral,
+)
+from benchmarks.reproduce.results import Results
+
+
+def then_write(page: Any, measure: Callable[..., None] | None = None) -> Callable:
+    """A command that adds measurements to a page's records and writes the page."""
+
+    def command(*arguments: str) -> None:
+        results = Results(PAGES / f"{page.NAME}.json")
+        if measure is not None:
+            measure(results, *arguments)
+        page.write(results)
+
+    return command
+
 
 COMMANDS = {
     "air-table1": air.table1,
     "air-table2": air.table2,
-    "air-figures": air.figures,
+    "air-figures": air_figures.figures,
     "air-ablation": air.ablation,
-    "low-rank": low_rank.run,  # and names of its parts
-    "nsr-table1": networks.table1,  # and the number of seeds
-    "nsr-table2": networks.table2,
-    "nsr-table4": networks.table4,  # and 100k or 1m
-    "nsr-table5": networks.table5,
+    "low-rank": then_write(low_rank_page, low_rank.run),  # and names of its parts
+    "nsr-table1": then_write(networks_page, networks.table1),  # and number of seeds
+    "nsr-table2": then_write(networks_page, networks.table2),
+    "nsr-table4": then_write(networks_page, networks.table4),  # and 100k or 1m
+    "nsr-table5": then_write(networks_page, networks.table5),
     "snn-figures": spectral.figures,
-    "networks": networks.run,  # and names of its parts, or page
-    "ldminv-table1": differentiable.ldminv_table1,
-    "ldminv-table2": differentiable.ldminv_table2,
-    "dsvd-table3": differentiable.dsvd_table3,
-    "differentiable": differentiable.write,  # the page alone
+    "networks": then_write(networks_page, networks.run),  # and its parts, or page
+    "ldminv-table1": then_write(differentiable_page, differentiable.ldminv_table1),
+    "ldminv-table2": then_write(differentiable_page, differentiable.ldminv_table2),
+    "dsvd-table3": then_write(differentiable_page, differentiable.dsvd_table3),
+    "differentiable": then_write(differentiable_page),  # the page alone
 }
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import matplotlib
 
 matplotlib.use("Agg")
@@ -11,33 +9,26 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.reproduce.air import hide, matrix
-from benchmarks.speed.air import solver_of
-from skmc import AIRCompleter, DMFCompleter, Observed
-from skmc.cells import Scaling
+from benchmarks.pages import save_figure
+from benchmarks.problems import hide, matrix
+from benchmarks.timing import prepared, solver_of
+from skmc import AIRCompleter, DMFCompleter
 from skmc.loop import solve
 from skmc.metrics import nmae
 
 
-def draw(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in {
-        "air-laplacians": laplacians(),
-        "air-singular-values": singular_values(),
-        "air-against-dmf": curves(),
-        "air-fixed": fixed_laplacians(),
-    }.items():
-        path = folder / f"{name}.png"
-        figure.savefig(path, dpi=64)
-        plt.close(figure)
-        print(f"Wrote {path}", flush=True)
+def figures() -> None:
+    """Draw and write all figures."""
+    save_figure(laplacians(), "air-laplacians")
+    save_figure(singular_values(), "air-singular-values")
+    save_figure(curves(), "air-against-dmf")
+    save_figure(fixed_laplacians(), "air-fixed")
 
 
 def follow(completer, truth, X, look):
-    """Run a completer's solver; ``look(progress, completion)`` at every check."""
+    """Run a completer's solver; call ``look(progress, completion)`` at each check."""
     solver, data = solver_of(X, completer)
-    cells = Observed(torch.tensor(X.filled(0)), torch.tensor(~X.mask))
-    scaling = Scaling.of(cells, completer.scaling)
+    _, scaling = prepared(X, completer)
 
     def callback(progress):
         completion = scaling.undo(progress.state.X).numpy()
@@ -49,7 +40,7 @@ def follow(completer, truth, X, look):
 
 
 def laplacians():
-    """Figures 3 and 4: similarities sharpen, and those of true likeness stay."""
+    """Figures 3 and 4: similarities sharpen, and the true ones remain."""
     shots = (20, 50, 100, 400)
     figure, axes = plt.subplots(4, 4, figsize=(12, 12), layout="constrained")
     for block, (name, pattern) in enumerate(
@@ -77,7 +68,7 @@ def laplacians():
 
 
 def singular_values():
-    """Theorem 1: large singular values grow first, and AIR parts them further."""
+    """Theorem 1: large singular values grow first, and AIR separates them further."""
     truth, _ = matrix("Baboon")
     X = hide(truth, "random 30 %", 0)
     figure, axes = plt.subplots(
@@ -103,7 +94,7 @@ def singular_values():
 
 
 def curves():
-    """Figure 8: NMAE over iterations; DMF turns around, AIR does not."""
+    """Figure 8: NMAE over iterations; DMF's rises again, AIR's does not."""
     cases = [
         ("Cameraman", "random 30 %"),
         ("Cameraman", "texture"),
@@ -136,7 +127,7 @@ def curves():
 
 
 def fixed_laplacians():
-    """Figure 5: Laplacians learned up to a step and then fixed, against learning on."""
+    """Figure 5: Laplacians fixed after some steps, compared with adaptive ones."""
     truth, _ = matrix("Baboon")
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     for axis, pattern in zip(axes, ("patch", "random 30 %", "texture"), strict=True):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.reproduce.air import PAGES, hardware
+from benchmarks.pages import hardware
 from benchmarks.reproduce.results import Results
 from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, offdiag, random_orthonormal
 
@@ -37,7 +37,7 @@ PAPER_FIXED = (7.64, 2.83, 2.49, 2.36, 2.30, 2.27, 2.26, 2.26, 2.25)
 PAPER_LEARNED = (5.95, 5.01, 4.19, 3.62, 3.49, 3.30, 3.21, 3.22, 3.21)
 SHAPES = {"4 layers of order 10": (10, 4), "4 of order 4": (4, 4), "1 of 10": (10, 1)}
 SLACK = 0.3
-LOOSE = 1.75  # c0 / |A|_2^2 with which one layer comes near the paper's D-Minv
+LOOSE = 1.75  # c0 / |A|_2^2 with which one layer resembles the paper's D-Minv
 
 # Table 3: depth -> test loss and SVD MSE, before and after training.
 PAPER_SVD = {
@@ -50,24 +50,18 @@ PAPER_SVD = {
     60: (5.0146, 0.0274, 0.0305, 0.0029),
 }
 ITERATIONS = {1: 200, 5: 200, 10: 200, 20: 40, 30: 40, 40: 40, 60: 20}
-INVERSE_DEPTH = 4  # in D-SVD; the paper has 6, no better (see the page)
-MATRICES = 300  # to train with; 100 to test
-
-
-def results() -> Results:
-    return Results(PAGES / "differentiable.json")
+INVERSE_DEPTH = 4  # in D-SVD; the paper's 6 is no better (see the page)
+MATRICES = 300  # for training; 100 more for testing
 
 
 # ---------------------------------------------------------------------- Table 1
 
 
-def ldminv_table1() -> None:
-    kept = results()
+def ldminv_table1(results: Results) -> None:
     for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
         for m, n in SIZES:
             key = f"table1/{place(device)}/{m}x{n}/0"
-            kept.measure(key, None, lambda _, s=(m, n), d=device: times(*s, d), None)
-    write()
+            results.measure(key, None, lambda _, s=(m, n), d=device: times(*s, d), None)
 
 
 def place(device: str) -> str:
@@ -77,12 +71,12 @@ def place(device: str) -> str:
 
 
 def times(m: int, n: int, device: str) -> dict:
-    """Seconds and relative errors; in turn, so that all share disturbances."""
+    """Seconds and relative errors; methods run in turns, so that all share noise."""
     batch = SMALLER.get(m, BATCH) if device == "cpu" else BATCH
     A = torch.randn(batch, m, n, generator=torch.Generator().manual_seed(0))
     A = (A / n**0.5).to(device)
     square = A[..., :m].contiguous()
-    ways: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
+    methods: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
         "pinv": (torch.linalg.pinv, A),
         "cholesky": (normal_equations, A),
         **{
@@ -94,20 +88,20 @@ def times(m: int, n: int, device: str) -> dict:
         "square L 4 K 12": (lambda A: d_minv(A, 4, 12), square),
     }
     record: dict = {"batch": batch}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for name, (way, matrices) in ways.items():  # also warms up
-        wrong = matrices @ way(matrices) @ matrices - matrices
+    seconds: dict[str, list[float]] = {name: [] for name in methods}
+    for name, (method, matrices) in methods.items():  # also warms up
+        wrong = matrices @ method(matrices) @ matrices - matrices
         record[f"error {name}"] = float(f"{wrong.norm() / matrices.norm():.1e}")
-    draw = torch.randn(A.shape, generator=torch.Generator().manual_seed(1)) / n**0.5
-    learned = LDMinv(4, 4).fit(draw.to(device)).to(device)
+    training = torch.randn(A.shape, generator=torch.Generator().manual_seed(1)) / n**0.5
+    learned = LDMinv(4, 4).fit(training.to(device)).to(device)
     with torch.no_grad():
         wrong = A @ learned(A) @ A - A
     record["error learned"] = float(f"{wrong.norm() / A.norm():.1e}")
     for _ in range(ROUNDS):
-        for name, (way, matrices) in ways.items():
+        for name, (method, matrices) in methods.items():
             synchronize(device)
             start = time.perf_counter()
-            way(matrices)
+            method(matrices)
             synchronize(device)
             seconds[name].append(time.perf_counter() - start)
     for name, values in seconds.items():
@@ -128,12 +122,11 @@ def normal_equations(A: Tensor) -> Tensor:
 # ---------------------------------------------------------------------- Table 2
 
 
-def ldminv_table2() -> None:
-    kept = results()
+def ldminv_table2(results: Results) -> None:
     for condition in CONDITIONS:
         for name, (order, depth) in SHAPES.items():
             for seed in SEEDS:
-                kept.measure(
+                results.measure(
                     f"table2/{name}/{condition}/{seed}",
                     None,
                     lambda _, c=condition, L=order, K=depth, s=seed: inverted(
@@ -141,7 +134,6 @@ def ldminv_table2() -> None:
                     ),
                     None,
                 )
-    write()
 
 
 def inverted(condition: float, order: int, depth: int, seed: int) -> dict:
@@ -169,9 +161,9 @@ def inverted(condition: float, order: int, depth: int, seed: int) -> dict:
 
 def with_condition(condition: float, generator: torch.Generator) -> Tensor:
     """100 of ``U diag(s) V'``, 100 x 100, ``s`` uniform in ``[1 / condition, 1]``."""
-    draw = {"generator": generator, "dtype": torch.float64}
-    U, V = (torch.linalg.qr(torch.randn(100, 100, 100, **draw))[0] for _ in range(2))
-    s = 1 / condition + (1 - 1 / condition) * torch.rand(100, 100, **draw)
+    options = {"generator": generator, "dtype": torch.float64}
+    U, V = (torch.linalg.qr(torch.randn(100, 100, 100, **options))[0] for _ in range(2))
+    s = 1 / condition + (1 - 1 / condition) * torch.rand(100, 100, **options)
     return (U * s[:, None]) @ V.mT
 
 
@@ -182,18 +174,18 @@ def loss(A: Tensor, X: Tensor) -> float:
 # ---------------------------------------------------------------------- Table 3
 
 
-def dsvd_table3(*depths: str) -> None:
-    kept = results()
-    kept.measure("table3/small steps/0", None, lambda _: small_steps(), None)
+def dsvd_table3(results: Results, *depths: str) -> None:
+    results.measure("table3/small steps/0", None, lambda _: small_steps(), None)
     for depth in [int(d) for d in depths] or PAPER_SVD:
-        kept.measure(f"table3/{depth}/0", None, lambda _, k=depth: decomposed(k), None)
-    write()
+        results.measure(
+            f"table3/{depth}/0", None, lambda _, k=depth: decomposed(k), None
+        )
 
 
 def decomposed(depth: int) -> dict:
     generator = torch.Generator().manual_seed(0)
-    draw = torch.randn(MATRICES + 100, 50, 100, generator=generator) / 10
-    seen, unseen = draw[:MATRICES], draw[MATRICES:]
+    M = torch.randn(MATRICES + 100, 50, 100, generator=generator) / 10
+    seen, unseen = M[:MATRICES], M[MATRICES:]
     network = DSVD(depth, inverse_depth=INVERSE_DEPTH)
     record = {f"{name}_before": x for name, x in judged(network, unseen).items()}
     deeper = judged(DSVD(depth, inverse_depth=6), unseen)
@@ -214,7 +206,7 @@ def decomposed(depth: int) -> dict:
 
 @torch.no_grad()
 def small_steps() -> dict:
-    """Layers of steps of a thirtieth of the longest, which is how the paper's look."""
+    """Layers with steps of a thirtieth of the longest, which resemble the paper's."""
     generator = torch.Generator().manual_seed(0)
     M = torch.randn(30, 50, 100, generator=generator) / 10
     U = random_orthonormal((30, 50, 50), M, generator)
@@ -250,9 +242,3 @@ def judged(network: DSVD, M: Tensor) -> dict[str, float]:
         "gap": round(float(gap.mean()), 4),
         "mse": round(float((found.s - exact).square().mean()), 5),
     }
-
-
-def write() -> None:
-    from benchmarks.reproduce import differentiable_page
-
-    differentiable_page.write(results())

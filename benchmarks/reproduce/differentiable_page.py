@@ -1,13 +1,14 @@
-"""Writes ``differentiable.md`` from the raw numbers."""
+"""Writes ``differentiable.md`` from the records."""
 
 from __future__ import annotations
 
 import math
 
+from benchmarks.pages import table, write_page
 from benchmarks.reproduce import differentiable as ours
-from benchmarks.reproduce.air import PAGES
-from benchmarks.reproduce.low_rank_page import table
 from benchmarks.reproduce.results import Results
+
+NAME = "differentiable"  # of the page and of its records
 
 SHALLOW = "1 of 10"
 DEEP = "4 layers of order 10"
@@ -16,7 +17,7 @@ SMALL = "4 of order 4"
 
 def write(results: Results) -> None:
     body = [
-        "# Differentiable inverse and SVD: what the paper reports, and what we get",
+        "# Differentiable inverse and SVD: results of the paper and ours",
         introduction(),
         summary(results),
         "## Table 1: time",
@@ -26,24 +27,22 @@ def write(results: Results) -> None:
         "## Table 3: D-SVD",
         *decomposed(results),
     ]
-    path = PAGES / "differentiable.md"
-    path.write_text("\n\n".join(part for part in body if part) + "\n")
-    print(f"Wrote {path}")
+    write_page(NAME, body)
 
 
 def introduction() -> str:
     return """\
 `python -m benchmarks.reproduce NAME` makes this page and
-[its raw numbers](differentiable.json), from which it continues when called again. NAME
-is `ldminv-table1`, `ldminv-table2` or `dsvd-table3` (with depths, to run these alone);
-`differentiable` writes the page alone. The paper is Xie, Kong, Wu, Liu, Lin: Fast and
+[its records](differentiable.json). Called again, it continues from these records. NAME
+is `ldminv-table1`, `ldminv-table2` or `dsvd-table3` (with depths, to run only these);
+`differentiable` only writes the page. The paper is Xie, Kong, Wu, Liu, Lin: Fast and
 differentiable matrix inverse and its extension to SVD. Its figures are in brackets.
 Tables 2 and 3 were made with one thread of an AMD EPYC; Table 1 names its hardware.
 
-Where the paper leaves something open we say how we read it: `c0` is the smaller of
-`|A A'|_inf` and `|A A'|_F`, and a Gaussian "N(0, 1/sqrt(d))" has the standard
-deviation `d^(-1/2)` (with the variance `d^(-1/2)` the sum of singular values in
-Table 3, 47, would be 147, above the paper's losses)."""
+Where the paper is ambiguous, this is our reading: `c0` is the smaller of `|A A'|_inf`
+and `|A A'|_F`, and a Gaussian "N(0, 1/sqrt(d))" has the standard deviation `d^(-1/2)`
+(with the variance `d^(-1/2)` the sum of singular values in Table 3, 47, would be 147,
+above the paper's losses)."""
 
 
 def summary(results: Results) -> str:
@@ -71,11 +70,12 @@ def timed(results: Results) -> list[str]:
     places = sorted({k.split("/")[1] for k in results.records if k[:6] == "table1"})
     parts = [
         """\
-Seconds, medians of five rounds in which all ways take turns, single precision, Gaussian
-matrices of standard deviation `n^(-1/2)`. "times" is the time of `torch.linalg.pinv`
-over that of D-Minv. LD-Minv, trained on as many other matrices, has the same products.
-Error is `|AXA - A|_F / |A|_F`, over all matrices. "Cholesky" is `A' (A A')^-1`, which
-takes full rank. In brackets what the paper has: a GPU of 2020, batch 100."""
+Seconds: medians of five rounds in which all methods take turns, in single precision, on
+Gaussian matrices of standard deviation `n^(-1/2)`. "times" is the time of
+`torch.linalg.pinv` divided by that of D-Minv. LD-Minv is trained on as many other
+matrices and has the same products. Error is `|AXA - A|_F / |A|_F` over all matrices.
+"Cholesky" is `A' (A A')^-1`, which needs full rank. In brackets: the paper's figures,
+on a GPU of 2020 with batches of 100."""
     ]
     for place in places:
         parts += [f"### {place}", *timed_at(results, place)]
@@ -131,14 +131,14 @@ def timed_at(results: Results, place: str) -> list[str]:
         square.append([f"times, {name}", *cells])
     return [
         table(header, rows),
-        "The same for square matrices (the first columns), against `torch.linalg.inv`:",
+        "The same for square matrices (the first columns) and `torch.linalg.inv`:",
         table(header, square),
         verdict(found),
     ]
 
 
 def verdict(found: list) -> str:
-    """What the numbers say, from the numbers."""
+    """The conclusion, computed from the records."""
 
     def factors(name: str, than: str) -> str:
         values = [r[f"seconds {than}"] / r[f"seconds {name}"] for _, r in found]
@@ -146,13 +146,13 @@ def verdict(found: list) -> str:
 
     return f"""\
 So `d_minv` of order 4 and depth 4 is {factors("L 4 K 4", "pinv")} times as fast as the
-pseudo-inverse by SVD, and with depth 8 {factors("L 4 K 8", "pinv")} times; but it is
+pseudo-inverse by SVD, and {factors("L 4 K 8", "pinv")} times with depth 8. But it is
 {factors("L 4 K 4", "cholesky")} times as fast as Cholesky, and on square matrices
 {factors("square L 4 K 4", "square inv")} times as fast as `torch.linalg.inv`. At depth
-4 it is learning that makes it exact. It pays where it is faster than an SVD and the
-rank may be deficient, and where all has to be products; where the rank is full, a
-factorisation is faster, and needs no training. `NCARLCompleter` solves positive
-definite systems, by Cholesky, and would be slower with it: it has no such option."""
+4, learning makes it exact. It pays off where it is faster than an SVD and the rank may
+be deficient, and where only products are allowed. For full rank, a factorization is
+faster and needs no training. `NCARLCompleter` solves positive definite systems by
+Cholesky and would be slower with it, so it has no such option."""
 
 
 # ---------------------------------------------------------------------- Table 2
@@ -196,26 +196,27 @@ def conditioned(results: Results) -> list[str]:
     ]
     return [
         f"""\
-`-log10` of `|A X A - A|_F^2`, mean over 100 unseen matrices of 100 x 100 and
-{len(ours.SEEDS)} seeds, larger is better. Singular values are uniform in
-`[1 / condition, 1]`, singular vectors uniform; 100 matrices to train with. `LDMinv.fit`
-has its defaults (Gauss and Newton's method, well under a second); "the paper's
-training" is `solver="sgd"`: 1200 steps, lr 1e-4, halved every 300. K = 4 layers of
-order L = 10, in double precision where nothing is said:""",
+`-log10` of `|A X A - A|_F^2`, averaged over 100 unseen matrices of 100 x 100 and
+{len(ours.SEEDS)} seeds; larger is better. Singular values are uniform in
+`[1 / condition, 1]`, singular vectors are uniform; 100 matrices are used for training.
+`LDMinv.fit` has its defaults (the Gauss-Newton method, well under a second). "The
+paper's training" is `solver="sgd"`: 1200 steps, lr 1e-4, halved every 300. K = 4 layers
+of order L = 10, in double precision unless noted:""",
         table(header, paper + deep),
         """\
-LD-Minv is better than D-Minv from condition 2 on, and as good for a condition of 100 as
-of 2, in every precision: where both are at rounding (29 in double, 11.6 in single
-precision) there is nothing to learn. The paper's training hardly moves: its gradient is
-that of errors which are tiny already. The same with K = 4 and L = 4:""",
+LD-Minv is better than D-Minv from condition 2 on, and equally accurate for conditions
+100 and 2, in both precisions. Where both reach rounding errors (29 in double, 11.6 in
+single precision), nothing is left to learn. The paper's training hardly changes the
+parameters, because the gradient of already tiny errors is tiny. The same with K = 4 and
+L = 4:""",
         table(header, small),
         f"""\
-**The paper's own rows cannot be those of K = 4 and L = 10.** Lemma 1 has the error
-`e_0^(L^K)` with `L^K = 10^4`: at condition 2, where `s >= s_1 / 2`, a loss of 10^-2.83
-takes a `c0` of about 700 `s_1^2`, and then the loss at condition 1000 would be 50 times
-what is reported. No `c0` gives the row. One layer (K = 1, L = 10) with
+**The paper's own rows cannot be those of K = 4 and L = 10.** By Lemma 1 the error is
+`e_0^(L^K)` with `L^K = 10^4`. At condition 2, where `s >= s_1 / 2`, a loss of 10^-2.83
+requires a `c0` of about 700 `s_1^2`; then the loss at condition 1000 would be 50 times
+the reported one. No `c0` gives the row. One layer (K = 1, L = 10) with
 `c0 = {ours.LOOSE} s_1^2` does, if the loss is halved and averaged over the dimension.
-Fitted to the row of D-Minv, this gives about that of LD-Minv as well:""",
+Fitted to the row of D-Minv, this also nearly gives the row of LD-Minv:""",
         table(header, paper + shallow),
     ]
 
@@ -243,15 +244,15 @@ def decomposed(results: Results) -> list[str]:
     left = [r["mse_after"] / r["mse_before"] for r in records]
     return [
         f"""\
-`DSVD` of 50 x 100 Gaussian matrices, {ours.MATRICES} to train with, 100 unseen ones to
-test, single precision, random starts. Training is Algorithm 3: batches of 30, gradient
-descent with lr 1e-2. The paper has 200 iterations; deep networks have fewer here, as
-said below, for time. L = 4 and K = {ours.INVERSE_DEPTH} for LD-Minv. K = 6, as in the
-paper, gives the same (third row): as `I + t/2 P` has a condition below 1.5, D-Minv is
-exact to rounding, and nothing is left to learn for `LDMinv.fit`, which `DSVD.fit` calls
-where the error exceeds 1e-4. "SVD MSE" is a mean over the 50 values. "Loss" is `f` plus
-the sum of singular values, "gap" the same without the off-diagonal cells. In brackets
-the paper's figures.""",
+`DSVD` of 50 x 100 Gaussian matrices, {ours.MATRICES} for training and 100 unseen ones
+for testing, single precision, random starts. Training is Algorithm 3: batches of 30,
+gradient descent with lr 1e-2. The paper has 200 iterations; deep networks have fewer
+here, as listed below, to save time. L = 4 and K = {ours.INVERSE_DEPTH} for LD-Minv. K =
+6, as in the paper, gives the same (third row): because `I + t/2 P` has a condition
+below 1.5, D-Minv is exact up to rounding, and nothing is left to learn for
+`LDMinv.fit`, which `DSVD.fit` calls where the error exceeds 1e-4. "SVD MSE" is the mean
+over the 50 values. "Loss" is `f` plus the sum of singular values, and "gap" is the same
+without the off-diagonal cells. The paper's figures are in brackets.""",
         table(
             header,
             [
@@ -268,14 +269,14 @@ the paper's figures.""",
             ],
         ),
         f"""\
-Untrained, our MSE is below the paper's trained one already; training leaves
-{min(left):.2f} to {max(left):.2f} of it.""",
+Our untrained MSE is already below the paper's trained one; training reduces it to
+{min(left):.2f} to {max(left):.2f} of its value.""",
         f"""\
-Steps of a thirtieth of `2 / |P|_2` (the batch has 30), on the other hand, leave, after
-5 and 10 layers, gaps of {small["gap_5"]:.1f} and {small["gap_10"]:.1f} and an SVD MSE
-of {small["mse_5"]:.3f} and {small["mse_10"]:.3f}, where the paper has losses of 35.9
-and 26.7 and an MSE of .572 and .337. It seems to have taken the norm over the batch,
-and to report the gap, not the loss."""
+With steps of a thirtieth of `2 / |P|_2` (the batch has 30), on the other hand, the gaps
+after 5 and 10 layers are {small["gap_5"]:.1f} and {small["gap_10"]:.1f}, and the SVD
+MSE is {small["mse_5"]:.3f} and {small["mse_10"]:.3f}. The paper has losses of 35.9 and
+26.7 and an MSE of .572 and .337. It seems to have taken the norm over the batch, and to
+report the gap instead of the loss."""
         if small
         else "",
     ]

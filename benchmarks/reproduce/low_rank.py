@@ -1,8 +1,8 @@
 """The low-rank family on pictures, ratings, drug targets, networks' data and genes.
 
 ``python -m benchmarks.reproduce low-rank [PART ...]`` fits what is not in
-``low-rank.json`` yet and writes ``low-rank.md``. Protocols are on that page. Nothing is
-chosen by hidden cells: completers have their defaults, and those choose on held-out
+``low-rank.json`` yet and writes ``low-rank.md``, which describes the protocols. Nothing
+is chosen by hidden cells: completers have their defaults, which choose on held-out
 observed cells.
 """
 
@@ -12,7 +12,17 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
-from benchmarks.reproduce.air import PAGES, hide, matrix
+from benchmarks.problems import (
+    FIRST_SEED,
+    PICTURES,
+    SMALL_PICTURES,
+    completion_error,
+    energy_lost,
+    hide,
+    matrix,
+    nonlinear_matrix,
+)
+from benchmarks.reproduce.ratings import ratings
 from benchmarks.reproduce.results import Results
 from skmc import (
     FactorizationCompleter,
@@ -26,13 +36,12 @@ from skmc import (
     TNNRCompleter,
     patterns,
 )
-from skmc.datasets import load_expression, load_image, load_syn_netflix
-from skmc.metrics import nmae, relative_error, rmse
+from skmc.datasets import load_expression, load_syn_netflix
+from skmc.metrics import nmae, rmse
 
 SEEDS = range(3)
-FOLD_SEEDS = range(1)  # all pairs are judged once by each
-GENES_SEEDS = {"yeast": range(1), "Khan": SEEDS}  # 8 minutes a seed of yeast
-FIRST = 20210909  # seed 0 of the masks
+FOLD_SEEDS = range(1)  # each judges all pairs once
+GENES_SEEDS = {"yeast": range(1), "Khan": SEEDS}  # yeast takes 8 minutes a seed
 
 METHODS = {
     "IALM": lambda seed: IALMCompleter(),
@@ -57,42 +66,27 @@ def completer(method: str, seed: int):
     return {**METHODS, **MORE_METHODS}[method](seed)
 
 
-def completion_error(X, truth, errors: dict):
-    """Scores a completer by the errors of its completion of ``X`` where that hides."""
-
-    def score(completer) -> dict[str, float]:
-        completed = completer.fit_transform(X)
-        return {name: e(completed, truth, X.mask) for name, e in errors.items()}
-
-    return score
-
-
-PICTURES = ("Barbara", "Cameraman", "Baboon", "peppers", "house", "boat")
 RANDOM = ("random 30 %", "random 50 %")
-SMALL = PICTURES[:3]  # 240 x 240, for which there are masks
 PICTURE_CASES = [
     *((name, pattern) for name in PICTURES for pattern in RANDOM),
-    *((name, pattern) for pattern in ("text", "texture") for name in SMALL),
+    *((name, pattern) for pattern in ("text", "texture") for name in SMALL_PICTURES),
 ]
-
-
-def picture(name: str) -> np.ndarray:
-    return matrix(name)[0] if name in SMALL else load_image(f"{name}_256")
 
 
 def pictures(results: Results) -> None:
     """NMAE over hidden pixels."""
-    X = hide(picture("Barbara"), "random 30 %", 0)
+    truth, _ = matrix("Barbara")
+    X = hide(truth, "random 30 %", 0)
     results.measure(
         "pictures/Barbara, random 30 %/TNNR-ADMM, r=10/0",
         completer("TNNR-ADMM, r=10", 0),
-        completion_error(X, picture("Barbara"), {"nmae": nmae}),
+        completion_error(X, truth, {"nmae": nmae}),
     )
     for seed in SEEDS:
         for name, pattern in PICTURE_CASES:
-            truth = picture(name)
-            if seed and not (name in SMALL and pattern in RANDOM):
-                continue  # masks that are fixed, and pictures beyond the check values
+            truth, _ = matrix(name)
+            if seed and not (name in SMALL_PICTURES and pattern in RANDOM):
+                continue  # fixed masks, and pictures without check values
             X = hide(truth, pattern, seed)
             score = completion_error(X, truth, {"nmae": nmae})
             for method in METHODS:
@@ -144,7 +138,7 @@ def drugs(results: Results) -> None:
 
 
 def ranking(truth: np.ndarray, method: str, seed: int):
-    """Scores the completed values of each fold's pairs; the mean of five folds."""
+    """Return a score: how well completed values rank pairs, the mean of five folds."""
 
     def score(_) -> dict[str, float]:
         found: dict[str, list[float]] = {"auc": [], "aupr": []}
@@ -164,25 +158,10 @@ def ranking(truth: np.ndarray, method: str, seed: int):
 SYNTHETIC = (10, 30, 50, 80)
 
 
-def nonlinear_matrix(rng: np.random.RandomState) -> np.ndarray:
-    """Equation (64) of DNN-NSR, 300 x 200 with r = 10."""
-    AB = rng.standard_normal((300, 10)) @ rng.standard_normal((10, 200))
-
-    def g(x):
-        return 1.71 * np.tanh(2 / 3 * x)
-
-    return g(1.2 * (0.5 * g(AB) ** 2 - g(AB) - 1)) + AB
-
-
-def energy_lost(X, M, cells) -> float:
-    """Equation (66) of DNN-NSR, in percent."""
-    return 100 * relative_error(X, M, cells) ** 2
-
-
 def synthetic(results: Results) -> None:
-    """The share of the hidden cells' energy that is lost, in percent."""
+    """Share of the hidden cells' energy that is lost, in percent."""
     for seed in SEEDS:
-        rng = np.random.RandomState(FIRST + seed)
+        rng = np.random.RandomState(FIRST_SEED + seed)
         truth = nonlinear_matrix(rng)
         for percent in SYNTHETIC:
             hidden = rng.random_sample(truth.shape) <= percent / 100
@@ -214,7 +193,7 @@ def expression(results: Results) -> None:
         for seed in GENES_SEEDS[name]:
             for percent in GENES_HIDDEN:
                 hidden = patterns.random(
-                    truth, percent / 100, random_state=FIRST + seed
+                    truth, percent / 100, random_state=FIRST_SEED + seed
                 )
                 X = np.where(hidden, np.nan, truth).astype(np.float32)
 
@@ -227,23 +206,19 @@ def expression(results: Results) -> None:
                     results.measure(key, completer(method, seed), score)
 
 
-def run(*names: str) -> None:
-    """Fit the parts that are named (all of them), then write the page."""
-    from benchmarks.reproduce import low_rank_page
-    from benchmarks.reproduce.ratings import ratings
+PARTS = {
+    "pictures": pictures,
+    "netflix": netflix,
+    "drugs": drugs,
+    "synthetic": synthetic,
+    "ratings": ratings,
+    "expression": expression,
+}
 
-    parts = {
-        "pictures": pictures,
-        "netflix": netflix,
-        "drugs": drugs,
-        "synthetic": synthetic,
-        "ratings": ratings,
-        "expression": expression,
-    }
-    unknown = set(names) - set(parts)
-    if unknown:
-        raise SystemExit(f"unknown parts {sorted(unknown)}; there are {list(parts)}")
-    results = Results(PAGES / "low-rank.json")
-    for name in names or parts:
-        parts[name](results)
-    low_rank_page.write(results)
+
+def run(results: Results, *names: str) -> None:
+    """Fit the parts that are named, or all of them."""
+    if unknown := set(names) - set(PARTS):
+        raise SystemExit(f"unknown parts {sorted(unknown)}; there are {list(PARTS)}")
+    for name in names or PARTS:
+        PARTS[name](results)

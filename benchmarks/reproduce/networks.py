@@ -1,9 +1,9 @@
 """The networks: tables of DNN-NSR, other data, and the patch network.
 
 ``python -m benchmarks.reproduce nsr-table1|nsr-table2|nsr-table4|nsr-table5|networks``
-fit what is not in ``networks.json`` yet and write ``networks.md``, where the protocols
-are. Nothing is chosen by hidden cells: completers have their defaults, and those choose
-on held-out observed cells.
+fit what is not in ``networks.json`` yet and write ``networks.md``, which describes the
+protocols. Nothing is chosen by hidden cells: completers have their defaults, which
+choose on held-out observed cells.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from benchmarks.reproduce import ratings
-from benchmarks.reproduce.air import PAGES, hide, matrix
-from benchmarks.reproduce.low_rank import (
-    FIRST,
+from benchmarks.problems import (
+    FIRST_SEED,
     completion_error,
     energy_lost,
+    hide,
+    matrix,
     nonlinear_matrix,
 )
+from benchmarks.reproduce import ratings
 from benchmarks.reproduce.results import Results
-from benchmarks.speed.air import solver_of
+from benchmarks.timing import prepared, solver_of
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -41,7 +42,7 @@ from skmc.datasets import load_mask
 from skmc.linalg import Randomness
 from skmc.loop import solve
 from skmc.metrics import nmae, psnr, ssim
-from skmc.solvers import RowDescent
+from skmc.solvers import PatchTraining, RowDescent
 from skmc.terms import SquaredNorm
 
 LIMIT = 300  # seconds
@@ -80,7 +81,7 @@ def fit_all(results, part, case, methods, seed, score, limit: int | None = LIMIT
 
 
 def whole_psnr(X, M, _) -> float:
-    """Equation (65) of DNN-NSR: over all cells, of which the observed are exact."""
+    """Equation (65) of DNN-NSR: over all cells; observed cells are exact."""
     return psnr(X, M)
 
 
@@ -89,24 +90,22 @@ ON_SYNTHETIC = {**LOW_RANK, **NETWORKS, **LINKED}
 
 
 def synthetic(seed: int) -> tuple[np.ndarray, dict[int, np.ma.MaskedArray]]:
-    """The matrix, and what is left of it at each percentage hidden."""
-    rng = np.random.RandomState(FIRST + seed)
+    """The matrix, and its masked copies by percentage hidden."""
+    rng = np.random.RandomState(FIRST_SEED + seed)
     truth = nonlinear_matrix(rng)
     hidden = {p: rng.random_sample(truth.shape) <= p / 100 for p in HIDDEN}
     single = truth.astype(np.float32)
     return truth, {p: np.ma.masked_array(single, cells) for p, cells in hidden.items()}
 
 
-def table1(n_seeds="10") -> None:
+def table1(results: Results, n_seeds: str = "10") -> None:
     """Share of the hidden energy that is lost, and PSNR, on the synthetic matrix."""
-    results = Results(PAGES / "networks.json")
     for seed in range(int(n_seeds)):
         truth, left = synthetic(seed)
         for percent, X in left.items():
             errors = {"percent": energy_lost, "psnr": whole_psnr}
             score = completion_error(X, truth, errors)
             fit_all(results, "table1", f"{percent} %", ON_SYNTHETIC, seed, score)
-    write(results)
 
 
 CHANNELS = 3
@@ -114,7 +113,7 @@ PICTURE_HIDDEN = (30, 40, 50)
 ON_PICTURE = {**LOW_RANK, **NETWORKS, **LINKED, **AIR}
 
 
-def colour_picture() -> np.ndarray:
+def color_picture() -> np.ndarray:
     """Three channels of 142 x 213 side by side, in [0, 1]."""
     blocks = load_sample_image("china.jpg")[:426, :639].reshape(142, 3, 213, 3, 3)
     return np.hstack(list(np.moveaxis(blocks.mean((1, 3)) / 255, -1, 0)))
@@ -126,10 +125,9 @@ def channels_ssim(X, M, _) -> float:
     return float(np.mean([ssim(x, m) for x, m in pairs]))
 
 
-def table2(n_seeds="1") -> None:
-    """PSNR and SSIM on a colour picture."""
-    results = Results(PAGES / "networks.json")
-    truth = colour_picture()
+def table2(results: Results, n_seeds: str = "1") -> None:
+    """PSNR and SSIM on a color picture."""
+    truth = color_picture()
     errors = {"psnr": whole_psnr, "ssim": channels_ssim, "nmae": nmae}
     for methods in (ON_PICTURE, PATCHES):  # the slow one last
         for seed in range(int(n_seeds)):
@@ -137,7 +135,6 @@ def table2(n_seeds="1") -> None:
                 X = hide(truth, f"random {percent} %", seed)
                 score = completion_error(X, truth, errors)
                 fit_all(results, "table2", f"{percent} %", methods, seed, score)
-    write(results)
 
 
 # Size, methods, protocols; the quick ones first.
@@ -149,9 +146,8 @@ ON_RATINGS = [
 ]
 
 
-def table4(*sizes: str) -> None:
+def table4(results: Results, *sizes: str) -> None:
     """NMAE on MovieLens, one split each."""
-    results = Results(PAGES / "networks.json")
     every = {**NETWORKS, **LINKED, **PLAIN, **LOW_RANK}
     for size, names in ON_RATINGS:
         if sizes and size not in sizes:
@@ -160,7 +156,6 @@ def table4(*sizes: str) -> None:
             score = ratings.prediction_error(*ratings.split(size, protocol, 0))
             methods = {name: every[name] for name in names}
             fit_all(results, "table4", f"{size}, {protocol}", methods, 0, score)
-    write(results)
 
 
 MU_MAX = tuple(10.0**k for k in range(6, -1, -1))
@@ -172,9 +167,8 @@ ON_GRADUAL = {
 OMEGAS = {"0": 0.0, "0.45": 0.45, "adaptive": None}
 
 
-def table5(n_seeds="2") -> None:
-    """The paper's network: gradual learning, Adam in its place, extrapolation."""
-    results = Results(PAGES / "networks.json")
+def table5(results: Results, n_seeds: str = "2") -> None:
+    """The paper's network: gradual learning, Adam instead of it, extrapolation."""
     for seed in range(int(n_seeds)):
         truth, left = synthetic(seed)
         for percent in (50, 80):
@@ -183,7 +177,7 @@ def table5(n_seeds="2") -> None:
             fit_all(results, "table5", case, ON_GRADUAL, seed, score)
             key = f"table5/{case}/Adam/{seed}"
             results.measure(key, Adam(seed), score, LIMIT)
-    picture = colour_picture()
+    picture = color_picture()
     X = hide(picture, "random 50 %", 0)
     fit_all(results, "table5", "picture", ON_GRADUAL, 0, both_errors(X, picture))
     _, left = synthetic(0)
@@ -191,7 +185,6 @@ def table5(n_seeds="2") -> None:
         for name, omega in OMEGAS.items():
             key = f"extrapolation/{case}/{name}/0"
             results.measure(key, papers(0, mu_max=mu), losses(cells, omega), LIMIT)
-    write(results)
 
 
 def both_errors(X, truth):
@@ -217,7 +210,7 @@ class Adam:
 
     def fit(self, X) -> Adam:
         completer = papers(self.seed)
-        _, scaling = completer._prepare(completer._begin(X))
+        _, scaling = prepared(X, completer)
         solver, data = solver_of(X, completer)
         network = solver.network  # type: ignore[attr-defined]
         decay = SquaredNorm(completer.lambda_weights)
@@ -253,13 +246,13 @@ def losses(X, omega: float | None):
 
 
 ON_OTHERS = {**PLAIN, **NETWORKS, **LINKED}
-NOISE = 0.1  # its energy over that of the matrix below it
+NOISE = 0.1  # its energy over that of the noise-free matrix
 
 
 def robustness(results: Results, n_seeds: int = 3) -> None:
-    """Data with noise, data from dense networks, a picture."""
+    """Data with noise, data from dense networks, and a picture."""
     for seed in range(n_seeds):
-        rng = np.random.RandomState(FIRST + seed)
+        rng = np.random.RandomState(FIRST_SEED + seed)
         low = rng.standard_normal((300, 10)) @ rng.standard_normal((10, 200))
         noise = rng.standard_normal(low.shape)
         noise *= np.sqrt(NOISE) * np.linalg.norm(low) / np.linalg.norm(noise)
@@ -297,7 +290,7 @@ SHIFTS = {"patch": ((-40, -60), (20, -120)), "texture": ((40, 60), (97, -33))}
 
 
 def pnmc(results: Results) -> None:
-    """NMAE on AIR's pictures, and the share of patches that lose cells."""
+    """NMAE on AIR's pictures."""
     for name in ("Barbara", "Baboon"):
         truth, _ = matrix(name)
         for pattern in PATTERNS:
@@ -308,7 +301,7 @@ def pnmc(results: Results) -> None:
 
 
 def dropped(results: Results) -> None:
-    """Shares of patches that lose cells, judged on held-out holes of like shape."""
+    """Shares of patches that lose cells, judged on held-out holes of similar shape."""
     truth, _ = matrix("Barbara")
     for seed in range(2):
         for pattern, shifts in SHIFTS.items():
@@ -317,7 +310,7 @@ def dropped(results: Results) -> None:
             train = np.ma.masked_array(truth.astype(np.float32), hidden | held_out)
             for share in DROPPED:
                 key = f"dropped/{pattern}/{share:g}/{seed}"
-                with mock.patch("skmc.solvers.patches.DROPPED", share):
+                with mock.patch.object(PatchTraining, "dropped_share", share):
                     results.measure(
                         key,
                         PatchCNNCompleter(random_state=0),
@@ -327,7 +320,7 @@ def dropped(results: Results) -> None:
 
 
 def dropped_error(train, truth, held_out, hidden):
-    """NMAE over cells held out of the observed ones; over the hidden, for scoring."""
+    """NMAE over held-out observed cells, and over the hidden cells for comparison."""
 
     def score(completer) -> dict[str, float]:
         completed = completer.fit_transform(train)
@@ -348,20 +341,13 @@ def timed(score):
     return scored
 
 
-def run(*names: str) -> None:
-    """Fit the parts that are named (all), then write the page."""
-    parts = {"robustness": robustness, "pnmc": pnmc, "dropped": dropped}
-    unknown = set(names) - {*parts, "page"}
-    if unknown:
-        raise SystemExit(f"unknown parts {sorted(unknown)}; there are {list(parts)}")
-    results = Results(PAGES / "networks.json")
-    for name in names or parts:
-        if name in parts:
-            parts[name](results)
-    write(results)
+PARTS = {"robustness": robustness, "pnmc": pnmc, "dropped": dropped}
 
 
-def write(results: Results) -> None:
-    from benchmarks.reproduce import networks_page
-
-    networks_page.write(results)
+def run(results: Results, *names: str) -> None:
+    """Fit the parts that are named, or all of them; "page" fits nothing."""
+    if unknown := set(names) - {*PARTS, "page"}:
+        raise SystemExit(f"unknown parts {sorted(unknown)}; there are {list(PARTS)}")
+    for name in names or PARTS:
+        if name != "page":
+            PARTS[name](results)

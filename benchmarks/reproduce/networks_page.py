@@ -1,24 +1,23 @@
-"""Writes ``networks.md`` from the raw numbers; figures of papers stand here."""
+"""Writes ``networks.md`` from the records."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.pages import hardware, save_figure, table, write_page
 from benchmarks.reproduce import networks as ours
-from benchmarks.reproduce.air import PAGES, hardware
-from benchmarks.reproduce.air import PAPER as AIR_PAPER
-from benchmarks.reproduce.low_rank_page import (
-    NSR_PAPER,
-    NSR_RATINGS,
+from benchmarks.reproduce.page_parts import (
     best,
     compared,
     figure,
     first,
     percents,
-    table,
     unconverged,
 )
+from benchmarks.reproduce.papers import AIR_TABLE1, NSR_TABLE1, NSR_TABLE4
 from benchmarks.reproduce.results import Results
+
+NAME = "networks"  # of the page and of its records
 
 # The order of the columns of DNN-NSR's tables, by our names.
 COLUMNS = ("IALM", "NCARL", "AEMC", "DLMC", "BiBNN", "NSR")
@@ -64,14 +63,14 @@ PNMC_BARS = (0.045, 0.2055, 0.11)  # Barbara
 
 def write(results: Results) -> None:
     body = [
-        "# Networks: what papers report, and what we get",
+        "# Networks: results of papers and ours",
         introduction(),
         bars(results),
         "## Table I of DNN-NSR: the synthetic matrix",
         *synthetic(results),
         "## Other data",
         *others(results),
-        "## Table II: a colour picture",
+        "## Table II: a color picture",
         *picture(results),
         "## Table IV: ratings",
         *rated(results),
@@ -82,43 +81,43 @@ def write(results: Results) -> None:
         "## Fits that did not converge",
         unconverged(results),
     ]
-    path = PAGES / "networks.md"
-    path.write_text("\n\n".join(body) + "\n")
-    print(f"Wrote {path}")
+    write_page(NAME, body)
 
 
 def introduction() -> str:
     return f"""\
-`python -m benchmarks.reproduce NAME` makes this page and
-[its raw numbers](networks.json), from which it continues when called again. NAME is
-`nsr-table1`, `nsr-table2`, `nsr-table4` or `nsr-table5` (Faramarzi, Haddadi, Amini,
-Ahookhosh 2024, DNN-NSR below), or `networks` for the rest; `networks page` fits
-nothing.
+`python -m benchmarks.reproduce NAME` makes this page and [its records](networks.json).
+Called again, it continues from these records. NAME is `nsr-table1`, `nsr-table2`,
+`nsr-table4` or `nsr-table5` (Faramarzi, Haddadi, Amini, Ahookhosh 2024, called DNN-NSR
+below), or `networks` for the rest; `networks page` fits nothing.
 
-`NSR` is `NSRCompleter()`, "NSR, paper's" is
+`NSR` is `NSRCompleter()`. "NSR, paper's" is
 `NSRCompleter("paper", max_iter={ours.EPOCHS})`, the paper's network and solver. AEMC is
 `AutoencoderCompleter()`, DLMC `AutoencoderCompleter({ours.DEPTH})`, "linked"
-`LinkedFactorizationCompleter()`; the others are called as the papers call them. All
-have their **defaults** but for what is said here: what they choose, they choose on
-held-out observed cells, and nothing on this page was chosen by hidden cells except
-where it says so. Papers' figures are in brackets, the best of ours is bold. Rows are
-samples (columns in DNN-NSR). Matrices are in single precision, ratings in double. A fit
-of over {ours.LIMIT} processor seconds is given up ("slow"). {hardware()}; others
-worked on the same processor meanwhile, so seconds are processor seconds but for "wall".
-Nearly all records were made when the search for a rank gave up after two rises of the
-error in a row, not four as now. It had ended at rank 1 in three fits of Table I at
-80 %, of NSR, BiBNN and the linked factorization; those three, and BiBNN's of
-MovieLens-1M, were made with four. Elsewhere the choice may differ now.
+`LinkedFactorizationCompleter()`; the others have the papers' names. All have their
+**defaults** unless noted. They choose their parameters on held-out observed cells;
+hidden cells chose nothing on this page unless noted. Figures from papers are in
+brackets, and our best figure is bold. Rows are samples (columns in DNN-NSR). Matrices
+are in single precision, ratings in double precision. A fit of over {ours.LIMIT}
+processor seconds is stopped ("slow"). {hardware()};
+other programs ran on the same processor, so seconds are processor seconds except
+"wall".
+
+Nearly all records were made when the search for a rank stopped after two successive
+increases of the error; now it stops after four. The search had ended at rank 1 in three
+fits of Table I at 80 %: those of NSR, BiBNN and the linked factorization. These three
+records, and BiBNN's of MovieLens-1M, were made with four. Other records may have chosen
+another rank than they would now.
 """[:-1]
 
 
 def paper(columns: dict, case, method: str):
-    """The figure of DNN-NSR's table for one of our methods."""
+    """The figure in DNN-NSR's table for one of our methods."""
     return columns[case][COLUMNS.index(method)] if method in COLUMNS else None
 
 
 def by_case(columns: dict) -> dict[str, dict]:
-    """The same, keyed as `compared` wants it."""
+    """The same figures, keyed as `compared` needs them."""
     return {
         f"{p} %": dict(zip(COLUMNS, figures, strict=True))
         for p, figures in columns.items()
@@ -141,7 +140,7 @@ def bars(results: Results) -> str:
             what = f"{method}, synthetic, {percent} % hidden, percent"
             row(what, mine, bar, ".3f")
             if method == "NSR":
-                row(f"{what} (paper)", mine, NSR_PAPER[percent][-1], ".3f")
+                row(f"{what} (paper)", mine, NSR_TABLE1[percent][-1], ".3f")
     for pattern, bar in zip(ours.PATTERNS, PNMC_BARS, strict=True):
         mine = first(results, f"pnmc/Barbara, {pattern}/PNMC", "nmae")
         row(f"PNMC, Barbara, {pattern}, NMAE", mine, bar, ".4f")
@@ -149,7 +148,7 @@ def bars(results: Results) -> str:
 
 
 def counted(results: Results, part: str) -> str:
-    """How many seeds each of a part's cases and methods have had."""
+    """Number of seeds of each case and method of a part."""
     counts: dict[int, dict[str, list[str]]] = {}
     for stem in sorted({k.rsplit("/", 1)[0] for k in results.records}):
         of, case, method = stem.split("/", 2)
@@ -163,7 +162,7 @@ def counted(results: Results, part: str) -> str:
         for n, cases in sorted(counts.items(), reverse=True)
         if n
     ]
-    return f"Seeds: {', '.join(listed) or 'none yet'}. Cells with - have not been run."
+    return f"Seeds: {', '.join(listed) or 'none yet'}. Cells with - were not run."
 
 
 def seconds(results: Results, part: str, methods) -> str:
@@ -185,7 +184,7 @@ def synthetic(results: Results) -> list[str]:
     cases = [f"{percent} %" for percent in ours.HIDDEN]
     methods = list(ours.ON_SYNTHETIC)
     mine = compared(
-        results, "table1", cases, methods, "percent", ".3g", by_case(NSR_PAPER)
+        results, "table1", cases, methods, "percent", ".3g", by_case(NSR_TABLE1)
     )
     rows = []
     for method in methods:
@@ -209,10 +208,10 @@ def synthetic(results: Results) -> list[str]:
 
 
 def peaks() -> str:
-    """What the paper's two measures say of each other."""
+    """The peaks that the paper's two measures imply."""
     rows = []
     for percent, psnrs in NSR_PSNR.items():
-        lost = np.array(NSR_PAPER[percent]) / 100
+        lost = np.array(NSR_TABLE1[percent]) / 100
         implied = psnrs + 10 * np.log10(percent / 100 * lost)
         rows.append([f"{percent} %", *(f"{value:.1f}" for value in implied)])
     truths = [ours.synthetic(seed)[0] for seed in range(3)]
@@ -289,7 +288,7 @@ def rated(results: Results) -> list[str]:
     methods = [*ours.NETWORKS, *ours.LINKED, "IALM", "NCARL", "SVD", "Soft-Impute"]
     for method in methods:
         line = [method]
-        for case, figures in NSR_RATINGS.items():
+        for case, figures in NSR_TABLE4.items():
             key = f"table4/{case}/{method}"
             theirs = dict(zip(COLUMNS, figures, strict=True)).get(method)
             mine = percents(results, key)
@@ -297,7 +296,7 @@ def rated(results: Results) -> list[str]:
         rows.append(line)
     return [
         RATINGS,
-        table(["", *NSR_RATINGS], rows),
+        table(["", *NSR_TABLE4], rows),
         RATINGS_REASONS,
         seconds(results, "table4/100k, 30 %", methods),
     ]
@@ -354,8 +353,7 @@ def draw(results: Results) -> list[str]:
                 ax.semilogy(epochs, losses, label=f"omega {name}")
         ax.set(title=case, xlabel="epoch", ylabel="loss / observed energy")
         ax.legend()
-    figure_.savefig(PAGES / "networks-extrapolation.png", dpi=64)
-    plt.close(figure_)
+    save_figure(figure_, "networks-extrapolation")
     rows = [
         [case, name, *(f"{curves[f'{case}/{name}'][i]:.4f}" for i in (3, 7, 15, -1))]
         for case in ("synthetic", "picture")
@@ -383,7 +381,7 @@ def patches(results: Results) -> list[str]:
                     f"pnmc/{case}/AIR",
                     "nmae",
                     ".4f",
-                    AIR_PAPER[name, pattern][-1],
+                    AIR_TABLE1[name, pattern][-1],
                 ),
                 figure(results, key, "patch_size", ".0f"),
                 figure(results, key, "seconds", ".0f"),
@@ -409,139 +407,141 @@ def patches(results: Results) -> list[str]:
 
 
 SYNTHETIC = """\
-`X = g(1.2 (g(AB)^2 / 2 - g(AB) - 1)) + AB`, `g(x) = 1.71 tanh(2x/3)`, A 300 x 10 and B
-10 x 200 standard normal, drawn with the mask's generator
-(`RandomState(20210909 + seed)`), the matrices of [the low-rank page](low-rank.md). The
-share of the hidden cells' energy that is lost, in percent (the paper's equation 66,
-there called MSE). The paper's figures are means of ten trials."""
+`X = g(1.2 (g(AB)^2 / 2 - g(AB) - 1)) + AB`, `g(x) = 1.71 tanh(2x/3)`, with A 300 x 10
+and B 10 x 200 standard normal, drawn with the mask's generator
+(`RandomState(20210909 + seed)`): the matrices of [the low-rank page](low-rank.md).
+Figures are the share of the hidden cells' energy that is lost, in percent (the paper's
+equation 66, which it calls MSE). The paper's figures are means of ten trials."""
 SYNTHETIC_REASONS = """\
 NSR and the linked factorization are below the paper's DNN-NSR at every rate. The
-paper's own network by its own solver is not, nor are AEMC, DLMC and BiBNN: up to 50 %
-they end between 10 and 13.5 %, where plain factorization does
-([10.3 to 11.6](low-rank.md)). They find the part of low rank and little of the rest;
-the figures that the paper has for them are not reproduced. NSR is no transcription of
-the paper: it is our network, with a sparse decoder and a start at the SVD.
+paper's own network, trained by its own solver, is not, nor are AEMC, DLMC and BiBNN: up
+to 50 % they end between 10 and 13.5 %, like plain factorization
+([10.3 to 11.6](low-rank.md)). They find the low-rank part and little of the rest; the
+paper's figures for them are not reproduced. NSR does not transcribe the paper: it is
+our network, with a sparse decoder and a start at the SVD.
 
-The linked factorization *is* the generator, one function of each cell of a matrix of
-rank 10. Its figures say that it finds this where it is, and nothing about data of
-another form; see the next section. NSR knows of no link and has `4 n_features` units to
-build one from."""
+The linked factorization *is* the generator: one function of each cell of a matrix of
+rank 10. Its figures show that it finds this structure where it exists, and say nothing
+about other data; see the next section. NSR has no link function and builds one from
+`4 n_features` units."""
 PEAKS = """\
-PSNR is the paper's equation 65: all cells, the observed ones exact, peak `max(X)`;
-± is the standard deviation over seeds. The two measures of the paper do not go
-together. For completions that are exact at observed cells,
+PSNR is the paper's equation 65: over all cells, with exact observed cells and the peak
+`max(X)`; ± is the standard deviation over seeds. The paper's two measures do not agree.
+For completions that are exact at observed cells,
 `PSNR = 10 log10(peak^2 / (share hidden x share lost x mean square))`, so each pair of
-its figures says what peak it took, here in dB over the mean square of the matrix (ours:
+its figures implies a peak, given here in dB over the mean square of the matrix (ours:
 {own}):"""
 PEAKS_REASONS = """\
-IALM's is about 8 dB at all rates, 9 below ours; those of the networks go from 6 to 17.
-No one peak makes both columns. Nor would a network's own values at observed cells: with
-our peak, IALM's 12.3 dB at 80 % is an error of 2.9 times the energy of the matrix. So
-the share of the energy is what is compared here."""
+The implied peak is about 8 dB for IALM at all rates, 9 dB below ours, and 6 to 17 dB
+for the networks. No single peak explains both columns. A network's own values at
+observed cells do not explain them either: with our peak, IALM's 12.3 dB at 80 % is an
+error of 2.9 times the energy of the matrix. Therefore we compare shares of energy."""
 OTHERS = """\
-"So that nobody is misled by a generator that suits one model." Percent of the hidden
-energy again, half of the cells hidden at random where nothing else is said. *Rank 10 +
-noise*: `AB` of 300 x 200 as above and independent Gaussian noise whose energy is a
-tenth of that of `AB` (standard deviation .32 of that of a cell), so of the noisy cells
-9.1 % of the energy cannot be predicted; then the same completions against `AB` alone.
-*Network 10-50-200*: `tanh(Z W1 / sqrt(10)) W2 / sqrt(50)` with Z 300 x 10, W1 10 x 50,
-W2 50 x 200 standard normal, no noise; *network 5-500-200* the same with 5 codes and 500
-units. Barbara is one mask, ratings one split."""
+A generator that suits one model would be misleading, so here are other data. Figures
+are again percent of the hidden energy, with half of the cells hidden at random unless
+noted. *Rank 10 + noise*: `AB` of 300 x 200 as above plus independent Gaussian noise
+with a tenth of the energy of `AB` (standard deviation .32 of that of a cell), so 9.1 %
+of the energy of the noisy cells cannot be predicted. The next column compares the same
+completions with `AB` alone. *Network 10-50-200*: `tanh(Z W1 / sqrt(10)) W2 / sqrt(50)`
+with Z 300 x 10, W1 10 x 50, W2 50 x 200 standard normal, without noise. *Network
+5-500-200* is the same with 5 codes and 500 units. Barbara is one mask, ratings are one
+split."""
 OTHERS_REASONS = """\
-Nothing wins everywhere, and none of the factors of ten and more of Table I is left. On
-rank 10 with noise NSR and the linked factorization are a little below the SVD, for
-their weights shrink what the SVD keeps. A random dense network is no case for networks:
-with 50 units the matrix has rank 50, with 500 the best matrix of rank 50 is within .2 %
-of the energy, and the nuclear norm (IALM, Soft-Impute) or the linked factorization
-completes these best. 300 rows do not show the autoencoders the 5 or 10 codes behind
-them. Barbara says that networks of whole rows do no better on pictures than
-Soft-Impute; see below for what does. On ratings the SVD of rank 2 is
-ahead of all."""
+No method wins everywhere, and the factors of ten and more in Table I disappear. On rank
+10 with noise, NSR and the linked factorization are a little below the SVD, because
+their weights shrink components that the SVD keeps. Random dense networks do not suit
+the network models: with 50 units the matrix has rank 50, and with 500 the best matrix
+of rank 50 is within .2 % of the energy. The nuclear norm (IALM, Soft-Impute) or the
+linked factorization completes these matrices best. 300 rows are too few for the
+autoencoders to find the 5 or 10 codes behind them. On Barbara, networks of whole rows
+are no better than Soft-Impute; the methods below are better on pictures. On ratings the
+SVD of rank 2 is best."""
 PICTURE = """\
 The paper's picture is not public. This is scikit-learn's `china.jpg`, averaged over
-blocks of 3 x 3 pixels to 142 x 213, its three channels side by side (142 x 639) as in
-the paper, so patches and neighbours of PNMC and AIR cross from one channel to the next
-at two columns. Cells are hidden one by one, a pixel's three independently (the paper
-leaves that open). PSNR is over all cells (equation 65); SSIM is scikit-image's with its
-windows, the mean of the three channels, while the paper's equation 67 is one number per
-picture with constants .01 and .03. Figures in brackets are of another picture: they say
-how methods compare there, not what to reach."""
+blocks of 3 x 3 pixels to 142 x 213, with its three channels side by side (142 x 639) as
+in the paper. So patches and neighbors of PNMC and AIR cross from one channel to the
+next at two columns. Cells are hidden one by one, the three of a pixel independently
+(the paper does not specify this). PSNR is over all cells (equation 65). SSIM is
+scikit-image's with its windows, averaged over the three channels, while the paper's
+equation 67 is one number per picture with constants .01 and .03. Figures in brackets
+are of another picture: they show how methods compare there and are not a target."""
 PICTURE_REASONS = """\
-The order of the paper's columns is not that of ours. Its IALM has 16.73 dB at 30, 40
-and 50 % alike, which is a failed fit rather than IALM; here IALM, NCARL and AEMC are
-within half a decibel of each other, and the other networks of whole rows 1 to 4 dB
-behind: a picture has no link, and no few units to serve its columns. What helps is what
-knows of neighbours. PNMC, the patch network, is first by 1.1 dB and more, AIR second in
-SSIM."""
+Our methods rank differently from the paper's. Its IALM has 16.73 dB at 30, 40 and 50 %,
+which indicates a failed fit. Here IALM, NCARL and AEMC are within half a decibel of
+each other, and the other networks of whole rows are 1 to 4 dB worse: a picture has no
+link function and no small set of units for its columns. Methods that use neighboring
+pixels do better: the patch network PNMC is best by 1.1 dB and more, and AIR is second
+in SSIM."""
 RATINGS = """\
-NMAE in percent: mean absolute error over 4, predictions clipped to [1, 5], 30 or 50 %
-of the ratings held out at random, one split each
+NMAE in percent: the mean absolute error divided by 4, predictions clipped to [1, 5], 30
+or 50 % of the ratings held out at random, one split each
 (`RandomState(20210909).random_sample(n) <= rate`). The networks complete the dense
-matrix, 943 x 1682 or 6040 x 3952. Alternating least squares on the same splits is on
-[the low-rank page](low-rank.md): 18.3 and 18.5 on MovieLens-100K, 17.0 on MovieLens-1M
+matrix, 943 x 1682 or 6040 x 3952. [The low-rank page](low-rank.md) has alternating
+least squares on the same splits: 18.3 and 18.5 on MovieLens-100K, 17.0 on MovieLens-1M
 at 30 %."""
 RATINGS_REASONS = """\
-15.54 % on MovieLens-100K would be a mean absolute error of .62. It is not reproduced,
-by these networks or by anything else here; the best on [the low-rank
-page](low-rank.md), with a fifth held out instead of 30 %, is 17.4 %. Our figures of
-MovieLens-100K lie between 18.5 and 19.7 %: the paper's of AEMC are among them, its
-BiBNN and DNN-NSR are not. The plain SVD of rank 2, in 15 seconds, is ahead of all
-networks here, and alternating least squares with weights of its own is ahead of that.
-NSR takes a code of size 3 and the largest of its weights on the decoder, that is,
-little of what it adds to the SVD. On MovieLens-1M at 30 % AEMC is 1.8 points behind
-least squares, no better than on the small one; BiBNN, which tries the ranks of a dense
-SVD first, is not done after 300 seconds ("slow"). Cells with - were not run for lack of
-time. On MovieLens-1M that includes NSR: it took 245 seconds on MovieLens-100K, and this
+15.54 % on MovieLens-100K would be a mean absolute error of .62. Neither these networks
+nor any other method here reproduces it; the best on [the low-rank page](low-rank.md),
+with a fifth held out instead of 30 %, is 17.4 %. Our figures of MovieLens-100K lie
+between 18.5 and 19.7 %. The paper's figures of AEMC are in that range; those of BiBNN
+and DNN-NSR are not. The plain SVD of rank 2, in 15 seconds, is better than all networks
+here, and alternating least squares with its own weights is better than that. NSR
+chooses a code of size 3 and the largest of its weights on the decoder, so it adds
+little to the SVD. On MovieLens-1M at 30 %, AEMC is 1.8 points worse than least squares,
+no better than on the smaller data. BiBNN, which first tries the ranks of a dense SVD,
+has not finished after 300 seconds ("slow"). Cells with - were not run for lack of time.
+On MovieLens-1M that includes NSR: it took 245 seconds on MovieLens-100K, and this
 matrix has fifteen times the cells."""
 GRADUAL = """\
-The paper's network by the paper's solver, `mu_min = 1` and `mu_max` from 1e6 to 1, its
-Table V: percent of the energy lost at hidden and at observed cells, and PSNR. "No
-penalties" has alpha = beta = 0 and the default `mu_max` of 1e5; "Adam" trains the same
-network from the same start on the same squares and `lambda_weights` alone, full batch,
-1000 steps at a rate that falls from .01. The picture is that of Table II at 50 %."""
+The paper's network trained by the paper's solver, with `mu_min = 1` and `mu_max` from
+1e6 to 1, as in its Table V: percent of the energy lost at hidden and at observed cells,
+and PSNR. "No penalties" has alpha = beta = 0 and the default `mu_max` of 1e5. "Adam"
+trains the same network from the same start on the same squares and `lambda_weights`
+only, full batch, for 1000 steps at a rate that decreases from .01. The picture is that
+of Table II at 50 %."""
 GRADUAL_REASONS = """\
-Table V is not reproduced, and Table I is not by this network. In the paper PSNR rises
-by 9 to 13 dB as `mu_max` goes from 1 to 1e6. Here it changes by less than .1 dB at
-50 %, by .4 dB at 80 % in the other direction, and by 1.1 dB on the picture in the
-paper's. What these columns and the formula say of the reasons:
+Table V is not reproduced, and this network does not reproduce Table I either. In the
+paper, PSNR rises by 9 to 13 dB as `mu_max` goes from 1 to 1e6. Here it changes by less
+than .1 dB at 50 %, by .4 dB at 80 % in the opposite direction, and by 1.1 dB on the
+picture in the paper's direction. These columns and the formula suggest three reasons:
 
-- *The penalties hardly act.* At its least over V, `beta |V|_* + |W - V|^2 / (2 mu)` is
-  at most `|W|^2 / (2 mu)` (that is V = 0). So at mu = 1 however large a beta is a
-  weight of 1/2 on squares at most, next to a sum of squares over tens of thousands of
-  cells, and with `mu_max` = 1e5 mu is above 100 for 98 % of the epochs. Without the
-  penalties the result is the same to .1 points. Where mu is 1 all along they are that
-  weight of 1/2, a little help at 80 % and a loss on the picture. The same holds for
-  `lambda_weights` of .001 in that sum, which suggests that the paper's loss is a mean;
-  but 10 ("lambda 10") changes little either.
-- *It is not the solver's fault.* Adam fits the observed cells of the synthetic matrix
-  far better and the hidden ones far worse: what regularises this network is that its
-  solver is slow. It does not generalise, whatever trains it.
-- *What is kept at zero matters.* NSR has its l1 norm on the weights of the output
-  layer, so that each column is served by few units, and a linear way around them."""
+- *The penalties hardly act.* Minimized over V, `beta |V|_* + |W - V|^2 / (2 mu)` is at
+  most `|W|^2 / (2 mu)` (at V = 0). So at mu = 1, however large beta is, the penalty is
+  a weight of at most 1/2 on squares, next to a sum of squares over tens of thousands of
+  cells, and with `mu_max` = 1e5, mu is above 100 for 98 % of the epochs. Without the
+  penalties the result is the same to .1 points. Where mu is always 1, the penalties are
+  that weight of 1/2; they help a little at 80 % and hurt on the picture. The same holds
+  for `lambda_weights` of .001 in that sum, which suggests that the paper's loss is a
+  mean; but 10 ("lambda 10") changes little either.
+- *The solver is not the cause.* Adam fits the observed cells of the synthetic matrix
+  far better and the hidden ones far worse: slow convergence of the solver regularizes
+  this network. It does not generalize, whatever trains it.
+- *Sparsity of the output layer matters.* NSR has an l1 norm on its weights, so that few
+  units serve each column, and a linear skip connection."""
 EXTRAPOLATION = """\
-Fig. 3: `|P(f - M)|_F^2 + lambda sum |W|_F^2` over the observed energy, on the
+Fig. 3: `|P(f - M)|_F^2 + lambda sum |W|_F^2` divided by the observed energy, on the
 synthetic matrix (80 % hidden, `mu_max` 1e5) and the picture (50 %, 1e6), one start. As
-in the paper extrapolation helps, by about a tenth of the loss after 400 epochs. A
+in the paper, extrapolation helps, by about a tenth of the loss after 400 epochs. A
 constant .45 and the adaptive weight are within 2 % of each other: with gamma = 10 the
-latter is .41 where L and delta rest. At the end of the schedule mu comes down, and the
-loss gives way to the penalties."""
+adaptive weight is .41 where L and delta are stationary. At the end of the schedule mu
+decreases, and the penalties outweigh the loss."""
 PATCHES = """\
 NMAE of `PatchCNNCompleter()` on the pictures and masks of [Table 1 of
-AIR](air-table1.md), in brackets that table's columns; one seed. PNMC's own paper is
-public in its abstract alone: the network is our reading."""
+AIR](air-table1.md); figures in brackets are that table's columns; one seed. Only the
+abstract of PNMC's own paper is public, so the network is our reading of it."""
 PATCHES_REASONS = """\
-PNMC is below the paper's column by a third of it or more everywhere, and below AIR's,
-the paper's and ours, at ten and more times AIR's seconds.
+PNMC is below the paper's column by a third or more everywhere, and below AIR's, both
+the paper's and ours. It takes at least ten times AIR's time.
 
-How training drops cells (three of four patches lose what will be unknown around a
-random hidden cell when its turn comes) and when a cell is filled were looked at on
-hidden cells of such pictures, too, while they were chosen. So here the share of patches
-that lose cells is judged by observed cells alone: a shifted copy of the patch and of
-the texture mask is hidden in Barbara besides the mask itself, two shifts each, and NMAE
-is taken over the copy ("held out"), next to that over the mask ("hidden")."""
+How training drops cells (three of four patches lose the cells that will be unknown
+around a random hidden cell when its turn comes) and when a cell is filled were chosen
+with a look at hidden cells of such pictures. So here the share of patches that lose
+cells is judged by observed cells only: besides the mask itself, a shifted copy of the
+patch or the texture mask is hidden in Barbara, two shifts each. The NMAE is over the
+copy ("held out") and over the mask ("hidden")."""
 DROPPED_REASONS = """\
-Dropping cells pays on both patterns by the held-out cells alone, which is what it is
-for. Patches prefer more, textures less; the default of .75 is second in either, within
-5 % of the best: a compromise that held-out cells bear out, not the optimum of each.
-The two shifts differ by more (by 30 % on patches). The rule of 3 known neighbours was
-not put to this test."""
+By the held-out cells alone, dropping cells helps on both patterns, as intended. Patches
+prefer more, textures less. The default of .75 is second best on either, within 5 % of
+the best: the held-out cells support it as a compromise, not as the optimum of each. The
+two shifts differ by more (by 30 % on patches). The rule of 3 known neighbors was not
+tested in this way."""

@@ -15,7 +15,7 @@ from skmc import (
 from skmc.datasets import load_movielens
 
 SEEDS = range(3)
-LEAST, MOST = 1, 5
+MIN_RATING, MAX_RATING = 1, 5
 TUNED = {
     "Factorization": lambda seed: FactorizationCompleter(random_state=seed),
     "Soft-Impute": lambda seed: SoftImputeCompleter(random_state=seed),
@@ -31,7 +31,7 @@ DENSE = {"IALM": lambda seed: IALMCompleter()}
 
 
 def split(size: str, protocol: str, seed: int) -> tuple[Entries, Entries]:
-    """The ratings to train on, and those to predict."""
+    """The ratings for training and those to predict."""
     data = load_movielens(size)
     n_ratings = len(data.entries)
     if protocol == "u1":
@@ -47,16 +47,16 @@ def split(size: str, protocol: str, seed: int) -> tuple[Entries, Entries]:
 def prediction_error(train: Entries, test: Entries):
     def score(completer) -> dict[str, float]:
         predicted = completer.fit(train).predict_entries(test.rows, test.cols)
-        error = np.clip(predicted, LEAST, MOST) - test.values
+        error = np.clip(predicted, MIN_RATING, MAX_RATING) - test.values
         return {
             "rmse": float(np.sqrt(np.square(error).mean())),
-            "nmae": float(np.abs(error).mean() / (MOST - LEAST)),
+            "nmae": float(np.abs(error).mean() / (MAX_RATING - MIN_RATING)),
         }
 
     return score
 
 
-# Size, protocol, methods, seeds, seconds a fit may take.
+# Size, protocol, methods, seeds, time limit of a fit in seconds.
 CASES = [
     ("100k", "u1", METHODS, SEEDS, None),
     ("1m", "90/10", METHODS, range(1), None),

@@ -1,4 +1,4 @@
-"""Raw numbers of a reproduction, kept as they come, so that a second run continues."""
+"""Records of a reproduction, saved one by one, so that a second run continues."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ CHOSEN = (
 
 
 class Results:
-    """``part/case/method/seed`` -> numbers, one JSON file; several processes may write.
+    """Maps ``part/case/method/seed`` to numbers, in a JSON file.
 
-    A record has what the score gives, "seconds" of processor time, and where there are
-    any "status", "n_iter", what was chosen, and how many convergence warnings. A fit
-    that took too long is the record ``{"too_slow": seconds}``.
+    Several processes may write to the file. A record has the scores, "seconds" of
+    processor time, the number of convergence warnings, and "status", "n_iter" and the
+    chosen parameters if the completer has them. A fit that took too long has the record
+    ``{"too_slow": seconds}``.
     """
 
     def __init__(self, path: Path):
@@ -50,7 +51,7 @@ class Results:
         score: Callable[[object], dict[str, float]],
         limit: int | None = TOO_SLOW,
     ) -> None:
-        """Record ``score(completer)``, which fits it, unless that is done."""
+        """Record ``score(completer)``, which fits it, unless it is already recorded."""
         case, seed = key.rsplit("/", 1)
         slow = "too_slow" in self.records.get(f"{case}/0", {}) and seed != "0"
         if key in self.records or slow:
@@ -61,7 +62,7 @@ class Results:
                 with time_limit(limit):
                     record = score(completer)
             except TimeoutError:
-                self._keep(key, {"too_slow": limit})
+                self.keep(key, {"too_slow": limit})
                 return
         record["seconds"] = round(time.process_time() - start, 2)
         for name in ("status_", "n_iter_", *CHOSEN):
@@ -69,9 +70,9 @@ class Results:
                 value = getattr(completer, name)
                 record[name.rstrip("_")] = getattr(value, "item", lambda v=value: v)()
         record["warned"] = len(warned)
-        self._keep(key, record)
+        self.keep(key, record)
 
-    def _keep(self, key: str, record: dict) -> None:
+    def keep(self, key: str, record: dict) -> None:
         print(key, record, flush=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         folder = os.open(self.path.parent, os.O_RDONLY)
@@ -89,7 +90,7 @@ class Results:
             os.close(folder)
 
     def values(self, key: str, name: str) -> list[float]:
-        """What each seed gave for ``part/case/method``."""
+        """The values of each seed for ``part/case/method``."""
         pattern = re.compile(re.escape(key) + r"/\d+")
         return [
             record[name]
@@ -107,7 +108,7 @@ class Results:
 
 @contextmanager
 def convergence_warnings():
-    """The convergence warnings raised meanwhile; those of empty columns are dropped."""
+    """Collect convergence warnings; drop warnings about empty rows and columns."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warned: list[str] = []
@@ -121,7 +122,7 @@ def convergence_warnings():
 
 @contextmanager
 def time_limit(seconds: int | None):
-    """TimeoutError after so much processor time, at the next Python instruction."""
+    """Raise TimeoutError after a processor time, at the next Python instruction."""
 
     def stop(*_):
         raise TimeoutError

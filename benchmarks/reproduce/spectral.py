@@ -1,4 +1,4 @@
-"""The figures of the spectral neural networks' paper, as pictures and numbers."""
+"""The figures of the paper on spectral neural networks, as pictures and numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.reproduce.air import PAGES
+from benchmarks.pages import save_figure, write_page
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.loop import solve
 from skmc.metrics import effective_rank, psnr
@@ -41,8 +41,7 @@ RATES = (1e-1, 1e-2, 1e-3, 1e-4)
 def figures() -> None:
     """Make ``docs/reproduction/spectral.md`` and its three pictures."""
     parts = [INTRODUCTION, commuting(), gaussian(), digits()]
-    (PAGES / "spectral.md").write_text("\n".join(parts))
-    print(f"Wrote {PAGES / 'spectral.md'}")
+    write_page("spectral", [part.strip() for part in parts])
 
 
 def truth(rng: np.random.RandomState) -> np.ndarray:
@@ -103,7 +102,7 @@ def one_commuting(
         flow, Measured.of(A, y), max_iter=max_iter, callbacks=[look], check_every=100
     )
     path, steps = np.array(paths), np.array(steps)
-    # Where it goes: with noise not to sigma, but to the least-squares answer.
+    # The limit: with noise, the least-squares answer instead of sigma.
     limit = np.linalg.lstsq(spectra, y.numpy())[0]
     gaps = np.linalg.norm(path - limit, axis=1)
     half = len(gaps) // 2
@@ -138,7 +137,7 @@ def draw_commuting(curves: dict) -> None:
     for ax, title in zip(axes, titles, strict=True):
         ax.set(title=title, xlabel="iteration")
     axes[0].legend()
-    save(figure, "spectral-commuting")
+    save_figure(figure, "spectral-commuting")
 
 
 def gaussian() -> str:
@@ -230,7 +229,7 @@ def draw_gaussian(A: np.ndarray, y: np.ndarray, X: np.ndarray) -> None:
     for ax, title in zip(axes, titles, strict=True):
         ax.set(title=title, xlabel="iteration")
     axes[0].legend()
-    save(figure, "spectral-gaussian")
+    save_figure(figure, "spectral-gaussian")
 
 
 def draw_matrices(matrices: dict, X: np.ndarray) -> None:
@@ -242,7 +241,7 @@ def draw_matrices(matrices: dict, X: np.ndarray) -> None:
         ax.set(xticks=[], yticks=[])
         score = "" if name == "truth" else f"\n{psnr(found, X):.1f} dB"
         ax.set_title(name + score)
-    save(figure, "spectral-matrices")
+    save_figure(figure, "spectral-matrices")
 
 
 def digits() -> str:
@@ -282,15 +281,8 @@ def digits() -> str:
             axes[row, 0].set_ylabel(name, fontsize=9)
         lines.append(f"| {digit} | {place} | " + " | ".join(cells) + " |")
         print("figure 5:", lines[-1], flush=True)
-    save(figure, "spectral-digits")
+    save_figure(figure, "spectral-digits")
     return DIGITS.format(head=" | ".join(models), rows="\n".join(lines))
-
-
-def save(figure, name: str) -> None:
-    path = PAGES / f"{name}.png"
-    figure.savefig(path, dpi=64)
-    plt.close(figure)
-    print(f"Wrote {path}", flush=True)
 
 
 PAPER = {"linear": "1.5, 7", "SNN": ".95, 20"}

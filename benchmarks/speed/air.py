@@ -1,53 +1,31 @@
-"""How fast AIR and KNN are: ``python -m benchmarks.speed.air``.
+"""The speed of AIR and KNN: ``python -m benchmarks.speed.air [parts]``.
 
-Every figure is a ratio of medians inside one run, measured in turns on the same cores.
-The baseline of AIR is a plain autograd transcription of the paper, below.
+Each number is a ratio of median run times, measured alternately on one machine. The
+baseline of AIR is a plain autograd transcription of the paper, below.
 """
 
 from __future__ import annotations
 
-import json
 import resource
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
 from sklearn.impute import KNNImputer
 
-from skmc import AIRCompleter, KNNCompleter, Observed
-from skmc.base import IterativeCompleter
-from skmc.datasets import load_image
-from skmc.linalg import Randomness
+from benchmarks.pages import hardware, record
+from benchmarks.problems import hide, matrix
+from benchmarks.timing import in_turns, seconds_per_step, solver_of
+from skmc import AIRCompleter, KNNCompleter
 from skmc.metrics import nmae
-from skmc.solvers import Solver
 
 REPEATS = 7
 
 
-def solver_of(X, completer: IterativeCompleter) -> tuple[Solver, Observed]:
-    """The solver that a completer would run on ``X``, and its scaled data."""
-    data, _ = completer._prepare(completer._begin(X))
-    return completer._make_solver(
-        data, Randomness.of([0], dtype=data.values.dtype)
-    ), data
-
-
-@torch.no_grad()
-def seconds_per_step(solver: Solver, data: Observed, n_iter: int) -> float:
-    state = solver.init(data)
-    for _ in range(10):
-        state = solver.step(data, state)
-    start = time.perf_counter()
-    for _ in range(n_iter):
-        state = solver.step(data, state)
-    return (time.perf_counter() - start) / n_iter
-
-
 class Transcription:
-    """The paper in plain autograd: depth 3, both Laplacians, Adam, nothing else."""
+    """The paper in plain autograd: depth 3, both Laplacians and Adam."""
 
     def __init__(self, values, mask, *, lr=1e-3, weight=1e-4, seed=0):
         m, n = values.shape
@@ -85,26 +63,10 @@ class Transcription:
         return X.detach()
 
 
-def in_turns(*functions) -> np.ndarray:
-    """Median seconds of each, run in turns."""
-    times = np.empty((REPEATS, len(functions)))
-    for repeat in range(REPEATS):
-        for k, function in enumerate(functions):
-            start = time.perf_counter()
-            function()
-            times[repeat, k] = time.perf_counter() - start
-    return np.median(times, axis=0)
-
-
-def barbara():
-    truth = load_image("barbara_240")
-    hidden = np.random.RandomState(20210909).random_sample(truth.shape) <= 0.3
-    return truth, np.ma.masked_array(truth.astype(np.float32), hidden)
-
-
 def iteration(n_iter: int = 100) -> dict:
-    """(a) against the transcription, (c) against the ten matrix products alone."""
-    _, X = barbara()
+    """(a) compared with the transcription, (c) with its ten matrix products alone."""
+    truth, _ = matrix("Barbara")
+    X = hide(truth, "random 30 %", 0)
     values = torch.tensor(X.filled(0))
     mask = torch.tensor(~X.mask, dtype=torch.float32)
     plain = Transcription(values, mask)
@@ -129,7 +91,7 @@ def iteration(n_iter: int = 100) -> dict:
         return lambda: seconds_per_step(*solvers[every], n_iter)
 
     ten, paper, one, five = in_turns(products, transcription, steps(1), steps(5))
-    # seconds_per_step warms up for ten steps of its own.
+    # seconds_per_step does ten more steps to warm up.
     one, five = (t * n_iter / (n_iter + 10) for t in (one, five))
     return {
         "milliseconds per iteration": {
@@ -146,12 +108,13 @@ def iteration(n_iter: int = 100) -> dict:
 
 
 def time_to_quality(target: float = 0.0475) -> dict:
-    """(b) seconds until NMAE <= target on Barbara, AIR as it comes.
+    """(b) seconds until NMAE <= target on Barbara, with AIR's defaults.
 
     The transcription runs once, at the paper's settings; the truth stops both clocks
     and chooses nothing.
     """
-    truth, X = barbara()
+    truth, _ = matrix("Barbara")
+    X = hide(truth, "random 30 %", 0)
     reached = []
     for _ in range(REPEATS):
         completer = AIRCompleter(random_state=0)
@@ -195,7 +158,7 @@ def growth() -> dict:
 
 
 def neighbours() -> dict:
-    """(d) KNN at 10 000 x 50 with 20 % hidden, against scikit-learn's."""
+    """(d) KNN at 10 000 x 50 with 20 % hidden, compared with scikit-learn's."""
     rng = np.random.RandomState(0)
     table = rng.randn(10_000, 50)
     table[rng.random_sample(table.shape) < 0.2] = np.nan
@@ -237,13 +200,6 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:] or list(PARTS)
-    path = Path(PAGES) / "speed-air.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
-    for part in chosen:
-        results[part] = {"hardware": hardware(), **PARTS[part]()}
-        print(part, json.dumps(results[part], indent=2), flush=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
+    for part in sys.argv[1:] or PARTS:
+        record("speed-air", {part: {"hardware": hardware(), **PARTS[part]()}})

@@ -1,16 +1,15 @@
-"""How fast an autoencoder trains: ``python -m benchmarks.speed.autoencoder [parts]``.
+"""The speed of an autoencoder: ``python -m benchmarks.speed.autoencoder [parts]``.
 
-``epoch`` is one pass over 500 x 784 with 100 hidden units against a plain loop of the
-same steps: autograd of the whole loss, `torch.optim.Adam` as it comes, missing inputs a
-parameter behind a mask; and against the six matrix products of a pass alone. Medians of
-one run, measured in turns on one thread. ``memory`` is a whole fit of 100 000 x 500 in
-a process of its own.
+``epoch`` compares one pass over 500 x 784, with 100 hidden units, with a plain loop of
+the same steps (autograd of the whole loss, `torch.optim.Adam` with its defaults,
+missing inputs as a masked parameter), and with the six matrix products of a pass alone.
+Times are medians of alternating runs on one thread. ``memory`` is a whole fit of
+100 000 x 500 in its own process.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import subprocess
 import sys
 
@@ -18,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.reproduce.air import PAGES, hardware
-from benchmarks.speed.air import in_turns
+from benchmarks.pages import hardware, record
+from benchmarks.timing import in_turns
 from skmc import Observed
 from skmc.linalg import Randomness
 from skmc.models import Autoencoder
@@ -30,7 +29,7 @@ SHAPE, WIDTH, LR, DECAY = (500, 784), 100, 0.01, 0.3 * 500
 
 
 class Plain:
-    """The loop as one writes it down."""
+    """A plain training loop."""
 
     def __init__(self, data: Observed, network: nn.Module, batches: list):
         self.network, self.batches = copy.deepcopy(network), batches
@@ -124,7 +123,7 @@ CHILD = """
 import resource, time, warnings
 import numpy as np
 import torch
-from skmc.completers.autoencoder import AutoencoderCompleter
+from skmc import AutoencoderCompleter
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -167,9 +166,5 @@ def memory() -> dict:
 PARTS = {"epoch": epochs, "memory": memory}
 
 if __name__ == "__main__":
-    path = PAGES / "speed-autoencoder.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
     for part in sys.argv[1:] or PARTS:
-        results[part] = {"hardware": hardware(), **PARTS[part]()}
-        print(part, json.dumps(results[part], indent=2), flush=True)
-    path.write_text(json.dumps(results, indent=2) + "\n")
+        record("speed-autoencoder", {part: {"hardware": hardware(), **PARTS[part]()}})

@@ -1,13 +1,12 @@
-"""How fast the low-rank family is: ``python -m benchmarks.speed.low_rank [parts]``.
+"""The speed of the low-rank family: ``python -m benchmarks.speed.low_rank [parts]``.
 
-Ratios are of medians inside one run, measured in turns on the same cores. ``ratings``
-needs ``pip install -r benchmarks/speed/requirements.txt``. Memory is that of a process
-of its own.
+Each ratio is one of median run times, measured alternately on one machine. ``ratings``
+needs ``pip install -r benchmarks/speed/requirements.txt``. Memory is measured in
+separate processes.
 """
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -17,29 +16,31 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.sparse import coo_matrix
 
+from benchmarks.pages import hardware, record
 from benchmarks.speed import ncarl
-from benchmarks.speed.air import in_turns
+from benchmarks.speed.lapack import shrink_by_lapack
+from benchmarks.timing import in_turns
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens
-from skmc.linalg import Randomness, full_svd
-from skmc.linalg.svd import _less
+from skmc.linalg import Randomness
 from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
 
 REPEATS = 3
 
 
 class FullSVD(SoftImpute):
-    """The same iteration, every shrinkage by LAPACK's decomposition of all values."""
+    """The same iteration, with every shrinkage by LAPACK's full decomposition."""
 
     def _shrink(self, filled, near):
-        return _less(full_svd(filled.dense()), self.weight, min(filled.shape))
+        return shrink_by_lapack(filled.dense(), self.weight)
 
 
 @torch.no_grad()
 def reach(solver: SoftImpute, data, objective: float) -> dict:
-    """Seconds and steps until the objective is within 1e-4 of the least."""
+    """Seconds and steps until the objective is within 1e-4 of its minimum."""
     start, n_iter = time.perf_counter(), 0
     state = solver.init(data)
     while state.objective > objective * (1 + 1e-4):
@@ -53,7 +54,7 @@ def reach(solver: SoftImpute, data, objective: float) -> dict:
 
 
 def soft_impute() -> dict:
-    """2000 x 2000 of rank 20 and noise, 80 % hidden: partial against full SVD."""
+    """2000 x 2000 of rank 20 with noise, 80 % hidden: partial and full SVD."""
     rng = np.random.RandomState(0)
     n, rank = 2000, 20
     truth = rng.randn(n, rank) @ rng.randn(rank, n) / rank**0.5
@@ -92,22 +93,20 @@ RANK, SWEEPS, WEIGHT = 40, 10, 0.06
 
 
 def ratings() -> dict:
-    """Factorization against cmfrec on MovieLens-1M: same rank, sweeps and precision.
+    """Factorization and cmfrec on MovieLens-1M: same rank, sweeps and precision.
 
-    Both with biases and a weight per rating, .06 of unit variance for us and .06 of
-    the ratings for cmfrec, whose half-steps are three steps of conjugate gradients and,
-    at the end, exact; ``cholesky`` makes them all exact, as ours are.
+    Both have biases and a weight per rating: .06 of unit variance for us and .06 of the
+    ratings for cmfrec. Half-steps of cmfrec are three steps of conjugate gradients, and
+    exact at the end; ``cholesky`` makes all of them exact, as ours are.
     """
-    import pandas as pd
     from cmfrec import CMF
 
     train, test = million()
     single = Entries.from_triplets(
         train.rows, train.cols, train.values.astype(np.float32), train.matrix_shape
     )
-    frame = pd.DataFrame(
-        {"UserId": train.rows, "ItemId": train.cols, "Rating": train.values}
-    )
+    places = train.rows, train.cols
+    matrix = coo_matrix((train.values, places), train.matrix_shape)
     errors = {}
 
     def rmse(guess) -> float:
@@ -130,7 +129,7 @@ def ratings() -> dict:
                 nthreads=threads,
                 use_float=True,
                 verbose=False,
-            ).fit(frame)
+            ).fit(matrix)
             errors[name] = rmse(model.predict(test.rows, test.cols))
 
         return run
@@ -139,8 +138,8 @@ def ratings() -> dict:
     for threads in (1, 2):
         torch.set_num_threads(threads)
         names = ["cmfrec", "cmfrec, cholesky"]
-        ways = [theirs(names[0], True, threads), theirs(names[1], False, threads)]
-        seconds = in_turns(ours, *ways)
+        others = [theirs(names[0], True, threads), theirs(names[1], False, threads)]
+        seconds = in_turns(ours, *others)
         result[f"{threads} threads"] = {
             "seconds": dict(zip(["ours", *names], seconds, strict=True)),
             "ours / cmfrec": seconds[0] / seconds[1],
@@ -151,9 +150,9 @@ def ratings() -> dict:
 
 
 def sweep_seconds(data: SparseObserved, rank: int, sweeps: int = 3) -> float:
-    draw = Randomness.of([0], dtype=data.values.dtype)
+    rng = Randomness.of([0], dtype=data.values.dtype)
     solver = ALS(
-        draw.normal(data.shape[0], rank, 0.2),
+        rng.normal(data.shape[0], rank, 0.2),
         0.1,
         row_biases=True,
         col_biases=True,
@@ -240,15 +239,15 @@ def memory() -> dict:
 
 @torch.no_grad()
 def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
-    """IALM on MovieLens-1M (6040 x 3952 dense, float32), from where it was left."""
+    """IALM on MovieLens-1M (6040 x 3952 dense, float32); resumes an unfinished run."""
     train, test = million()
     values = torch.from_numpy(train.to_cells().astype(np.float32))
     data = Observed(values, ~torch.isnan(values))
     scaling = Scaling.of(data, "auto", centre=False)
     data = scaling.apply(data)
-    solver, kept = InexactALM(1e-4), Path.cwd() / ".ialm-1m.pt"
-    if kept.exists():
-        n_iter, spent, fields = torch.load(kept, weights_only=False)
+    solver, checkpoint = InexactALM(1e-4), Path.cwd() / ".ialm-1m.pt"
+    if checkpoint.exists():
+        n_iter, spent, fields = torch.load(checkpoint, weights_only=False)
         state = InexactALMState(**fields)
     else:
         n_iter, spent, state = 0, 0.0, solver.init(data)
@@ -258,7 +257,7 @@ def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
         state, n_iter = solver.step(data, state), n_iter + 1
         spent += time.perf_counter() - start
         residual = float(solver.residual(data, None, state))
-        torch.save((n_iter, spent, vars(state)), kept)
+        torch.save((n_iter, spent, vars(state)), checkpoint)
         print(n_iter, spent, state.spectrum.rank, residual, flush=True)
     guess = scaling.undo(state.X)[test.rows, test.cols].numpy().clip(1, 5)
     return {
@@ -273,7 +272,7 @@ def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
 
 
 def ncarl_rows() -> dict:
-    """NCARL's row solves against a loop over rows at 1000 x 500."""
+    """NCARL's row solves and a loop over rows at 1000 x 500."""
     return {f"{rate:.0%} hidden": ncarl.rows(rate) for rate in (0.2, 0.8)}
 
 
@@ -287,15 +286,6 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     warnings.simplefilter("ignore")
-    chosen = sys.argv[1:] or list(PARTS)
-    path = Path(PAGES) / "speed-low-rank.json"
-    for part in chosen:
-        found = {"hardware": hardware(), **PARTS[part]()}
-        # Read again: another process may have written meanwhile.
-        results = json.loads(path.read_text()) if path.exists() else {}
-        results[part] = found
-        print(part, json.dumps(found, indent=2), flush=True)
-        path.write_text(json.dumps(results, indent=2) + "\n")
+    for part in sys.argv[1:] or PARTS:
+        record("speed-low-rank", {part: {"hardware": hardware(), **PARTS[part]()}})

@@ -1,8 +1,8 @@
-"""How fast NCARL's rows are solved: ``python -m benchmarks.speed.low_rank ncarl``.
+"""The speed of NCARL's row solves: ``python -m benchmarks.speed.low_rank ncarl``.
 
-The baseline is a loop over rows that solves each row's observed system, as the paper
-writes it. Both start from the same quadratic form, so both pay for its inverse where
-they need it. Figures are ratios of medians of one run, measured in turns.
+The baseline is a loop over rows that solves each row's observed system, as in the
+paper. Both start from the same quadratic form and invert it where they need to. Each
+number is a ratio of median run times, measured alternately on one machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REPEATS = 15
 
 
 def loop(Q: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Row after row: ``v_O = inv(H_OO) m_O``, and ``X = V H``."""
+    """Solve row after row: ``v_O = inv(H_OO) m_O``, and ``X = V H``."""
     H = torch.linalg.inv(Q)
     V = torch.zeros_like(values)
     for row, (m, p) in enumerate(zip(values, mask, strict=True)):
@@ -45,19 +45,19 @@ def problem(rate: float, m: int = 1000, n: int = 500) -> tuple[NCARLState, Tenso
 
 @torch.no_grad()
 def rows(rate: float) -> dict:
-    """Seconds of all row solves of one step, ours and the loop's."""
+    """Seconds of all row solves of one step, by our solver and by the loop."""
     state, Q = problem(rate)
     values, mask = state.problem.values, state.problem.seen > 0
-    ways = {
+    methods = {
         "ours": lambda: state.problem.interpolate(Q),
         "loop": lambda: loop(Q, values, mask),
     }
-    times: dict[str, list[float]] = {name: [] for name in ways}
+    times: dict[str, list[float]] = {name: [] for name in methods}
     answers = {}
     for _ in range(REPEATS):
-        for name, way in ways.items():
+        for name, method in methods.items():
             start = time.perf_counter()
-            answers[name] = way()
+            answers[name] = method()
             times[name].append(time.perf_counter() - start)
     median = {name: float(np.median(t)) for name, t in times.items()}
     return {

@@ -1,25 +1,24 @@
-"""What the nuclear norm costs DNN-NSR: ``python -m benchmarks.speed.nsr``.
+"""The cost of the nuclear norm in DNN-NSR: ``python -m benchmarks.speed.nsr``.
 
-The share of an epoch that goes to shrinking the singular values of all weight matrices,
-at the start of the schedule, where nothing exceeds the threshold, amid it and at its
-end. "LAPACK" is the same epochs with every matrix decomposed by it. Figures are medians
-of rounds in which the cases take turns. Default widths, single precision.
+Measured is the share of an epoch that is spent on shrinking the singular values of all
+weight matrices: at the start of the schedule, where nothing exceeds the threshold, in
+the middle and at the end. "LAPACK" stands for the same epochs with full decompositions
+by LAPACK. Figures are medians of rounds in which the cases take turns. Widths are the
+defaults, precision is single.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.speed.air import solver_of
-from skmc.completers import NSRCompleter
-from skmc.linalg import full_svd
-from skmc.linalg.svd import _less
+from benchmarks.pages import hardware, record
+from benchmarks.speed.lapack import shrink_by_lapack
+from benchmarks.timing import solver_of
+from skmc import NSRCompleter
 from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm
 
@@ -29,7 +28,7 @@ MU = (1e5, 10.0, 1.0)
 
 
 class Timed(NuclearNorm):
-    """Keeps the seconds of its proximal operators."""
+    """Measures the time of its proximal operator."""
 
     def __init__(self, weight: float, lapack: bool):
         super().__init__(weight)
@@ -38,7 +37,7 @@ class Timed(NuclearNorm):
     def prox_and_value(self, V, step):
         start = time.perf_counter()
         if self.lapack:
-            found = _less(full_svd(V), step * self.weight, min(V.shape))
+            found = shrink_by_lapack(V, step * self.weight)
             answer = found.dense(), self.weight * found.s.sum()
         else:
             answer = super().prox_and_value(V, step)
@@ -47,7 +46,7 @@ class Timed(NuclearNorm):
 
 
 class Case:
-    """An iteration at one ``mu``, a few epochs under way."""
+    """A fit at one ``mu``, a few epochs after its start."""
 
     def __init__(self, X, mu: float, lapack: bool):
         self.solver, self.data = solver_of(X, NSRCompleter("paper", random_state=0))
@@ -118,17 +117,10 @@ def schedule(m: int, n: int, rate: float) -> dict:
 
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    results = {"hardware": f"{hardware()}, one of them used"}
-    print(results["hardware"])
+    record("speed-nsr", {"hardware": f"{hardware()}, one of them used"})
     for name, size in SIZES.items():
-        results[name] = shares(*size)
-        print(name, json.dumps(results[name], indent=2), flush=True)
+        record("speed-nsr", {name: shares(*size)})
     first = next(iter(SIZES))
-    results["default schedule"] = {first: schedule(*SIZES[first])}
-    print(json.dumps(results["default schedule"], indent=2))
-    path = Path(PAGES) / "speed-nsr.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    record("speed-nsr", {"default schedule": {first: schedule(*SIZES[first])}})

@@ -1,21 +1,21 @@
-"""How fast patches are fed to a network: ``python -m benchmarks.speed.patches``.
+"""The speed of feeding patches to a network: ``python -m benchmarks.speed.patches``.
 
 The baseline is a `torch.utils.data.DataLoader` over a data set of patches, without
-workers, as a training script has it. Every figure is a ratio of medians inside one
-run, measured in turns on the same core.
+workers, as in a usual training script. Each number is a ratio of median run times,
+measured alternately on one core.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 
 import torch
 from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset
 
-from benchmarks.speed.air import barbara, in_turns
+from benchmarks.pages import hardware, record
+from benchmarks.problems import hide, matrix
+from benchmarks.timing import in_turns, prepared
 from skmc import Observed
 from skmc.completers import PatchCNNCompleter
 from skmc.linalg import Randomness
@@ -52,7 +52,7 @@ def loader_of(data: Observed, side: int) -> DataLoader:
 
 
 def extraction(data: Observed, side: int) -> dict:
-    """An epoch of patches and targets in random order, and nothing else."""
+    """Only the patches and targets of an epoch, in random order."""
     loader = loader_of(data, side)
     generator = torch.Generator().manual_seed(0)
     rows, cols = torch.nonzero(data.mask, as_tuple=True)
@@ -77,9 +77,9 @@ def extraction(data: Observed, side: int) -> dict:
 
 
 def training(data: Observed, side: int) -> dict:
-    """An epoch of training, the same network and optimiser; ours drops cells besides.
+    """An epoch of training with the same network and optimizer; ours also drops cells.
 
-    A fifth of the cells, so that there is time for turns.
+    A fifth of the cells is used, so that there is time for several turns.
     """
     lot = torch.rand(data.shape, generator=torch.Generator().manual_seed(0))
     data = data.hide(lot > 0.2)
@@ -115,9 +115,10 @@ def training(data: Observed, side: int) -> dict:
 
 def measure() -> dict:
     """Barbara with 30 % hidden, float32."""
-    _, X = barbara()
+    truth, _ = matrix("Barbara")
+    X = hide(truth, "random 30 %", 0)
     completer = PatchCNNCompleter(random_state=0, device="cpu")
-    data, _ = completer._prepare(completer._begin(X))
+    data, _ = prepared(X, completer)
     results: dict = {}
     for side in SIDES:
         results[f"patches of {side} x {side}"] = {
@@ -131,10 +132,5 @@ def measure() -> dict:
 
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     torch.set_num_threads(1)
-    results = {"hardware": hardware(), **measure()}
-    print(json.dumps(results, indent=2))
-    path = Path(PAGES) / "speed-patches.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    record("speed-patches", {"hardware": hardware(), **measure()})

@@ -1,22 +1,21 @@
-"""What batched searches save: ``python -m benchmarks.speed.search [rounds [steps]]``.
+"""Speed of batched searches: ``python -m benchmarks.speed.search [rounds [steps]]``.
 
 5 x 5 weights of AIR x 5 folds of cells, 2 000 iterations, double precision, at 30 x 40
 and 100 x 100: `GridSearchCV`, `BatchedGridSearchCV` and `BatchedHalvingSearchCV`, each
-with two worker processes, which are started before. The searches take turns; figures
-are medians, and ratios of medians.
+with two worker processes, which are started in advance. The searches take turns;
+figures are medians and ratios of medians.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold
 
+from benchmarks.pages import hardware, record
 from skmc import AIRCompleter, Entries, patterns
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
@@ -79,15 +78,10 @@ def compare(shape: tuple[int, int], rounds: int, max_iter: int) -> dict:
 
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     warnings.simplefilter("ignore")
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     max_iter = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
-    results: dict = {"hardware": hardware(), "rounds": rounds, "iterations": max_iter}
-    print(results["hardware"])
+    conditions = {"hardware": hardware(), "rounds": rounds, "iterations": max_iter}
+    record("speed-search", conditions)
     for name, shape in SHAPES.items():
-        results[name] = compare(shape, rounds, max_iter)
-        print(name, json.dumps(results[name], indent=2), flush=True)
-    path = Path(PAGES) / "speed-search.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+        record("speed-search", {name: compare(shape, rounds, max_iter)})

@@ -1,4 +1,4 @@
-"""One page for each public name, made from the package itself."""
+"""One page for each public name, generated from the package."""
 
 from __future__ import annotations
 
@@ -6,40 +6,64 @@ import enum
 import importlib
 import inspect
 import pkgutil
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = "skmc"
-# What users call comes first; modules that are not named here follow by name.
-FIRST = [
-    "skmc",
-    "skmc.patterns",
-    "skmc.metrics",
-    "skmc.model_selection",
-    "skmc.uncertainty",
-    "skmc.plot",
-    "skmc.loop",
-    "skmc.distributed",
-    "skmc.persistence",
-    "skmc.datasets",
-    "skmc.checks",
-    "skmc.sensing",
-    "skmc.linalg",
-    "skmc.terms",
-    "skmc.models",
-    "skmc.solvers",
-]
+# Patterns of names, in the order of the overview. A name belongs to the first part
+# with a matching pattern. Names without one are internal to a room.
+PARTS = {
+    "What users call": [
+        "skmc.*",
+        "skmc.patterns.*",
+        "skmc.metrics.*",
+        "skmc.model_selection.*",
+        "skmc.uncertainty.*",
+        "skmc.plot.*",
+        "skmc.loop.*Recorder",
+        "skmc.distributed.*",
+        "skmc.persistence.*",
+        "skmc.datasets.*",
+        "skmc.checks.*",
+        "skmc.sensing.*",
+        "skmc.tables.*",
+        "skmc.pipeline.*",
+        "skmc.completers.*",
+    ],
+    "What it is made of": [
+        "skmc.linalg.*",
+        "skmc.cells.*",
+        "skmc.terms.*",
+        "skmc.models.*",
+        "skmc.solvers.*",
+        "skmc.loop.*",
+        "skmc.new_rows.*",
+        "skmc.base.*",
+    ],
+}
+INSIDE = "Inside the rooms"
+NOTES = {
+    "What users call": "",
+    "What it is made of": "For extensions: the names that each room exports.",
+    INSIDE: "Used by their own room only; these names may change in any release.",
+}
+
+
+class Group(NamedTuple):
+    """The names of one module in one part of the overview."""
+
+    part: str
+    module: str
 
 
 def modules() -> list[str]:
     """Names of all public modules of the package."""
     package = importlib.import_module(PACKAGE)
-    names = [PACKAGE] + [
+    return [PACKAGE] + [
         info.name
         for info in pkgutil.walk_packages(package.__path__, f"{PACKAGE}.")
         if not any(part.startswith("_") for part in info.name.split("."))
-    ]
-    return [name for name in FIRST if name in names] + [
-        name for name in names if name not in FIRST
     ]
 
 
@@ -81,16 +105,36 @@ def names() -> dict[str, list[str]]:
     }
 
 
+def groups() -> dict[Group, list[str]]:
+    """The names in the order of the overview, each once, by part and module."""
+    order = [(part, pattern) for part, some in PARTS.items() for pattern in some]
+    made: dict[Group, list[str]] = {}
+    rest = names()
+    for part, pattern in order:
+        module = pattern.rpartition(".")[0]
+        chosen = [
+            name
+            for name in rest.get(module, [])
+            if fnmatchcase(f"{module}.{name}", pattern)
+        ]
+        if chosen:
+            made[Group(part, module)] = chosen
+            rest[module] = [name for name in rest[module] if name not in chosen]
+    return made | {Group(INSIDE, module): some for module, some in rest.items() if some}
+
+
 def first_line(member) -> str:
     text = inspect.getdoc(member) or ""
-    # What a dataclass or a named tuple makes up of its fields is no description.
-    if text.startswith(f"{getattr(member, '__name__', '')}("):
+    # A constant has the docstring of its type. A dataclass or named tuple without a
+    # docstring gets its signature as one.
+    described = callable(member) or inspect.ismodule(member)
+    if not described or text.startswith(f"{getattr(member, '__name__', '')}("):
         return ""
     return " ".join(text.split("\n\n")[0].split()).rstrip(":").strip()
 
 
 def own_members(cls: type) -> list[tuple[str, str]]:
-    """What to document of a class: (directive, name), if the package defines it."""
+    """The members of a class that the package defines, as (directive, name)."""
     found = {}
     for base in cls.__mro__:
         if not base.__module__.startswith(PACKAGE):
@@ -135,12 +179,12 @@ def titled(title: str, line: str) -> list[str]:
     return [title, line * len(title), ""]
 
 
-def pages(listing: dict[str, list[str]]) -> dict[str, str]:
-    """A page for each name of the modules in FIRST, one for each other module."""
+def pages(listing: dict[Group, list[str]]) -> dict[str, str]:
+    """A page for each name, and one for each module inside a room."""
     made = {}
-    for module, listed in listing.items():
+    for (part, module), listed in listing.items():
         current = [f".. currentmodule:: {module}", ""]
-        if module in FIRST:
+        if part != INSIDE:
             for name in listed:
                 title = f"{module}.{name}".removeprefix(f"{PACKAGE}.")
                 lines = [*titled(title, "="), *current, *entry(module, name)]
@@ -154,16 +198,15 @@ def pages(listing: dict[str, list[str]]) -> dict[str, str]:
     return made
 
 
-def overview(listing: dict[str, list[str]]) -> str:
+def overview(listing: dict[Group, list[str]]) -> str:
     lines = titled("API reference", "=")
-    lines += [
-        "Every public name. What users call comes first, then what it is made of."
-    ]
-    for module, listed in listing.items():
+    lines += ["Every public name, at the shortest path from which it can be imported."]
+    current = None
+    for (part, module), listed in listing.items():
         loaded = importlib.import_module(module)
-        if module == "skmc" or module == next(m for m in listing if m not in FIRST):
-            part = "What users call" if module == "skmc" else "What it is made of"
-            lines += ["", *titled(part, "-")]
+        if part != current:
+            lines += ["", *titled(part, "-"), NOTES[part]]
+            current = part
         lines += ["", *titled(module, "~"), first_line(loaded), ""]
         lines += [".. list-table::", "   :widths: 35 65", "   :class: api", ""]
         for name in listed:
@@ -177,7 +220,7 @@ def overview(listing: dict[str, list[str]]) -> str:
 def write(app) -> None:
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
-    listing = names()
+    listing = groups()
     made = {**pages(listing), "index": overview(listing)}
     for path in folder.glob("*.rst"):
         if path.stem not in made:

@@ -1,4 +1,4 @@
-"""Examples in the order of what they are about; new ones come last."""
+"""The order of the examples, by topic; new ones come last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single backticks: a link where a public name is meant, a literal everywhere else."""
+"""Single backticks become a link for a public name, and a literal otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sphinx.transforms import SphinxTransform
 
 
 def targets() -> dict[str, str]:
-    """Names, short and with their modules, to the path of their page's object."""
+    """Maps names, with and without their module, to the documented object."""
     found: dict[str, str] = {}
     for module, names in api_pages.names().items():
         for name in names:
@@ -21,7 +21,7 @@ def targets() -> dict[str, str]:
 
 
 def target_of(text: str, known: dict[str, str]) -> str | None:
-    """What a name, or a method behind one, refers to."""
+    """The object that a name, or a method of a name, refers to."""
     if text in known:
         return known[text]
     head, _, last = text.rpartition(".")
@@ -42,7 +42,7 @@ def link_to(target: str, text: str, docname: str) -> nodes.Node:
 
 
 class Code(SphinxTransform):
-    """Links code of Markdown pages, and leaves formulas in docstrings uncoloured."""
+    """Links code of Markdown pages, and does not highlight literal blocks."""
 
     default_priority = 500
 
@@ -56,7 +56,7 @@ class Code(SphinxTransform):
                 continue
             text = literal.astext()
             called = re.fullmatch(r"([\w.]+)(\(.*\))?", text)
-            # `rows` and the like are words of their own outside of docstrings.
+            # Outside docstrings, `rows` and the like are ordinary words.
             target = (
                 called
                 and re.search(r"[A-Z._]", called[1])

@@ -1,4 +1,4 @@
-"""Tables of the pages, made from the recorded results in docs/reproduction."""
+"""Tables of the pages, generated from the recorded results in docs/reproduction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).parents[1] / "reproduction"
 
-# How a method of the results is called.
+# The call that stands for each method of the results.
 CALLS = {
     "AIR": "AIRCompleter()",
     "AEMC": "AutoencoderCompleter()",
@@ -58,7 +58,7 @@ class Row(NamedTuple):
     kind: str
     missing: str
     size: str
-    metric: str  # name of the record's entry
+    metric: str  # key of the record
     sources: tuple[tuple[str, str], ...]  # (part of the results, data)
 
 
@@ -82,23 +82,23 @@ ROWS = [
         "943 x 1682", "rmse", same("ratings", data="100k, u1")),
     Row("ratings (MovieLens-1M)", "96 % unrated, a tenth of the ratings hidden",
         "6040 x 3952", "rmse", same("ratings", data="1m, 90/10")),
-    Row("ratings in groups (Syn-Netflix)", "70 % at random", "150 x 200", "nmae",
+    Row("ratings with groups (Syn-Netflix)", "70 % at random", "150 x 200", "nmae",
         (("air", "Syn-Netflix, random 70 %"), ("netflix", "random 70 %"))),
     Row("drugs and targets (ion channels)", "20 % at random", "210 x 204", "nmae",
         same("air", "drugs", data="IC, random 20 %")),
     Row("drugs and targets (GPCR)", "20 % at random", "223 x 95", "nmae",
         same("air", "drugs", data="GPCR, random 20 %")),
-    Row("drugs and targets (ion channels), which pairs first",
-        "a fold of five", "210 x 204", "aupr", same("drugs", data="IC, five folds")),
+    Row("drugs and targets (ion channels), ranking of pairs",
+        "one fold of five", "210 x 204", "aupr", same("drugs", data="IC, five folds")),
     Row("gene expression (Khan)", "10 % at random", "2308 x 63", "nrmse",
         same("expression", data="Khan, 10 %")),
-    Row("gene expression (yeast)", "16 %: 6 % by nature, then 10 % of the others",
+    Row("gene expression (yeast)", "16 %: 6 % originally, then 10 % of the rest hidden",
         "6178 x 77", "nrmse", same("expression", data="yeast, 10 %")),
-    Row("rank 10 and noise", "50 % at random", "300 x 200", "percent",
+    Row("rank 10 with noise", "50 % at random", "300 x 200", "percent",
         same("robustness", data="noise")),
-    Row("rank 10 through a bent function of each cell", "50 % at random", "300 x 200",
+    Row("rank 10, transformed cell by cell", "50 % at random", "300 x 200",
         "percent", (("table1", "50 %"), ("synthetic", "50 %"))),
-    Row("a network with 50 units", "50 % at random", "300 x 200", "percent",
+    Row("made by a network with 50 units", "50 % at random", "300 x 200", "percent",
         same("robustness", data="dense network")),
 ]  # fmt: skip
 METRICS = {
@@ -113,7 +113,7 @@ MORE_IS_BETTER = {"psnr", "aupr"}
 
 
 def records() -> dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]]:
-    """(part, data) -> method -> seed -> what was recorded."""
+    """(part, data) -> method -> seed -> record."""
     found: dict = {}
     for name in ("low-rank", "networks"):
         for key, record in json.loads((RESULTS / f"{name}.json").read_text()).items():
@@ -141,16 +141,16 @@ def duration(seconds: float) -> str:
 
 
 def decisions() -> str:
-    """What was best where, as Markdown."""
+    """The best methods by kind of data, as Markdown."""
     found = records()
     lines = [
-        "| data | missing | measure | the three best, in order | command |",
+        "| data | missing | measure | three best methods, best first | command |",
         "|---|---|---|---|---|",
     ]
     for row in ROWS:
         title, form = METRICS[row.metric]
         parts = [found[source] for source in row.sources if source in found]
-        # Where records are put together, on the masks that all of them have.
+        # Records that are combined are compared on the masks that all of them have.
         shared = set.intersection(
             *({seed for runs in part.values() for seed in runs} for part in parts)
         )
@@ -180,7 +180,7 @@ def decisions() -> str:
 
 
 def ratios(tree: Any, path: tuple[str, ...], hardware: str) -> Iterator[list[str]]:
-    """Every entry that is one time over another."""
+    """Every entry that is a ratio of two times."""
     if not isinstance(tree, dict):
         return
     hardware = tree.get("hardware", hardware)
@@ -197,7 +197,7 @@ def ratios(tree: Any, path: tuple[str, ...], hardware: str) -> Iterator[list[str
 
 
 def commit(path: Path) -> str:
-    """The commit that recorded a file, where there is a repository."""
+    """The commit that recorded a file, if there is a repository."""
     try:
         made = subprocess.run(
             ["git", "log", "-1", "--format=%h", "--", path.name],
@@ -224,7 +224,7 @@ def speed() -> str:
             f"`python -m {module}`, recorded in "
             f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
             "",
-            "| what | ratio of times | measured | hardware |",
+            "| benchmark | times compared | ratio | hardware |",
             "|---|---|---|---|",
         ]
         lines += ["| " + " | ".join(row) + " |" for row in rows]
@@ -244,18 +244,19 @@ def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
 
 
 def device() -> str:
-    """What the CUDA benchmark recorded, or that it did not."""
+    """The results of the CUDA benchmark, or that there are none."""
     path = RESULTS / "gpu.json"
     if not path.exists():
         return (
-            "No measurement on a CUDA device is recorded. `python -m benchmarks.gpu` "
-            "compares the answers of CPU and CUDA, times both, and records them.\n"
+            "There are no recorded measurements on a CUDA device. `python -m "
+            "benchmarks.gpu` compares the results and times of CPU and CUDA and "
+            "records them.\n"
         )
     lines = [
         f"`python -m benchmarks.gpu`, recorded in [gpu.json](reproduction/gpu.json) "
         f"by commit {commit(path)}.",
         "",
-        "| what | measured |",
+        "| quantity | result |",
         "|---|---|",
     ]
     lines += [f"| {k} | {v} |" for k, v in flat(json.loads(path.read_text()))]

@@ -1,4 +1,4 @@
-"""What AutoCompleter tries on a picture, and what it keeps."""
+"""The candidates that AutoCompleter tries on a picture and the ones it keeps."""
 
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""Digits that lack half of their pixels."""
+"""Digits with half of their pixels missing."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""What averaging buys."""
+"""The effect of averaging draws."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,12 +29,12 @@ errors = [
 ]
 one = FactorizationCompleter(device="cpu", random_state=0).fit(cells)
 figure, axis = plt.subplots(figsize=(6.5, 3.4))
-axis.semilogx(draws, errors, "o-", ms=4, label="mean of so many draws")
+axis.semilogx(draws, errors, "o-", ms=4, label="mean of the draws")
 axis.axhline(
     rmse(one.reconstruction_, liking, ~seen), color="C1", ls="--",
-    label="FactorizationCompleter: one best answer",
+    label="FactorizationCompleter: a single optimum",
 )  # fmt: skip
 axis.set_xticks(draws, draws)
 axis.minorticks_off()
-axis.set(xlabel="draws", ylabel="error against the truth, hidden cells")
+axis.set(xlabel="draws", ylabel="error of hidden cells against the truth")
 axis.legend()

@@ -1,4 +1,4 @@
-"""More factors leave fewer singular values."""
+"""More factors give fewer large singular values."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,5 +21,5 @@ for depth in (1, 2, 3):
     values = np.linalg.svd(completer.reconstruction_)[1]
     label = f"{depth} factor{'s' * (depth > 1)}: error of hidden cells {error:.0%}"
     axis.semilogy(values, "o-", ms=4, label=label)
-axis.set(ylim=(1e-3, 100), xlabel="number", ylabel="singular value")
+axis.set(ylim=(1e-3, 100), xlabel="index", ylabel="singular value")
 axis.legend(loc="upper right")

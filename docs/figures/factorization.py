@@ -1,4 +1,4 @@
-"""The weight of the ridge, and what is chosen."""
+"""The weight of the ridge penalty, and the chosen one."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,7 +34,7 @@ auto = FactorizationCompleter(device="cpu", random_state=0).fit(cells)
 error = rmse(auto.reconstruction_, liking, ~seen)
 label = f'"auto": rank {auto.rank_}'
 axis.plot(auto.lambda_ridge_, error, "k*", ms=12, label=label)
-axis.set(xlabel="lambda_ridge", ylabel="error against the truth, hidden cells")
+axis.set(xlabel="lambda_ridge", ylabel="error of hidden cells against the truth")
 axis.legend()
 axis.set_xticks(weights, weights)
 axis.minorticks_off()

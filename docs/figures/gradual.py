@@ -1,4 +1,4 @@
-"""Gradual learning: how mu falls, and what its start changes, as recorded."""
+"""Gradual learning: the schedule of mu, and the recorded effect of its start."""
 
 import json
 from collections import defaultdict
@@ -18,7 +18,7 @@ for mu_max in (1e5, 1e3, 1):
 axes[0].set(xlabel="epoch", title="mu: the slack weighs 1 / (2 mu)")
 axes[0].legend()
 
-# The directive has moved to this file's folder.
+# The plot directive runs this file in its own folder.
 records = json.loads(Path("../reproduction/networks.json").read_text())
 for missing in ("50 %", "80 %"):
     errors = defaultdict(list)

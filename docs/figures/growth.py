@@ -1,4 +1,4 @@
-"""Recorded times of a step against size."""
+"""Recorded times of a step by size."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 
 
 def record(name):
-    # The directive has moved to this file's folder.
+    # The plot directive runs this file in its own folder.
     path = Path("../reproduction") / f"speed-{name}.json"
     return json.loads(path.read_text())["growth"]
 

@@ -1,4 +1,4 @@
-"""How many cells the nuclear norm needs."""
+"""The number of cells that the nuclear norm needs."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,6 +20,6 @@ for rank in (2, 4, 8):
     [line] = axis.plot(shares, errors, "o-", ms=4, label=f"rank {rank}")
     freedom = rank * (100 - rank) / 2500
     axis.axvline(freedom, color=line.get_color(), ls=":", lw=1)
-axis.set(xlabel="share of the cells that is seen", ylabel="error of the others")
-axis.set_title("dotted: as many cells as numbers that make the matrix")
+axis.set(xlabel="share of observed cells", ylabel="error of hidden cells")
+axis.set_title("dotted: as many cells as degrees of freedom")
 axis.legend()

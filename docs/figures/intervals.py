@@ -1,4 +1,4 @@
-"""Do intervals hold what they say?"""
+"""The coverage of intervals."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,7 +17,7 @@ for level in levels:
     low, high = many.interval(level)
     held.append(np.mean(((low <= truth) & (truth <= high))[hidden]))
 figure, axis = plt.subplots(figsize=(4.6, 3.8))
-axis.plot([0.45, 1], [0.45, 1], color="0.7", label="as it should be")
+axis.plot([0.45, 1], [0.45, 1], color="0.7", label="nominal")
 axis.plot(levels, held, "o-", label="hidden cells in their intervals")
-axis.set(xlabel="level asked for", ylabel="share that is held")
+axis.set(xlabel="nominal coverage", ylabel="observed coverage")
 axis.legend()

@@ -1,4 +1,4 @@
-"""What is inverted at which depth, and what learning adds."""
+"""The singular values inverted at each depth, and the effect of learning."""
 
 import matplotlib.pyplot as plt
 import torch

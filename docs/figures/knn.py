@@ -1,4 +1,4 @@
-"""How many neighbours."""
+"""The number of neighbors."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,6 +26,6 @@ mean = nmae(MeanCompleter().fit_transform(X), truth, hidden)
 axis.axhline(mean, color="0.6", ls="--", label="MeanCompleter")
 axis.set_xticks(counts, counts)
 axis.minorticks_off()
-axis.set(xlabel="neighbours", ylabel="NMAE of hidden pixels", ylim=(0, None))
+axis.set(xlabel="neighbors", ylabel="NMAE of hidden pixels", ylim=(0, None))
 axis.set_title("600 handwritten digits, 30 % of the pixels hidden")
 axis.legend()

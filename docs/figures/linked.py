@@ -1,4 +1,4 @@
-"""A link that is found."""
+"""A link function found from the data."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""From the boundary of holes inwards."""
+"""Holes are filled from their boundary inwards."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""How many measurements."""
+"""The number of measurements."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""The path over the weight, and what is chosen on it."""
+"""The path of weights, and the chosen weight."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,5 +18,5 @@ for axis, name in zip(axes, ("error", "rank"), strict=True):
     axis.invert_xaxis()
     axis.set(xlabel="lambda", title=f"{name} along the path")
 axes[0].set_ylabel("root mean square, held-out cells")
-axes[1].axhline(5, color="0.6", ls=":", label="of the truth")
+axes[1].axhline(5, color="0.6", ls=":", label="truth")
 axes[1].legend()

@@ -1,4 +1,4 @@
-"""The rank, and what is chosen."""
+"""The rank, and the chosen rank."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,8 +15,10 @@ ranks = np.arange(1, 13)
 fits = [SVDCompleter(int(r), device="cpu").fit(X).reconstruction_ for r in ranks]
 figure, axis = plt.subplots(figsize=(6.5, 3.4))
 axis.plot(ranks, [relative_error(f, truth, hidden) for f in fits], "o-", label="hidden")
-axis.plot(ranks, [relative_error(f, noisy, ~hidden) for f in fits], "s:", label="seen")
+axis.plot(
+    ranks, [relative_error(f, noisy, ~hidden) for f in fits], "s:", label="observed"
+)
 chosen = SVDCompleter(device="cpu", random_state=0).fit(X).rank_
-axis.axvline(chosen, color="C2", ls="--", label=f'"auto" takes {chosen}')
+axis.axvline(chosen, color="C2", ls="--", label=f'"auto" chooses {chosen}')
 axis.set(xlabel="rank", ylabel="relative error")
 axis.legend()

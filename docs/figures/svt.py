@@ -1,4 +1,4 @@
-"""What tau does: bias, and rank on the way."""
+"""The effect of tau on the bias and on the number of steps."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -17,6 +17,6 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 3.4))
 axes[0].loglog(
     taus, [relative_error(f.reconstruction_, exact) for f in fits], "o-", ms=4
 )
-axes[0].set(xlabel="tau", ylabel="distance", title="from the least nuclear norm")
+axes[0].set(xlabel="tau", ylabel="distance", title="from the minimum nuclear norm")
 axes[1].semilogx(taus, [f.n_iter_ for f in fits], "o-", ms=4)
 axes[1].set(xlabel="tau", ylabel="steps", title="until convergence")

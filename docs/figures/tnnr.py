@@ -1,4 +1,4 @@
-"""Singular values that are shrunk, and that are not."""
+"""Singular values with and without shrinkage."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,5 +23,5 @@ for marker, (name, completer) in zip("os", fits.items(), strict=True):
     values = np.linalg.svd(found)[1][:10]
     label = f"{name}: error of hidden cells {error:.1%}"
     axis.plot(np.arange(1, 11), values, marker, ms=6, mfc="none", label=label)
-axis.set(xlabel="number", ylabel="singular value")
+axis.set(xlabel="index", ylabel="singular value")
 axis.legend()

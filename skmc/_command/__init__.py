@@ -1,4 +1,4 @@
-"""The command ``skmc``: completes files, compares methods, reproduces papers."""
+"""The command ``skmc``: complete files, compare methods, reproduce papers."""
 
 from skmc._command.main import main
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from skmc._command import files, methods
 from skmc._command.failure import CommandError, UsageError, optional
+from skmc._command.messages import Messages
 from skmc._command.picture_file import PictureFile
 from skmc._command.report import Report
-from skmc._command.telling import Teller
 from skmc.model_selection import compare
 
-# scikit-learn's own, which is often better than any of ours on narrow tables.
+# scikit-learn's imputer, which is often better than ours on narrow tables.
 IMPUTER = "iterative-imputer"
-NARROW = 50  # columns; its time grows with their third power
-# What takes seconds where others take minutes.
+MAX_IMPUTER_COLUMNS = 50  # its time grows with their third power
+# Methods that take seconds where others take minutes.
 QUICK = ("air", "ialm", "knn", "mean", "ncarl", "svd", "tnnr")
 QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
 
@@ -31,21 +31,20 @@ def method_list(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def run(options: argparse.Namespace, teller: Teller) -> None:
+def run(options: argparse.Namespace, messages: Messages) -> None:
     if options.html == "-":
-        raise UsageError("--html needs the name of a file, not '-'")
+        raise UsageError("--html needs a file name, not '-'")
     for package in ("pandas", "rich"):
         optional(package, "compare", package)
     if options.html:
         optional("matplotlib", "--html", "Matplotlib")
         files.check_target(options.html, options.force)
     file = files.read(options.source, options)
-    for note in file.notes():
-        if note.startswith("warning"):  # the others are of an answer
-            teller.note(note)
+    for warning in file.warnings:
+        messages.warn(warning)
     matrix = file.matrix()
     names = options.methods or _usual(isinstance(file, PictureFile), matrix.shape[1])
-    with teller.progress() as progress:
+    with messages.progress() as progress:
         table = compare(
             {name: _make(name, options) for name in names},
             matrix,
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace, teller: Teller) -> None:
     report = Report(table, file, matrix, options)
     report.print()
     for row in table[table["mean"].isna()].itertuples():
-        teller.note(f"warning: {row.completer} failed: {' '.join(row.error.split())}")
+        messages.warn(f"{row.completer} failed: {row.error}")
     if table["mean"].isna().all():
         raise CommandError("all methods failed")
     if options.html:
@@ -68,13 +67,13 @@ def run(options: argparse.Namespace, teller: Teller) -> None:
             lambda path: Path(path).write_text(page, "utf-8"),
             options.force,
         )
-        teller.note(f"{options.html}: the report")
+        messages.note(f"report written to {options.html}")
 
 
 def _usual(picture: bool, n_columns: int) -> list[str]:
     if picture:
         return list(QUICK)
-    imputer = [IMPUTER] if n_columns <= NARROW else []
+    imputer = [IMPUTER] if n_columns <= MAX_IMPUTER_COLUMNS else []
     return sorted([*QUICK_FOR_TABLES, *imputer])
 
 

@@ -1,4 +1,4 @@
-"""CSV files, which come back as they were but for the holes."""
+"""CSV files, whose text stays unchanged except in missing cells."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import re
 import sys
 from argparse import Namespace
 from bisect import bisect_right
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from skmc._command import tables
 from skmc._command.failure import CommandError
-from skmc._command.tables import Column
-from skmc.base import BaseCompleter
+from skmc._command.tables import Column, TableFile
 
-# What pandas takes for missing.
+# What pandas reads as missing.
 MISSING = {
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
     *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -32,19 +27,18 @@ class Cell(NamedTuple):
     stop: int
 
 
-class CSVFile:
+class CSVFile(TableFile):
     """The text of a file, and where in it the cells are.
 
-    Nothing of the text is changed but the cells that are missing: numbers keep their
-    digits, words their quotes, lines their ends.
+    Only missing cells of the text change: numbers keep their digits, words their
+    quotes, lines their ends.
     """
 
     def __init__(self, path: str, options: Namespace):
-        self.path = path
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         if b"\0" in raw:
-            raise CommandError(f"{path} is no text in UTF-8; save it as such")
-        # What is no UTF-8 goes through unchanged, too.
+            raise CommandError(f"{path} is not UTF-8 text; save it as UTF-8")
+        # Bytes that are not UTF-8 are passed through unchanged.
         self.text = raw.decode("utf-8", "surrogateescape")
         start = int(self.text.startswith("\ufeff"))
         self.separator = options.separator or _separator(path, self.text[start:])
@@ -58,57 +52,69 @@ class CSVFile:
                     f"{path}, line {line}: {_count(len(cells))}, but the first line "
                     f"has {len(first)}"
                 )
-        self.names = [str(k + 1) for k in range(len(first))]
+        names = [str(k + 1) for k in range(len(first))]
         if not options.no_header:
-            self.names = [
+            names = [
                 cell.text.strip() or number
-                for cell, number in zip(first, self.names, strict=True)
+                for cell, number in zip(first, names, strict=True)
             ]
             lines = lines[1:]
         if not lines:
-            raise CommandError(f"{path} has names of columns, but no row")
+            raise CommandError(f"{path} has column names but no rows")
+        super().__init__(path, names)
         self.lines = [line for line, _ in lines]
         self.cells = [cells for _, cells in lines]
         self.missing = MISSING | set(options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
-        self.doubts = []
         if not options.no_header and self._row_like([c.text.strip() for c in first]):
-            self.doubts.append(
-                f"warning: {path}: the first line holds numbers only and is taken for "
-                "the names of columns; --no-header if it is a row"
+            self.warnings.append(
+                f"{path}: the first line holds only numbers and is read as column "
+                "names; pass --no-header if it is a row"
             )
         if len(first) == 1:
             texts = [first[0].text, *(c.text for (c,) in self.cells)]
             texts = [text.strip() for text in texts if text.strip()]
             marks = [m for m in SEPARATORS + " " if all(m in text for text in texts)]
             if marks:
-                self.doubts.append(
-                    f"warning: {path}: only one column was found, but all cells have "
-                    f"{marks[0]!r} in them; see --separator"
+                self.warnings.append(
+                    f"{path}: only one column was found, but every cell contains "
+                    f"{marks[0]!r}; see --separator"
                 )
-        index = tables.positions(self.names, options.index, "--index")
-        if not options.no_header and not first[0].text.strip():
-            index.add(0)  # as pandas and R write row names
-        categorical = tables.positions(self.names, options.categorical, "--categorical")
-        self.columns = [
-            self._column(k, k in index, k in categorical) for k in range(len(first))
-        ]
-        self.changes: dict[int, list] = {}
+        # pandas and R leave the name of a column of row names empty.
+        unnamed = not options.no_header and not first[0].text.strip()
+        self.describe(options, {0} if unnamed else set())
 
-    @property
-    def n_cells(self) -> int:
-        return len(self.cells) * len(self.columns)
+    def values(self, k: int) -> list:
+        texts = [cells[k].text for cells in self.cells]
+        return [None if text.strip() in self.missing else text for text in texts]
 
-    def notes(self) -> list[str]:
-        return self.doubts + tables.notes(self.columns, self.path)
+    def place(self, k: int, i: int) -> str:
+        line = self.lines[i]
+        return f"{self.path}, row {i + 1} (line {line}), column {self.names[k]!r}"
 
-    def complete(self, completer: BaseCompleter) -> int:
-        """Fill the holes; how many they were."""
-        self.changes = tables.complete(self.columns, completer, self.path)
-        return sum(self.columns[k].n_missing for k in self.changes)
-
-    def matrix(self) -> np.ndarray:
-        return tables.scaled_matrix(self.columns, self.path)
+    def column(self, k: int, values: list, categorical: bool) -> Column:
+        name = self.names[k]
+        if categorical:
+            return Column(name, "category", values)
+        numbers = [None if word is None else self._number(word) for word in values]
+        if not any(numbers):
+            if all(THOUSANDS.fullmatch(w.strip()) for w in values if w is not None):
+                self.warnings.append(
+                    f"{self.path}: column {name!r} has numbers with commas between "
+                    "thousands, which are read as words; remove the commas"
+                )
+            return self.words(k, values)
+        for i, (word, number) in enumerate(zip(values, numbers, strict=True)):
+            if word is not None and number is None:
+                raise CommandError(
+                    f"{self.place(k, i)}: {word!r} is not a number, but other cells of "
+                    f"the column are; correct it, or pass --missing '{word}' (the cell "
+                    f"is missing) or --categorical '{name}' (the numbers are names)"
+                )
+        kind = "number"
+        if all(re.fullmatch(r"[+-]?\d+", number) for number in numbers if number):
+            kind = "whole"
+        return self.numbers(k, kind, [None if n is None else float(n) for n in numbers])
 
     def contents(self) -> bytes:
         """The text with the new values in it."""
@@ -129,7 +135,7 @@ class CSVFile:
         path.write_bytes(self.contents())
 
     def _known_words(self, k: int) -> dict:
-        """A category as the file writes it where it comes first."""
+        """Categories, written as where they first occur in the file."""
         if self.columns[k].numeric:
             return {}
         found: dict = {}
@@ -148,7 +154,7 @@ class CSVFile:
         return f'"{text}"' if quoted else text
 
     def _number(self, text: str) -> str | None:
-        """As Python reads it, None if it is no number."""
+        """The number as Python writes it, None if the text is not a number."""
         text = text.strip()
         if self.comma:
             text = text.replace(",", ".")
@@ -160,47 +166,15 @@ class CSVFile:
         return text if ok else None
 
     def _row_like(self, texts: list[str]) -> bool:
-        """Whether these are numbers, and holes, rather than names."""
+        """Tell whether texts are numbers and missing cells rather than names."""
         if texts == ["", *map(str, range(len(texts) - 1))]:
             return False  # pandas writes this above a matrix and its index
         numbers = [self._number(text) for text in texts if text not in self.missing]
         return bool(numbers) and all(numbers)
 
-    def _where(self, k: int, i: int) -> str:
-        place = f"row {i + 1} (line {self.lines[i]}), column {self.names[k]!r}"
-        return f"{self.path}, {place}"
-
-    def _column(self, k: int, index: bool, categorical: bool) -> Column:
-        name = self.names[k]
-        texts = [cells[k].text for cells in self.cells]
-        words = [None if t.strip() in self.missing else t for t in texts]
-        if index or not any(words):
-            return Column(name, "kept", words)
-        if categorical:
-            return Column(name, "category", words)
-        where = partial(self._where, k)
-        numbers = [None if w is None else self._number(w) for w in words]
-        if not any(numbers):
-            if all(THOUSANDS.fullmatch(w.strip()) for w in words if w is not None):
-                self.doubts.append(
-                    f"warning: {self.path}: column {name!r} has numbers with commas "
-                    "between thousands, which are taken for words; remove the commas"
-                )
-            return tables.of_words(name, words, where)
-        for i, (word, number) in enumerate(zip(words, numbers, strict=True)):
-            if word is not None and number is None:
-                raise CommandError(
-                    f"{where(i)}: {word!r} is not a number, as others there are; "
-                    f"correct it, or say --missing '{word}' (nothing is known there) "
-                    f"or --categorical '{name}' (numbers are names there)"
-                )
-        whole = all(re.fullmatch(r"[+-]?\d+", n) for n in numbers if n)
-        values = [None if n is None else float(n) for n in numbers]
-        return tables.of_numbers(name, "whole" if whole else "number", values, where)
-
 
 def _separator(path: str, text: str) -> str:
-    """The likely character that is most often in the first line, out of quotes."""
+    """The usual separator that is most frequent in the first line, outside quotes."""
     if path.lower().endswith(".tsv"):
         return "\t"
     first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n")).split("\n", 1)[0]
@@ -208,7 +182,7 @@ def _separator(path: str, text: str) -> str:
 
 
 def _decimal_comma(rows: list[list[Cell]], separator: str) -> bool:
-    """Whether numbers have a comma where English has a point."""
+    """Tell whether numbers have a decimal comma."""
     if separator == ",":
         return False
     found = {
@@ -226,9 +200,10 @@ def _count(n: int) -> str:
 
 
 def _cells(text: str, start: int, separator: str, path: str) -> list:
-    """``(line, cells)`` of each row, lines counted from one; blank ones are none.
+    """List ``(line, cells)`` for each row; lines are counted from one.
 
-    But in a file of one column those between others are missing cells.
+    Blank lines are skipped. In a file of one column, a blank line between others is a
+    missing cell.
     """
     s = re.escape(separator)
     cell = re.compile(rf'(?:"((?:[^"]|"")*)"|((?!")[^{s}\r\n]*))({s}|\r\n|\n|\r|\Z)')
@@ -241,7 +216,7 @@ def _cells(text: str, start: int, separator: str, path: str) -> list:
         if match is None:
             line = bisect_right(ends, at) + 1
             raise CommandError(
-                f"{path}, line {line}: cell {len(row) + 1} opens a quote that does not "
+                f"{path}, line {line}: the quote of cell {len(row) + 1} does not "
                 "close before the next separator"
             )
         quoted, plain, end = match.groups()

@@ -1,4 +1,4 @@
-"""What the command cannot do, said in a line."""
+"""Errors of the command, each told in one line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class CommandError(Exception):
-    """The data or the surroundings are to blame: exit code 1."""
+    """The data or the environment is at fault: exit code 1."""
 
 
 class UsageError(Exception):
-    """What was asked for makes no sense: exit code 2."""
+    """The arguments are invalid: exit code 2."""
 
 
 def optional(module: str, what: str, package: str) -> Any:
-    """A module that the extra "cli" installs."""
+    """Import a module that the extra "cli" installs."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -25,13 +25,13 @@ def optional(module: str, what: str, package: str) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """An exception for people who did not write the program."""
+    """Describe an exception for people who did not write the program."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"there is not enough memory {text and f'({text})'}".strip()
-    # Other errors' texts make sense only beside their type.
+    # The texts of other errors make sense only with their type.
     ours = (CommandError, UsageError)
     known = (*ours, ValueError, TypeError, OSError, ImportError, RuntimeError)
     if not isinstance(error, known) or not text:

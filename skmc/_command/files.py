@@ -1,4 +1,4 @@
-"""Files that are read and written, by the ends of their names."""
+"""Files to read and write, by the endings of their names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = {
     ".jpg": PictureFile,
     ".jpeg": PictureFile,
 }
-# Options that say something to some formats only, and what they are unless given.
+# Options for some formats only, and their defaults.
 OPTIONS: dict[str, tuple[tuple, Any]] = {
     "index": ((CSVFile, ParquetFile), []),
     "categorical": ((CSVFile, ParquetFile), []),
@@ -35,7 +35,7 @@ OPTIONS: dict[str, tuple[tuple, Any]] = {
     "no_header": ((CSVFile,), False),
     "array": ((NPZFile,), None),
     "mask": ((PictureFile,), None),
-    "missing_colour": ((PictureFile,), None),
+    "missing_color": ((PictureFile,), None),
     "invert_mask": ((PictureFile,), False),
     "tolerance": ((PictureFile,), None),
 }
@@ -51,28 +51,28 @@ def format_of(path: str) -> Any:
 
 
 def read(path: str, options: Namespace) -> Any:
-    """The file, with its missing cells known."""
+    """Read a file and find its missing cells."""
     cls = format_of(path)
     for name, (formats, default) in OPTIONS.items():
         if getattr(options, name) != default and cls not in formats:
-            raise UsageError(f"--{name.replace('_', '-')} says nothing of {path}")
+            raise UsageError(f"--{name.replace('_', '-')} does not apply to {path}")
     if options.invert_mask and options.mask is None:
         raise UsageError("--invert-mask needs --mask")
-    if options.tolerance is not None and options.missing_colour is None:
-        raise UsageError("--tolerance needs --missing-colour")
+    if options.tolerance is not None and options.missing_color is None:
+        raise UsageError("--tolerance needs --missing-color")
     return cls(path, options)
 
 
 def check_target(path: str, force: bool) -> None:
-    """That there is a place for a file, before any work is done."""
+    """Check that a file can be written, before any work is done."""
     if path == "-":
         return
     target = Path(path)
     folder = target.parent
     if target.is_dir():
-        raise CommandError(f"{path} is a folder; give the name of a file")
+        raise CommandError(f"{path} is a folder; pass a file name")
     if not folder.is_dir():
-        raise CommandError(f"{path}: there is no folder {folder}; make it first")
+        raise CommandError(f"{path}: folder {folder} does not exist; create it first")
     if not os.access(target.resolve().parent, os.W_OK):
         raise CommandError(f"{path}: folder {folder} cannot be written to")
     if os.path.lexists(target) and not force:
@@ -80,10 +80,10 @@ def check_target(path: str, force: bool) -> None:
 
 
 def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
-    """A file that appears whole or not at all."""
+    """Write a file completely or not at all."""
     if path == "-":
-        raise UsageError("only tables of text are written to '-'")
-    check_target(path, force)  # it may have come meanwhile
+        raise UsageError("only CSV can be written to '-'")
+    check_target(path, force)  # it may exist by now
     replace_file(path, fill)
 
 

@@ -1,4 +1,4 @@
-"""Arguments, and how a run ends."""
+"""Arguments and exit codes."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from collections.abc import Sequence
 import skmc
 from skmc._command import compare, complete, methods, reproduce
 from skmc._command.failure import UsageError, one_line
-from skmc._command.telling import Teller, say
+from skmc._command.messages import Messages, say
 from skmc.model_selection import METRICS, PATTERNS
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code.
+    """Run the command and return its exit code.
 
     Returns
     -------
     int
-        0 if all is well, 1 if the data or a fit fail, 2 if the arguments make no sense,
+        0 after success, 1 if the data or a fit fails, 2 if the arguments are invalid,
         130 after an interrupt.
 
     Raises
     ------
     SystemExit
-        With code 2, or 0 for ``--help``: by `argparse`.
+        By `argparse`, with code 2, or 0 for ``--help``.
     """
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # of a terminal without "±"
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack "±"
     parser = make_parser()
     options = parser.parse_args(arguments)
-    teller = Teller(options.quiet)
+    messages = Messages(options.quiet)
     try:
-        with teller.warnings_told():
-            options.run(options, teller)
+        with messages.python_warnings():
+            options.run(options, messages)
             sys.stdout.flush()
     except KeyboardInterrupt:
         say("interrupted")
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         say(f"error: {one_line(error)}")
         return USAGE
-    except BrokenPipeError:  # of a reader that has seen enough
+    except BrokenPipeError:  # the reader has stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="skmc", description="Completes what is missing of tables and pictures."
+        prog="skmc", description="Complete tables, matrices and pictures."
     )
     parser.add_argument(
         "--version", action="version", version=f"skmc {skmc.__version__}"
@@ -72,22 +72,23 @@ def make_parser() -> argparse.ArgumentParser:
 def _add_complete(commands) -> None:
     parser = commands.add_parser(
         "complete",
-        help="fill in what is missing of a file",
+        help="fill the missing cells of a file",
         description=(
-            "Fill in what is missing of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
-            "a picture (PNG, JPEG). What is there stays as it is: the digits of a "
-            "number, the order of columns, types. Columns of words are completed as "
-            "categories; whole numbers are rounded; dates, columns in which nearly all "
-            "words differ, and a first column without a name are left alone."
+            "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
+            "a picture (PNG, JPEG). Everything else stays as it is: the digits of "
+            "numbers, types, the order of columns. Columns of words are completed as "
+            "categories. In columns of integers the answers are rounded. Dates, "
+            "columns in which nearly all words differ, and a first column without a "
+            "name stay unchanged."
         ),
     )
     _add_source(parser)
-    parser.add_argument("target", metavar="OUT", help="file of the same kind")
+    parser.add_argument("target", metavar="OUT", help="file of the same format")
     parser.add_argument(
         "--method",
         type=methods.method,
         default="air",
-        help="see 'skmc methods' (default: %(default)s)",
+        help="a method that 'skmc methods' lists (default: %(default)s)",
     )
     parser.add_argument(
         "--set",
@@ -95,7 +96,7 @@ def _add_complete(commands) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a hyper-parameter of the method, see 'skmc methods METHOD'",
+        help="set a parameter that 'skmc methods METHOD' describes; may be repeated",
     )
     _add_fit(parser)
     _add_force(parser, "overwrite OUT")
@@ -106,11 +107,11 @@ def _add_complete(commands) -> None:
 def _add_compare(commands) -> None:
     parser = commands.add_parser(
         "compare",
-        help="which method is best for a file, by cells hidden from it",
+        help="compare methods on hidden cells of a file",
         description=(
-            "Hide a fifth of the known cells, let each method complete them, and show "
-            "how far off it is. Of tables the numbers are compared, in deviations of "
-            "their columns; of pictures the mean of the channels."
+            "Hide a fifth of the observed cells, complete them with each method, and "
+            "show the errors. Tables are compared on their numeric columns, "
+            "standardized, and pictures on the mean of their channels."
         ),
     )
     _add_source(parser)
@@ -119,27 +120,33 @@ def _add_compare(commands) -> None:
         type=compare.method_list,
         default=None,
         metavar="NAME,NAME...",
-        help="or 'all'; also iterative-imputer, scikit-learn's (default: those that "
-        "are quick)",
+        help="methods to compare, or 'all'; iterative-imputer is scikit-learn's "
+        "(default: the fast ones)",
     )
     parser.add_argument(
         "--pattern",
         choices=PATTERNS,
         default="mcar",
-        help="which cells to hide: at random, a rectangle, whole rows, more where "
-        "another column (mar) or the cell itself (mnar) is large (default: mcar)",
+        help="which cells to hide: at random (mcar), in a rectangle, in whole rows, or "
+        "more often where another column (mar) or the cell itself (mnar) is large "
+        "(default: mcar)",
     )
     parser.add_argument(
-        "--metric", choices=tuple(METRICS), default="nmae", help="(default: nmae)"
+        "--metric",
+        choices=tuple(METRICS),
+        default="nmae",
+        help="error to compare by (default: nmae)",
     )
     parser.add_argument(
         "--splits",
         type=_positive,
         default=5,
         metavar="N",
-        help="times that cells are hidden (default: 5)",
+        help="how many times cells are hidden (default: 5)",
     )
-    parser.add_argument("--html", metavar="FILE", help="write a report, too")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write a report to this file"
+    )
     _add_fit(parser)
     _add_force(parser, "overwrite the report")
     _add_quiet(parser)
@@ -148,7 +155,7 @@ def _add_compare(commands) -> None:
 
 def _add_methods(commands) -> None:
     parser = commands.add_parser(
-        "methods", help="list the methods, or describe one and its parameters"
+        "methods", help="list the methods, or describe one with its parameters"
     )
     parser.add_argument("name", type=methods.method, nargs="?", metavar="METHOD")
     _add_quiet(parser)
@@ -158,34 +165,34 @@ def _add_methods(commands) -> None:
 def _add_reproduce(commands) -> None:
     parser = commands.add_parser(
         "reproduce",
-        help="compute a paper's tables and figures again",
+        help="reproduce the tables and figures of papers",
         description=(
-            "Compute tables and figures of the papers again, beside the papers' own. "
-            "Needs a copy of skmc's repository; without NAME it lists what there is."
+            "Reproduce tables and figures of papers, next to the published ones. This "
+            "needs a clone of skmc's repository. Without NAME, list what there is."
         ),
     )
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help="arguments of some NAMEs"
+        "parts", nargs="*", metavar="PART", help="arguments that some NAMEs take"
     )
     parser.add_argument(
         "--out",
         default="reproduction",
         metavar="FOLDER",
-        help="where pages and pictures go (default: %(default)s)",
+        help="folder for pages and pictures (default: %(default)s)",
     )
-    _add_force(parser, "go on in a folder that has files, and overwrite its pages")
+    _add_force(parser, "continue in a folder with files and overwrite its pages")
     _add_quiet(parser)
     parser.set_defaults(run=reproduce.run)
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    """What is read, and how to read it."""
+    """Add the input file and how to read it."""
     parser.add_argument(
         "source",
         metavar="IN",
         help="file whose name ends in .csv, .tsv, .txt, .parquet, .npz, .png, .jpg or "
-        ".jpeg; '-' is CSV from a pipe",
+        ".jpeg; '-' reads CSV from a pipe",
     )
     tables = parser.add_argument_group("tables")
     tables.add_argument(
@@ -193,58 +200,60 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="leave this column as it is and learn nothing from it; may be repeated",
+        help="keep this column unchanged and do not learn from it; may be repeated",
     )
     tables.add_argument(
         "--categorical",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="the numbers in this column are names; may be repeated",
+        help="treat the numbers of this column as names; may be repeated",
     )
     tables.add_argument(
         "--missing",
         action="append",
         default=[],
         metavar="WORD",
-        help="means that a cell is missing, as nothing, NA, NaN, NULL and the like do; "
-        "may be repeated (CSV)",
+        help="a word that marks missing cells, besides NA, NaN, NULL and the like; may "
+        "be repeated (CSV)",
     )
     tables.add_argument(
         "--separator",
         type=_separator,
         metavar="CHARACTER",
-        help="between cells (CSV; default: comma, semicolon, tab or |, by the first "
-        "line)",
+        help="separator of cells (CSV; default: comma, semicolon, tab or |, inferred "
+        "from the first line)",
     )
     tables.add_argument(
         "--no-header",
         action="store_true",
-        help="the first line is a row; columns are named 1, 2, ... (CSV)",
+        help="the first line is a row, and columns are named 1, 2, ... (CSV)",
     )
     tables.add_argument(
-        "--array", metavar="NAME", help="which array, if there are several (NPZ)"
+        "--array", metavar="NAME", help="which of several arrays to complete (NPZ)"
     )
-    pictures = parser.add_argument_group("pictures, unless missing is transparent")
+    pictures = parser.add_argument_group("pictures without transparency")
     marks = pictures.add_mutually_exclusive_group()
     marks.add_argument(
         "--mask", metavar="FILE", help="picture that is white where pixels are missing"
     )
     marks.add_argument(
-        "--missing-colour",
         "--missing-color",
-        metavar="COLOUR",
-        help="missing pixels have this colour: red, '#ff0000', ...",
+        "--missing-colour",
+        metavar="COLOR",
+        help="color of missing pixels: red, '#ff0000', ...",
     )
     pictures.add_argument(
-        "--invert-mask", action="store_true", help="missing is black in the mask"
+        "--invert-mask",
+        action="store_true",
+        help="the mask is black where pixels are missing",
     )
     pictures.add_argument(
         "--tolerance",
         type=_positive,
         metavar="N",
-        help="how far a channel may be from the colour's, of 255 (default: 0, of JPEG "
-        "48)",
+        help="how far a channel of a missing pixel may be from the color, of 255 "
+        "(default: 0; for JPEG 48)",
     )
 
 
@@ -254,12 +263,12 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         type=_natural,
         default=0,
         metavar="N",
-        help="of random numbers (default: 0)",
+        help="seed of the random numbers (default: 0)",
     )
     parser.add_argument(
         "--device",
         default="auto",
-        help="cpu, cuda, ... (default: cuda if there is one)",
+        help="cpu, cuda, ... (default: cuda if available)",
     )
 
 
@@ -268,9 +277,7 @@ def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--quiet", "-q", action="store_true", help="say nothing but errors"
-    )
+    parser.add_argument("--quiet", "-q", action="store_true", help="print only errors")
 
 
 def _natural(text: str) -> int:
@@ -283,14 +290,14 @@ def _natural(text: str) -> int:
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
     return number
 
 
 def _separator(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
-        raise argparse.ArgumentTypeError("it must be one character")
+        raise argparse.ArgumentTypeError("the separator must be one character")
     return text
 
 

@@ -1,4 +1,4 @@
-"""The completers by the names that they have on a command line."""
+"""The completers by their names on the command line."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ import textwrap
 from typing import Any
 
 from skmc._command.failure import UsageError
-from skmc._command.telling import Teller
+from skmc._command.messages import Messages
 from skmc.base import BaseCompleter, resolve_device
 from skmc.checks import all_completers
 
 # The README's column "use it for".
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
-    "AutoCompleter": "when you do not know: tries the others on held-out cells",
-    "AutoencoderCompleter": "many rows that depend on a few things, not linearly",
+    "AutoCompleter": "when you do not know which method to use",
+    "AutoencoderCompleter": "many rows that depend nonlinearly on a few factors",
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
     ),
-    "BiBNNCompleter": "a baseline of networks",
+    "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",
     "IALMCompleter": "low rank without noise; nothing to tune",
     "KNNCompleter": "many similar rows",
     "LinkedFactorizationCompleter": (
-        "floors, ceilings, saturating sensors: link shows what was found"
+        "floors, ceilings, saturating sensors: link shows the learned function"
     ),
-    "MeanCompleter": "what has to be beaten",
+    "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NSRCompleter": "columns that bend each in its own way",
-    "PatchCNNCompleter": "pictures, large holes too",
+    "NSRCompleter": "columns that each follow a different nonlinear function",
+    "PatchCNNCompleter": "pictures, including large holes",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
-    "SoftImputeCompleter": "noise, dense or sparse",
+    "SoftImputeCompleter": "noisy data, dense or sparse",
     "SVDCompleter": "a quick low-rank baseline",
     "SVTCompleter": "low rank without noise, for large matrices of very low rank",
     "TNNRCompleter": "pictures, matrices of low rank",
@@ -46,7 +46,7 @@ ADVICE = {
 
 
 def name_of(cls: type[BaseCompleter]) -> str:
-    """``SoftImputeCompleter`` is ``soft-impute``.
+    """Name a class: ``SoftImputeCompleter`` is ``soft-impute``.
 
     >>> from skmc import AIRCompleter, PatchCNNCompleter
     >>> name_of(AIRCompleter), name_of(PatchCNNCompleter)
@@ -61,20 +61,20 @@ def all_methods() -> dict[str, type[BaseCompleter]]:
 
 
 def method(text: str) -> str:
-    """The name that ``text`` means: "SoftImputeCompleter" and "softimpute", too."""
+    """Find the method that ``text`` names; "SoftImputeCompleter" works, too."""
     plain = {name.replace("-", ""): name for name in all_methods()}
     wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
     if wanted not in plain:
         near = difflib.get_close_matches(wanted, plain, 1)
         hint = f"did you mean {plain[near[0]]!r}? " if near else ""
         raise argparse.ArgumentTypeError(
-            f"no method {text!r}; {hint}'skmc methods' lists them"
+            f"there is no method {text!r}; {hint}'skmc methods' lists them"
         )
     return plain[wanted]
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """``name=value``; a value that is no Python literal is text."""
+    """Parse ``name=value``; a value that is not a Python literal is text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not name=value")
@@ -85,7 +85,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCompleter:
-    """A completer with these hyper-parameters, which are checked."""
+    """Make a completer and check its hyper-parameters."""
     completer = all_methods()[name]()
     known = completer.get_params()
     for parameter in settings:
@@ -96,8 +96,8 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     for parameter, value in (("add_indicator", False), ("keep_empty_features", True)):
         if bool(settings.get(parameter, value)) is not value:
             raise UsageError(
-                f"--set {parameter}={settings[parameter]} would change which columns "
-                "there are, and a file keeps its own; leave it out"
+                f"--set {parameter}={settings[parameter]} would change the columns of "
+                "the file; leave it out"
             )
     common: dict[str, Any] = {"random_state": seed, "device": device}
     chosen = {k: v for k, v in common.items() if k in known} | settings
@@ -111,8 +111,8 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     return completer
 
 
-def show(options: argparse.Namespace, teller: Teller) -> None:
-    """The list, or what one of them has to say."""
+def show(options: argparse.Namespace, messages: Messages) -> None:
+    """Print the list of methods, or the documentation of one."""
     if options.name:
         cls = all_methods()[options.name]
         print(f"{cls.__name__}\n\n{inspect.getdoc(cls)}")
@@ -130,5 +130,5 @@ def show(options: argparse.Namespace, teller: Teller) -> None:
                 subsequent_indent=" " * (wide + 2),
             )
         )
-    if sys.stdout.isatty() and not teller.quiet:
-        print("\n'skmc methods NAME' describes one and its parameters.")
+    if sys.stdout.isatty() and not messages.quiet:
+        print("\n'skmc methods NAME' describes a method and its parameters.")

@@ -1,4 +1,4 @@
-"""NPZ files of one matrix, with NaN or beside a mask."""
+"""NPZ files of a matrix, with NaN or with a mask in a second array."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ MASK = "mask"
 
 
 class NPZFile:
-    """One array is completed, under its name and in its type; others stay.
+    """Arrays, one of which is completed and keeps its name and type.
 
-    What is missing is NaN, or what a boolean array named "mask" marks (True is
-    missing, as in `numpy.ma`).
+    A cell is missing if it is NaN or if a boolean array named "mask" is True there, as
+    in `numpy.ma`.
     """
 
     def __init__(self, path: str, options: Namespace):
         self.path = path
+        self.warnings: list[str] = []
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}
             if not all(isinstance(a, np.ndarray) for a in self.arrays.values()):
-                raise ValueError("something else is in it")
+                raise ValueError("not all members are arrays")
             with zipfile.ZipFile(path) as archive:
                 kinds = {info.compress_type for info in archive.infolist()}
-        # A TypeError is of one array, as np.save writes it.
+        # A single array, as np.save writes it, raises a TypeError.
         except (
             *(ValueError, TypeError, AttributeError, EOFError),
             *(zipfile.BadZipFile, zlib.error),
         ) as error:
             raise CommandError(
-                f"{path} is no NPZ file of plain arrays; pickles are not read"
+                f"{path} is not an NPZ file of plain arrays; pickles are not read"
             ) from error
         self.save = np.savez if kinds == {zipfile.ZIP_STORED} else np.savez_compressed
         self.name = self._choose(options.array)
@@ -75,7 +76,7 @@ class NPZFile:
         return []
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the holes; how many they were."""
+        """Fill the missing cells and count them."""
         array = self.arrays[self.name]
         if self.missing.any():
             found = clone(completer).fit_transform(self.matrix())[self.missing]
@@ -88,12 +89,12 @@ class NPZFile:
 
     def matrix(self) -> np.ndarray:
         array = self.arrays[self.name]
-        if array.dtype == np.float16:  # which NumPy's masked arrays cannot fill
+        if array.dtype == np.float16:  # NumPy's masked arrays cannot fill it
             array = array.astype(np.float32)
         return np.ma.masked_array(array, self.missing)
 
     def write(self, path: Path) -> None:
-        with open(path, "wb") as file:  # to a path NumPy would add a suffix
+        with open(path, "wb") as file:  # NumPy would add a suffix to a path
             self.save(file, **self.arrays)
 
     def _choose(self, wanted: str | None) -> str:

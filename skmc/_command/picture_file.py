@@ -1,4 +1,4 @@
-"""PNG and JPEG pictures, each channel a matrix."""
+"""PNG and JPEG pictures, whose channels are completed one by one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from skmc.base import BaseCompleter
 
 MODES = ("L", "LA", "RGB", "RGBA", "I;16")
 JPEG = (".jpg", ".jpeg")
-# JPEG blurs: how far a pixel of a colour may be from it, of 255.
-TOLERANCE = 48
-# Pixels: JPEG stores colours of blocks of two by two.
-GROW = 2
+# JPEG blurs: how far a pixel marked by a color may be from it, of 255.
+JPEG_TOLERANCE = 48
+# JPEG stores colors of blocks of two by two pixels.
+JPEG_GROWTH_IN_PIXELS = 2
 
 
 class PictureFile:
-    """Pixels, of which some are missing: marked by a mask, a colour or transparency.
+    """Pixels, some of which a mask, a color or transparency marks as missing.
 
-    Each channel is a matrix of values between 0 and 1 and completed on its own, which
-    has the least error; one matrix of all channels is completed worse. Transparent
-    pixels become opaque where they are completed.
+    Each channel is a matrix of values between 0 and 1 and is completed alone, which has
+    a lower error than one matrix of all channels. Completed transparent pixels become
+    opaque.
     """
 
     def __init__(self, path: str, options: Namespace):
@@ -43,7 +43,7 @@ class PictureFile:
         self.mode = picture.mode
         self.alpha = self.mode in ("LA", "RGBA")
         self.n_channels = self.pixels.shape[2] - self.alpha
-        self.doubts: list[str] = []
+        self.warnings: list[str] = []
         self.missing = self._missing(options)
         if self.missing.all():
             raise CommandError(f"{path} has no observed pixel; at least one is needed")
@@ -57,14 +57,14 @@ class PictureFile:
         return self.missing.size
 
     def notes(self) -> list[str]:
-        return self.doubts
+        return []
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the missing pixels; how many they were."""
+        """Fill the missing pixels and count them."""
         if not self.missing.any():
             raise UsageError(
                 f"nothing marks a pixel of {self.path} as missing: pass --mask FILE or "
-                "--missing-colour COLOUR, or make such pixels transparent"
+                "--missing-color COLOR, or make such pixels transparent"
             )
         pixels = self.pixels.copy()
         for k in range(self.n_channels):
@@ -78,20 +78,20 @@ class PictureFile:
 
     def matrix(self) -> np.ndarray:
         """The mean of the channels."""
-        grey = np.mean([self._channel(k).data for k in range(self.n_channels)], axis=0)
-        return np.ma.masked_array(grey, self.missing)
+        gray = np.mean([self._channel(k).data for k in range(self.n_channels)], axis=0)
+        return np.ma.masked_array(gray, self.missing)
 
-    def check_target(self, path: str) -> str | None:
-        """What the format of ``path`` loses; an error if it cannot hold the picture."""
+    def check_target(self, path: str) -> None:
+        """Check that the target's format can hold the picture; warn if it is lossy."""
         if not path.lower().endswith(JPEG):
-            return None
+            return
         if self.mode == "I;16":
-            raise UsageError(f"{path}: JPEG has 8 bits, {self.path} 16; write PNG")
+            raise UsageError(f"{path}: JPEG has 8 bits, {self.path} has 16; write PNG")
         if self.alpha and (self.pixels[~self.missing, -1] < self.largest).any():
             raise UsageError(f"{path}: JPEG has no transparency; write PNG")
-        return (
-            f"warning: {path}: JPEG is lossy, so pixels that were there change a "
-            "little, too; write PNG to keep them"
+        self.warnings.append(
+            f"{path}: JPEG is lossy, so observed pixels change a little, too; write "
+            "PNG to keep them"
         )
 
     def write(self, path: Path) -> None:
@@ -111,78 +111,82 @@ class PictureFile:
     def _missing(self, options: Namespace) -> np.ndarray:
         if options.mask is not None:
             return self._masked(options.mask, options.invert_mask)
-        if options.missing_colour is not None:
-            return self._near(options.missing_colour, options.tolerance)
+        if options.missing_color is not None:
+            return self._near(options.missing_color, options.tolerance)
         if self.alpha:
             return self.pixels[:, :, -1] == 0
         return np.zeros(self.pixels.shape[:2], bool)
 
     def _masked(self, path: str, black: bool) -> np.ndarray:
-        """Pixels that are white, or black, in a mask, and not transparent there."""
+        """Pixels that are opaque and white, or black, in a mask."""
         mask = _opened(path)
-        grey = np.asarray(mask if mask.mode == "I;16" else mask.convert("L"))
-        if grey.shape != self.pixels.shape[:2]:
+        gray = np.asarray(mask if mask.mode == "I;16" else mask.convert("L"))
+        if gray.shape != self.pixels.shape[:2]:
             raise CommandError(
-                f"{path} is {_size(grey)} pixels, {self.path} is "
-                f"{_size(self.pixels)}; a mask must fit"
+                f"{path} is {_size(gray)} pixels, {self.path} is "
+                f"{_size(self.pixels)}; they must have the same size"
             )
-        largest = np.iinfo(grey.dtype).max
-        missing = (grey > largest // 2) != black
+        largest = np.iinfo(gray.dtype).max
+        missing = (gray > largest // 2) != black
         if mask.mode in ("LA", "RGBA"):
             missing &= np.asarray(mask.getchannel("A")) > 127
         if not missing.any():
             raise CommandError(
-                f"{path} has no {'black' if black else 'white'} pixel that is not "
-                f"transparent; its values are {grey.min()} to {grey.max()} of {largest}"
+                f"{path} has no opaque {'black' if black else 'white'} pixel; its "
+                f"values are {gray.min()} to {gray.max()} of {largest}"
             )
         return missing
 
-    def _near(self, colour: str, tolerance: int | None) -> np.ndarray:
-        """Pixels whose channels are all near a colour's."""
+    def _near(self, color: str, tolerance: int | None) -> np.ndarray:
+        """Pixels whose channels are all near those of a color."""
         try:
-            rgb = optional("PIL.ImageColor", "a picture", "Pillow").getrgb(colour)[:3]
+            rgb = optional("PIL.ImageColor", "a picture", "Pillow").getrgb(color)[:3]
         except ValueError as error:
-            raise UsageError(f"--missing-colour {colour}: unknown colour") from error
+            raise UsageError(f"--missing-color {color}: unknown color") from error
         jpeg = self.path.lower().endswith(JPEG)
         if jpeg:
-            self.doubts.append(
-                f"warning: {self.path}: JPEG blurs colours, so pixels up to {GROW} "
-                "from marked ones count as missing, and some may be overlooked; a "
-                "mask is safer"
+            self.warnings.append(
+                f"{self.path}: JPEG blurs colors, so pixels within "
+                f"{JPEG_GROWTH_IN_PIXELS} pixels of marked ones count as missing, and "
+                "some may be overlooked; a mask is safer"
             )
         if tolerance is None:
-            tolerance = TOLERANCE if jpeg else 0
+            tolerance = JPEG_TOLERANCE if jpeg else 0
         pixels = self.pixels[:, :, : self.n_channels].astype(float)
-        away = np.abs(pixels * (255 / self.largest) - rgb)  # grey as three equal ones
+        away = np.abs(
+            pixels * (255 / self.largest) - rgb
+        )  # a gray channel is compared with all three
         missing = (away <= tolerance).all(2)
         if not missing.any():
             raise CommandError(
-                f"{self.path} has no pixel of colour {colour}, give or take {tolerance}"
-                " of 255; see --tolerance"
+                f"{self.path} has no pixel within {tolerance} of 255 of the color "
+                f"{color}; see --tolerance"
             )
         if jpeg:
-            missing = binary_dilation(missing, np.ones((3, 3)), iterations=GROW)
+            missing = binary_dilation(
+                missing, np.ones((3, 3)), iterations=JPEG_GROWTH_IN_PIXELS
+            )
         return missing
 
 
 def _opened(path: str) -> Any:
-    """A picture the right way up, in one of `MODES`."""
+    """Open a picture upright and in one of `MODES`."""
     image = optional("PIL.Image", "a picture", "Pillow")
     try:
         with image.open(path) as file:
             layout = "".join(str(tile.args) for tile in file.tile[:1])
             if "16" in layout and not file.mode.startswith("I"):
                 raise CommandError(
-                    f"{path} has 16 bits in each of several channels, of which Pillow "
-                    "reads 8; convert it to 8 bits or to grey"
+                    f"{path} has several channels of 16 bits, of which Pillow reads 8; "
+                    "convert it to 8 bits or to gray"
                 )
             file.load()
             picture = optional("PIL.ImageOps", "a picture", "Pillow").exif_transpose(
                 file
             )
     except image.UnidentifiedImageError as error:
-        raise CommandError(f"{path} is no picture") from error
-    except (OSError, SyntaxError) as error:  # Pillow's, of broken files
+        raise CommandError(f"{path} is not a picture") from error
+    except (OSError, SyntaxError) as error:  # Pillow raises these for broken files
         if getattr(error, "strerror", None):
             raise
         raise CommandError(f"{path} cannot be read: {error}") from error
@@ -196,7 +200,7 @@ def _opened(path: str) -> Any:
         return picture.convert("I;16") if picture.mode != "I;16" else picture
     if picture.mode not in MODES:
         raise CommandError(
-            f"{path} has colours of mode {picture.mode}; convert it to grey or RGB"
+            f"{path} has colors of mode {picture.mode}; convert it to gray or RGB"
         )
     return picture
 

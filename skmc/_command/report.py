@@ -1,4 +1,4 @@
-"""A comparison for the eye: on a terminal, and as a page that needs no network."""
+"""Reports of a comparison: on a terminal, and as a page that needs no network."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import numpy as np
 
 import skmc
 from skmc._command.picture_file import PictureFile
+from skmc._command.tables import TableFile
 from skmc.cells import to_cells
 from skmc.model_selection import ComparisonDisplay
 
-BY_CHANCE = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 PATTERNS = {
     "mcar": "at random",
     "patch": "in a rectangle",
@@ -30,8 +31,8 @@ PATTERNS = {
 METRICS = {
     "nmae": "the mean absolute error over the range of all values",
     "mae": "the mean absolute error",
-    "rmse": "the root of the mean squared error",
-    "relative_error": "the norm of the error over the norm of what was hidden",
+    "rmse": "the root mean squared error",
+    "relative_error": "the norm of the error over the norm of the hidden cells",
 }
 HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
 STYLE = """
@@ -47,7 +48,7 @@ img { max-width: 100% }
 
 
 class Report:
-    """The table of `skmc.model_selection.compare` with what it was made of."""
+    """The table of `skmc.model_selection.compare` and how it was made."""
 
     def __init__(self, table: Any, file: Any, matrix: Any, options: Namespace):
         self.table, self.options = table, options
@@ -55,30 +56,27 @@ class Report:
         n_seen = int((~np.isnan(cells)).sum())
         unit = ""
         if isinstance(file, PictureFile):
-            unit = " Values are the means of the channels, between 0 and 1."
-        elif hasattr(file, "columns"):
-            unit = (
-                " Only numbers are compared, each column less its mean and over its "
-                "deviation."
-            )
+            unit = " Values are means of the channels, between 0 and 1."
+        elif isinstance(file, TableFile):
+            unit = " Only numeric columns are compared, standardized."
         self.title = f"Which method completes {options.source} best?"
         self.text = (
-            f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them known. A "
+            f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them observed. A "
             f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
             f"(seed {options.seed}), and completed from the others.{unit} The error is "
             f"{METRICS[options.metric]}; lower is better. A method with p below "
-            f"{BY_CHANCE} is worse than the best by more than chance."
+            f"{SIGNIFICANCE_LEVEL} is significantly worse than the best."
         )
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """How good ("best", "equal", "worse", "failed") and the cells of each row."""
+        """The rank ("best", "equal", "worse", "failed") and the cells of each row."""
         for k, row in enumerate(self.table.itertuples()):
             if math.isnan(row.mean):
                 kind = "failed"
             elif k == 0:
                 kind = "best"
             else:
-                kind = "worse" if row.p_value < BY_CHANCE else "equal"
+                kind = "worse" if row.p_value < SIGNIFICANCE_LEVEL else "equal"
             yield (
                 kind,
                 [
@@ -108,7 +106,7 @@ class Report:
             console.print(self.text, markup=False, highlight=False)
 
     def html(self) -> str:
-        """One page with everything in it."""
+        """The report as one self-contained page."""
         head = "".join(f"<th>{escape(name)}</th>" for name in self._head())
         body = "\n".join(
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
@@ -143,7 +141,7 @@ class Report:
         display = ComparisonDisplay(good).plot()
         display.axes_[0, 0].set(title="", xlabel=self.options.metric)
         yield (
-            "Errors with their standard errors; filled: as good as the best",
+            "Errors and standard errors; filled: not significantly worse than the best",
             _encoded(display.figure_),
         )
         yield "Error and time", _encoded(_scatter(good, self.options.metric))
@@ -165,7 +163,7 @@ def _scatter(table: Any, metric: str) -> Any:
             textcoords="offset points",
             fontsize=8,
         )
-    ax.set(xscale="log", xlabel="seconds of a fit", ylabel=metric)
+    ax.set(xscale="log", xlabel="seconds per fit", ylabel=metric)
     ax.margins(x=0.25)  # for the names
     ax.grid(alpha=0.3)
     return figure

@@ -1,4 +1,4 @@
-"""``skmc reproduce NAME``: the repository's benchmarks, which no wheel has."""
+"""``skmc reproduce NAME``: run the benchmarks of the repository."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import skmc
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.telling import Teller
+from skmc._command.messages import Messages
 
 MAIN = Path("benchmarks", "reproduce", "__main__.py")
-FOLDER = "SKMC_REPRODUCTION"  # the benchmarks' environment variable
+FOLDER = "SKMC_REPRODUCTION"  # environment variable that the benchmarks read
 
 
-def run(options: Namespace, teller: Teller) -> None:
+def run(options: Namespace, messages: Messages) -> None:
     repository = _repository()
     sys.path.insert(0, str(repository))
     try:
@@ -27,13 +27,15 @@ def run(options: Namespace, teller: Teller) -> None:
         folder = Path(options.out).resolve()
         if folder.is_dir() and any(folder.iterdir()) and not options.force:
             raise CommandError(
-                f"{options.out} has files in it; --force goes on with them and "
-                "overwrites pages, --out names another folder"
+                f"{options.out} is not empty; --force continues from its records and "
+                "overwrites its pages, --out names another folder"
             )
         os.environ[FOLDER] = str(folder)  # before the benchmarks are imported
         commands = _commands()
         if options.name not in commands:
-            raise UsageError(f"no {options.name!r}; there are {', '.join(commands)}")
+            raise UsageError(
+                f"there is no {options.name!r}; choose one of {', '.join(commands)}"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         quiet = contextlib.redirect_stdout(None) if options.quiet else None
         with quiet or contextlib.nullcontext():
@@ -43,13 +45,13 @@ def run(options: Namespace, teller: Teller) -> None:
 
 
 def _repository() -> Path:
-    """Where the benchmarks are: beside the package, or the current folder."""
+    """Find the benchmarks next to the package or in the current folder."""
     for folder in (Path(skmc.__file__).parents[1], Path.cwd()):
         if (folder / MAIN).is_file():
             return folder
     raise CommandError(
-        "the benchmarks are in skmc's repository and not in what pip installs; get a "
-        "copy of it and run the command in there"
+        "pip does not install the benchmarks; clone skmc's repository and run the "
+        "command there"
     )
 
 

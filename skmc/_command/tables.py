@@ -1,9 +1,11 @@
-"""Columns of a table file: what they hold, and their holes filled."""
+"""Table files: the kinds of their columns, and how missing cells are filled."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from argparse import Namespace
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +22,16 @@ DATE = re.compile(
     r"|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}( .*)?"
     r"|\d{1,2}:\d\d(:\d\d.*)?"
 )
-# Of the words in a column: where more of them differ they are names, not categories.
-NAMES = 0.8
+# A column with a larger share of different words holds names, not categories.
+MAX_CATEGORY_SHARE = 0.8
 
 
 @dataclass
 class Column:
     """One column of a file.
 
-    ``kind`` is "number", "whole" (numbers, all of them whole), "category", "level"
-    (ordered ``levels``), or "kept": it is left as it is and nothing learns from it.
+    ``kind`` is "number", "whole" (numbers, all of them integers), "category", "level"
+    (ordered ``levels``), or "kept": the column stays unchanged and is not learned from.
     """
 
     name: str
@@ -46,109 +48,157 @@ class Column:
         return sum(value is None for value in self.values)
 
 
-def of_numbers(name: str, kind: str, values: list, where: Callable) -> Column:
-    """Numbers that a completer takes; ``where`` says the place of a row."""
-    for i, value in enumerate(values):
-        if value is not None and abs(value) > LARGEST:
-            what = "infinite" if np.isinf(value) else "too large to be squared"
-            raise CommandError(f"{where(i)}: {value:g} is {what}; empty that cell")
-    return Column(name, kind, values)
+class TableFile(ABC):
+    """A file with named columns, of which only the missing cells change."""
 
+    columns: list[Column]
 
-def of_words(name: str, words: list, where: Callable) -> Column:
-    """Categories; dates and names of rows are kept, and have to be there."""
-    seen = [word for word in words if word is not None]
-    if all(isinstance(w, str) and DATE.fullmatch(w.strip()) for w in seen):
-        reason = "dates are not completed"
-    elif len(seen) > 2 and len(set(seen)) > NAMES * len(seen):
-        reason = "nearly all words there differ, so nothing says which it is"
-    else:
-        return Column(name, "category", words)
-    return kept_whole(name, words, reason, where)
+    def __init__(self, path: str, names: Sequence[str]):
+        self.path = path
+        self.names = list(names)
+        self.warnings: list[str] = []
+        self.changes: dict[int, list] = {}  # position of a column -> filled values
 
+    @abstractmethod
+    def place(self, k: int, i: int) -> str:
+        """Name a row and a column for an error message."""
 
-def kept_whole(name: str, values: list, reason: str, where: Callable) -> Column:
-    """A column that is kept as it is because nothing has to be done."""
-    if None in values:
-        raise CommandError(
-            f"{where(values.index(None))}: the cell is missing, and {reason}; fill it, "
-            f"or leave the column as it is with --index '{name}'"
-        )
-    return Column(name, "kept", values)
+    @abstractmethod
+    def column(self, k: int, values: list, categorical: bool) -> Column:
+        """Describe a column that may be completed by its cells."""
 
+    @abstractmethod
+    def values(self, k: int) -> list:
+        """The cells of a column, None where missing."""
 
-def positions(names: Sequence[str], chosen: list[str], option: str) -> set[int]:
-    for name in chosen:
-        if name not in names:
-            raise UsageError(f"{option} {name}: no such column; {', '.join(names)} are")
-    return {k for k, name in enumerate(names) if name in chosen}
-
-
-def complete(
-    columns: list[Column], completer: BaseCompleter, path: str
-) -> dict[int, list]:
-    """Position of a column -> its values with the missing ones filled.
-
-    Tables of numbers go to the completer as they are. Others go through
-    `MixedCompleter`, which standardises, so that ``scaling="auto"`` becomes None.
-    """
-    used = [k for k, c in enumerate(columns) if c.kind != "kept"]
-    if all(c.n_missing == len(c.values) for c in columns):
-        raise CommandError(f"{path} has no observed cell; at least one is needed")
-    if not any(columns[k].n_missing for k in used):
-        return {}
-    table = np.empty((len(columns[0].values), len(used)), object)
-    for place, k in enumerate(used):
-        table[:, place] = columns[k].values
-    if all(columns[k].numeric for k in used):
-        completed = clone(completer).fit_transform(table.astype(float))
-    else:
-        inner = clone(completer)
-        if inner.get_params().get("scaling") == "auto":
-            inner.set_params(scaling=None)
-        categorical = [p for p, k in enumerate(used) if columns[k].kind == "category"]
-        levels = {p: columns[k].levels for p, k in enumerate(used) if columns[k].levels}
-        mixed = MixedCompleter(inner, categorical=categorical, ordinal=levels)
-        completed = mixed.fit_transform(table)
-    return {
-        k: [
-            found if value is None else value
-            for value, found in zip(columns[k].values, completed[:, place], strict=True)
+    def describe(self, options: Namespace, index: Collection[int]) -> None:
+        """Find out what the columns hold; those in ``index`` stay unchanged."""
+        index = {*index, *self._chosen(options.index, "--index")}
+        categorical = self._chosen(options.categorical, "--categorical")
+        self.columns = []
+        for k, name in enumerate(self.names):
+            values = self.values(k)
+            if k in index or all(value is None for value in values):
+                self.columns.append(Column(name, "kept", values))
+            else:
+                self.columns.append(self.column(k, values, k in categorical))
+        self.warnings += [
+            f"{self.path}: column {c.name!r} has no observed cell and stays empty"
+            for c in self.columns
+            if c.n_missing == len(c.values)
         ]
-        for place, k in enumerate(used)
-        if columns[k].n_missing
-    }
 
+    def _chosen(self, chosen: list[str], option: str) -> set[int]:
+        for name in chosen:
+            if name not in self.names:
+                raise UsageError(
+                    f"{option} {name}: no such column; the columns are "
+                    f"{', '.join(self.names)}"
+                )
+        return {k for k, name in enumerate(self.names) if name in chosen}
 
-def scaled_matrix(columns: list[Column], path: str) -> np.ndarray:
-    """The numbers, each column less its mean and over its deviation; NaN missing."""
-    numeric = [c.values for c in columns if c.numeric]
-    if not numeric:
-        raise CommandError(f"{path} has no column of numbers to compare methods on")
-    X = np.array(numeric, dtype=float).T
-    deviation = np.nanstd(X, axis=0)
-    return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+    def numbers(self, k: int, kind: str, values: list) -> Column:
+        """A column of numbers, all of which a completer can take."""
+        for i, value in enumerate(values):
+            if value is not None and abs(value) > LARGEST:
+                what = "infinite" if np.isinf(value) else "too large to be squared"
+                raise CommandError(
+                    f"{self.place(k, i)}: {value:g} is {what}; empty that cell"
+                )
+        return Column(self.names[k], kind, values)
+
+    def words(self, k: int, words: list) -> Column:
+        """A column of categories; a column of dates or of names is kept."""
+        seen = [word for word in words if word is not None]
+        if all(isinstance(w, str) and DATE.fullmatch(w.strip()) for w in seen):
+            return self.kept(k, words, "dates are not completed")
+        if len(seen) > 2 and len(set(seen)) > MAX_CATEGORY_SHARE * len(seen):
+            reason = "nearly all words of this column differ, so it cannot be inferred"
+            return self.kept(k, words, reason)
+        return Column(self.names[k], "category", words)
+
+    def kept(self, k: int, values: list, reason: str) -> Column:
+        """A column that stays unchanged, so it must not have missing cells."""
+        name = self.names[k]
+        if None in values:
+            raise CommandError(
+                f"{self.place(k, values.index(None))}: the cell is missing, and "
+                f"{reason}; fill it, or keep the column unchanged with --index '{name}'"
+            )
+        return Column(name, "kept", values)
+
+    @property
+    def n_cells(self) -> int:
+        return sum(len(column.values) for column in self.columns)
+
+    def notes(self) -> list[str]:
+        """What the reader of a completed file should know of its columns."""
+        kept = [c for c in self.columns if c.kind == "kept"]
+        full = [c.name for c in kept if c.n_missing < len(c.values)]
+        words = [c.name for c in self.columns if c.kind == "category"]
+        return [
+            f"{what}: {', '.join(map(repr, names))}"
+            for what, names in (
+                ("columns left unchanged", full),
+                ("columns completed as categories", words),
+            )
+            if names
+        ]
+
+    def complete(self, completer: BaseCompleter) -> int:
+        """Fill the missing cells and count them.
+
+        A table of numbers goes to the completer directly. Any other table goes through
+        `MixedCompleter`, which standardizes, so ``scaling="auto"`` becomes None.
+        """
+        used = [k for k, c in enumerate(self.columns) if c.kind != "kept"]
+        if all(c.n_missing == len(c.values) for c in self.columns):
+            raise CommandError(
+                f"{self.path} has no observed cell; at least one is needed"
+            )
+        columns = [self.columns[k] for k in used]
+        if not any(column.n_missing for column in columns):
+            return 0
+        table = np.empty((len(columns[0].values), len(used)), object)
+        for place, column in enumerate(columns):
+            table[:, place] = column.values
+        inner = clone(completer)
+        if all(column.numeric for column in columns):
+            completed = inner.fit_transform(table.astype(float))
+        else:
+            if inner.get_params().get("scaling") == "auto":
+                inner.set_params(scaling=None)
+            mixed = MixedCompleter(
+                inner,
+                categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
+                ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
+            )
+            completed = mixed.fit_transform(table)
+        self.changes = {
+            k: [
+                new if old is None else old
+                for old, new in zip(column.values, completed[:, place], strict=True)
+            ]
+            for place, (k, column) in enumerate(zip(used, columns, strict=True))
+            if column.n_missing
+        }
+        return sum(self.columns[k].n_missing for k in self.changes)
+
+    def matrix(self) -> np.ndarray:
+        """The numeric columns, standardized; NaN where missing."""
+        numeric = [c.values for c in self.columns if c.numeric]
+        if not numeric:
+            raise CommandError(
+                f"{self.path} has no numeric column to compare methods on"
+            )
+        X = np.array(numeric, dtype=float).T
+        deviation = np.nanstd(X, axis=0)
+        return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
 
 
 def whole(value: float | int, dtype: Any) -> int:
-    """The nearest number that the type has; one that was there is exact."""
+    """Round to the nearest number of an integer type; observed integers stay exact."""
     if isinstance(value, int):
         return value
     limits = np.iinfo(dtype)
     return min(max(round(float(value)), int(limits.min)), int(limits.max))
-
-
-def notes(columns: list[Column], path: str) -> list[str]:
-    """What a reader of the answer has to know of its columns."""
-    empty = [c for c in columns if c.n_missing == len(c.values)]
-    kept = [c.name for c in columns if c.kind == "kept" and c not in empty]
-    said = [
-        f"warning: {path}: column {c.name!r} has no observed cell and is left empty"
-        for c in empty
-    ]
-    if kept:
-        said.append(f"left as they are, columns {', '.join(map(repr, kept))}")
-    words = [c.name for c in columns if c.kind == "category"]
-    if words:
-        said.append(f"taken for categories, columns {', '.join(map(repr, words))}")
-    return said

@@ -28,7 +28,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
         if frame.f_globals.get("__name__", "").split(".")[0] not in SKIPPED_PACKAGES:
             break
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level - 1)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def listed(axis: str, positions: np.ndarray, names: Sequence[str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Searches on a cluster of Dask workers."""
+"""A Dask client and a worker plugin for searches on a cluster."""
 
 from skmc.distributed.cluster import Client, OneDevice
 

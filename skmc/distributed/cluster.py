@@ -1,6 +1,6 @@
-"""Searches on a cluster of dask workers: one device each, and any of them may die.
+"""A Dask client and a worker plugin for searches on a cluster.
 
-``docs/cluster.md`` has the ten lines for a cluster of GPUs, with dask and with ray.
+``docs/cluster.md`` shows how to use them, and how to use Ray instead.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ try:
     from dask.sizeof import sizeof
 except ImportError as error:
     raise ImportError(
-        "skmc.distributed needs dask: pip install dask distributed."
+        'skmc.distributed needs Dask: pip install "skmc[distributed]".'
     ) from error
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"  # CUDA reads it when it is first used
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # read by CUDA when it is first used
 
 
 class Client(distributed.Client):
-    """`distributed.Client` which sends data so that it is not lost with a worker.
+    """A `distributed.Client` whose data survive the loss of a worker.
 
-    `joblib` hands arrays of more than a kilobyte to ``scatter``, which leaves them on
-    one worker, and when that dies a search ends in a ``CancelledError``. Here the
-    scheduler has the data too, and puts them onto another worker. Parameters are those
-    of `distributed.Client`.
+    joblib passes arrays of more than a kilobyte to ``scatter``, which stores each on
+    one worker. If that worker dies, a search ends with a ``CancelledError``. This
+    client leaves a copy with the scheduler, which sends the data to another worker. The
+    parameters are those of `distributed.Client`.
 
     Notes
     -----
-    A fit that a dying worker was at is done again, and one that has taken down more
-    than ``distributed.scheduler.allowed-failures`` workers (3) ends the search with
-    `distributed.KilledWorker`. What a fit sends from inside a worker, being itself
-    parallel, is not kept.
+    A fit whose worker dies is repeated. A fit that has lost more than
+    ``distributed.scheduler.allowed-failures`` workers (3) ends the search with
+    `distributed.KilledWorker`. Data that a fit itself sends from inside a worker,
+    because it is parallel too, are not kept.
 
     Examples
     --------
@@ -61,70 +61,72 @@ class Client(distributed.Client):
     """
 
     def scatter(self, data: Any, *args: Any, asynchronous=None, **options: Any):
-        """Hand over ``data``, or each item of a list, as tasks.
+        """Send data to the cluster as tasks, one for each item of a list.
 
         Parameters
         ----------
         data : object or list
-            What the workers need.
+            Data that the workers need.
         *args : object
-            Left unused, as is ``options``: where to is dask's matter.
+            Ignored, like ``options``: Dask decides where data are stored.
         asynchronous : bool, optional
-            Whether an awaitable is returned.
+            Whether to return an awaitable.
         **options : object
-            As `distributed.Client.scatter` has them.
+            Those of `distributed.Client.scatter`.
 
         Returns
         -------
         Future or list of Future
-            Of the data.
+            References to the data.
         """
         limit = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
         with dask.config.set(limit):
             if isinstance(data, list):
-                kept: Any = [self.submit(_given, item, pure=False) for item in data]
+                futures: Any = [
+                    self.submit(_identity, item, pure=False) for item in data
+                ]
             else:
-                kept = self.submit(_given, data, pure=False)
+                futures = self.submit(_identity, data, pure=False)
 
-        async def handed_over():
-            return kept
+        async def awaited():
+            return futures
 
-        return handed_over() if asynchronous else kept
+        return awaited() if asynchronous else futures
 
 
-def _given(data):
+def _identity(data):
     return data
 
 
-# With sizes known, cells are sent once rather than along with every fit.
+# Dask sends data that it knows to be large once, and not along with every fit.
 @sizeof.register(Entries)
-def _of_entries(cells: Entries) -> int:
+def _size_of_entries(cells: Entries) -> int:
     return sizeof(cells.rows) + sizeof(cells.cols) + sizeof(cells.values)
 
 
 @sizeof.register(Folds)
-def _of_folds(folds: Folds) -> int:
+def _size_of_folds(folds: Folds) -> int:
     return sizeof(folds.X) + sizeof(folds.splits)
 
 
 class OneDevice(distributed.WorkerPlugin):
-    """Shows each worker one CUDA device, which no other worker of its machine sees.
+    """Assign each worker a CUDA device of its own, the only one that it sees.
 
-    ``device="auto"`` and ``device="cuda"`` are then this one. To be registered before
-    the first fit: ``client.register_plugin(OneDevice())``. Workers that join later, and
-    those that are started again, have theirs as well. Where there is no device nothing
-    changes.
+    ``device="auto"`` and ``device="cuda"`` then select this device. Register the plugin
+    before the first fit: ``client.register_plugin(OneDevice())``. It also serves
+    workers that join later or are restarted. On machines without a device it does
+    nothing.
 
     Parameters
     ----------
     devices : sequence of str, optional
-        Numbers or UUIDs as ``CUDA_VISIBLE_DEVICES`` lists them, for workers on each
-        machine. Default: all that a worker sees.
+        Devices of each machine, numbers or UUIDs as in ``CUDA_VISIBLE_DEVICES``. By
+        default all devices that a worker sees.
 
     Raises
     ------
     RuntimeError
-        A machine has more workers than devices, or its worker used CUDA before.
+        A machine has more workers than devices, or a worker has used CUDA before.
     """
 
     name = "skmc-one-device"
@@ -133,36 +135,36 @@ class OneDevice(distributed.WorkerPlugin):
         self.devices = devices
 
     def setup(self, worker) -> None:
-        import fcntl  # there is none on Windows
+        import fcntl  # does not exist on Windows
 
         devices = _visible() if self.devices is None else list(self.devices)
         for device in devices:
-            # The system takes back the claim of a process that dies.
+            # The operating system releases the lock of a process that dies.
             path = Path(gettempdir()) / f"skmc-{os.getuid()}-{device}.lock"
-            claim = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+            lock = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
             try:
-                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                os.close(claim)
+                os.close(lock)
                 continue
-            self._claim = claim
+            self._lock = lock
             _show(device)
             return
         if devices:
-            _show("")  # rather none than another's
+            _show("")  # better no device than that of another worker
             raise RuntimeError(
-                f"Other workers of this machine have all of its devices, {devices}; "
+                f"Other workers of this machine use all of its devices, {devices}; "
                 "start one worker for each device."
             )
 
     def teardown(self, worker) -> None:
-        if hasattr(self, "_claim"):
-            os.close(self._claim)
-            del self._claim
+        if hasattr(self, "_lock"):
+            os.close(self._lock)
+            del self._lock
 
 
 def _visible() -> list[str]:
-    """The devices this process sees, as ``CUDA_VISIBLE_DEVICES`` lists them."""
+    """The devices that this process sees, as listed by ``CUDA_VISIBLE_DEVICES``."""
     count = torch.cuda.device_count()
     listed = os.environ.get(VISIBLE)
     if listed is None:
@@ -173,6 +175,6 @@ def _visible() -> list[str]:
 def _show(device: str) -> None:
     if torch.cuda.is_initialized() and os.environ.get(VISIBLE) != device:
         raise RuntimeError(
-            "This worker uses CUDA already; register OneDevice before the first fit."
+            "This worker already uses CUDA; register OneDevice before the first fit."
         )
     os.environ[VISIBLE] = device

@@ -1,6 +1,7 @@
 """Completers in files, and long fits that survive a crash."""
 
 from skmc.persistence.checkpoint import checkpoint
+from skmc.persistence.classes import register
 from skmc.persistence.files import replace_file
 from skmc.persistence.save import load, save
 from skmc.persistence.serialize import StorageError
@@ -9,6 +10,7 @@ __all__ = [
     "StorageError",
     "checkpoint",
     "load",
+    "register",
     "replace_file",
     "save",
 ]

@@ -21,7 +21,7 @@ from skmc.persistence.serialize import StorageError, attributes
 from skmc.solvers import Solver
 
 KIND = "checkpoint"
-# Code is not stored, only what it is called here.
+# Functions are not stored, only their names here.
 FUNCTIONS = {
     f"{name} {part}": getattr(activation, part)
     for name, activation in ACTIVATIONS.items()
@@ -31,7 +31,7 @@ FUNCTIONS = {
 
 @contextmanager
 def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None]:
-    """Fits in this block can be taken up again after a crash.
+    """Make the fits in this block resumable after a crash.
 
     ::
 
@@ -39,24 +39,24 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
             completer.fit(X)
             save(completer, "completer.safetensors")
 
-    What a fit has done is written to a folder every so many seconds, whole or not at
-    all. If the process dies, run the same block again: it does what it did before, to
-    the last bit, and so much faster as it is known already. Left without an error, the
-    block removes the folder: all that was to be done is done.
+    The progress of a fit is written to a folder at regular intervals, atomically. If
+    the process dies, run the same block again: it gives the result of an uninterrupted
+    run, to the last bit, and does not repeat the steps that were written. If the block
+    ends without an error, it removes the folder.
 
-    A block may hold several fits, a search with ``n_jobs=1`` too, as long as they come
-    in the same order again. Numbers that are drawn afresh (``random_state=None``) are
-    kept along. It is a block rather than a parameter because clones of a completer in a
-    search would share the parameter's file, and because what has to be done again is
-    the block: a fit that has ended is not safe before its outcome is.
+    A block may contain several fits, including a search with ``n_jobs=1``, if they run
+    in the same order every time. Fresh seeds (``random_state=None``) are stored too.
+    `checkpoint` is a block and not a parameter, because clones of a completer in a
+    search would share the parameter's file, and because a finished fit is not safe
+    until its result is: all of the block has to be repeated after a crash.
 
     Parameters
     ----------
     path : str or path-like
-        A folder, which is made. Two processes must not share one.
+        A folder, which is created. Two processes must not share it.
     every : float >= 0, default=60
-        Seconds between two writes, which are what a crash costs at most, and the time
-        of one step of the fit. The first write is at the first step.
+        Seconds between two writes. A crash loses at most the work of this time and of
+        one step. The first write precedes the first step.
 
     Yields
     ------
@@ -65,16 +65,19 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
     Raises
     ------
     skmc.persistence.StorageError
-        A `ValueError`: a fit finds the checkpoint of other data, other parameters or
-        another version of skmc in its place, or a file that was damaged.
+        A `ValueError`: a checkpoint comes from other data, other parameters or another
+        version of skmc, or a file is damaged.
+    TypeError
+        The state of a solver holds an object that cannot be stored.
 
     Notes
     -----
-    Kept are the solves of completers' fits. What little is computed between them is
-    computed again, and so are solves in other threads and processes, in
-    `skmc.model_selection.fit_batch` and in the regressors of `skmc.sensing`. "To the
-    last bit" holds where an uninterrupted fit is the same from run to run: on one
-    machine with one number of threads.
+    Stored are the solves of completers' fits, with solvers of skmc and of your own: a
+    `State` may hold whatever `save` stores, and optimizers of `torch.optim`. The short
+    computations between solves are repeated. So are solves in other threads and
+    processes, in `skmc.model_selection.fit_batch` and in the regressors of
+    `skmc.sensing`. Results are equal to the last bit where uninterrupted fits are: on
+    one machine with one number of threads.
 
     Examples
     --------
@@ -103,34 +106,38 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
 
 
 class _Folder:
-    """Keeps solves in files: those that ended by their numbers, and the one that runs.
+    """Stores solves in files: the finished ones by their numbers, and the running one.
 
-    Solves that ended since the last write wait in memory for the next.
+    Solves that have finished since the last write wait in memory for the next one.
     """
 
     def __init__(self, path: Path, every: float):
         path.mkdir(parents=True, exist_ok=True)
         self.path, self.every = path, every
-        self.running, self.drawn = path / "running.safetensors", path / "seeds.json"
-        self.due = -math.inf
-        self.fitted: str | None = None
+        self.running, self.seeds_file = (
+            path / "running.safetensors",
+            path / "seeds.json",
+        )
+        self.next_write = -math.inf
+        self.fit_id: str | None = None  # fingerprint of the fit under way
         self.number = -1  # of the solve
-        self.given: dict[str, Any] = {}
-        self.ended: dict[int, tuple[str, Solution]] = {}  # since the last write
-        self.known: dict[int, tuple[str, Solution]] = {}  # as read last
+        self.supplied: dict[str, Any] = {}
+        self.unwritten: dict[int, tuple[str, Solution]] = {}
+        self.loaded: dict[int, tuple[str, Solution]] = {}  # from the file read last
         self.files = {
             range(*map(int, file.stem.split("-")[1:])): file
-            for file in path.glob("ended-*.safetensors")
+            for file in path.glob("finished-*.safetensors")
         }
-        self.seeds = json.loads(self.drawn.read_text()) if self.drawn.exists() else []
+        file = self.seeds_file
+        self.seeds = json.loads(file.read_text()) if file.exists() else []
         self.n_seeds = 0
 
     def seed(self) -> int:
-        """The seed that was drawn here before, or a fresh one."""
+        """The next seed of an earlier run, or a fresh one."""
         if self.n_seeds == len(self.seeds):
             self.seeds.append(fresh_seed())
             text = json.dumps(self.seeds)
-            files.replace_file(self.drawn, lambda part: part.write_text(text))
+            files.replace_file(self.seeds_file, lambda part: part.write_text(text))
         self.n_seeds += 1
         return self.seeds[self.n_seeds - 1]
 
@@ -139,57 +146,61 @@ class _Folder:
         params = estimator.get_params(deep=False)
         try:
             params = files.fingerprint(params)
-        except TypeError:  # others' estimators are among them
+        except TypeError:  # a parameter cannot be stored, such as another estimator
             params = joblib.hash(params)
-        what = [type(estimator).__name__, params, cells]
-        before, self.fitted = self.fitted, files.fingerprint(what)
+        before = self.fit_id
+        self.fit_id = files.fingerprint([type(estimator).__name__, params, cells])
         try:
             yield
         finally:
-            self.fitted = before
+            self.fit_id = before
 
     def begin(self, solver: Solver, data: Any) -> Work | Solution | None:
-        if self.fitted is None:
+        if self.fit_id is None:
             return None
         self.number += 1
         for numbers, file in self.files.items():
-            if self.number in numbers and self.number not in self.known:
-                self.known = files.read(file, KIND)
-        if self.number in self.known:
-            return self._checked(*self.known.pop(self.number))
+            if self.number in numbers and self.number not in self.loaded:
+                self.loaded = files.read(file, KIND)
+        if self.number in self.loaded:
+            return self._verified(*self.loaded.pop(self.number))
         parts = {k: v for k, v in attributes(data).items() if isinstance(v, Tensor)}
-        self.given = {"data": data, "solver": solver, **parts, **FUNCTIONS}
+        self.supplied = {"data": data, "solver": solver, **parts, **FUNCTIONS}
         if self.running.exists():
-            number, fit, work = files.read(self.running, KIND, given=self.given)
+            number, fit_id, work = files.read(
+                self.running, KIND, supplied=self.supplied
+            )
             if number == self.number:
-                return self._checked(fit, work)
+                return self._verified(fit_id, work)
         return None
 
-    def _checked(self, fit: str, kept: Any) -> Any:
-        if fit != self.fitted:
+    def _verified(self, fit_id: str, stored: Any) -> Any:
+        if fit_id != self.fit_id:
             raise StorageError(
                 f"{self.path} is the checkpoint of other data, other parameters or "
-                "another version of skmc; use another path, or delete it to begin anew."
+                "another version of skmc; use another path, or delete the folder."
             )
-        return kept
+        return stored
 
     def offer(self, work: Callable[[], Work]) -> None:
-        if self.fitted is None or time.monotonic() < self.due:
+        if self.fit_id is None or time.monotonic() < self.next_write:
             return
-        if self.ended:
-            name = f"ended-{min(self.ended)}-{max(self.ended) + 1}.safetensors"
-            files.write(self.path / name, KIND, self.ended)
-            self.ended = {}
-        kept = self.number, self.fitted, work()
-        files.write(self.running, KIND, kept, given=self.given)
-        self.due = time.monotonic() + self.every
+        if self.unwritten:
+            first, last = min(self.unwritten), max(self.unwritten)
+            name = f"finished-{first}-{last + 1}.safetensors"
+            files.write(self.path / name, KIND, self.unwritten)
+            self.unwritten = {}
+        stored = self.number, self.fit_id, work()
+        files.write(self.running, KIND, stored, supplied=self.supplied)
+        self.next_write = time.monotonic() + self.every
 
     def finish(self, solution: Solution) -> None:
-        if self.fitted is not None:
-            self.ended[self.number] = self.fitted, solution
+        if self.fit_id is not None:
+            self.unwritten[self.number] = self.fit_id, solution
 
     def remove(self) -> None:
-        for file in [*self.path.glob("ended-*"), self.running, self.drawn]:
+        """Remove the checkpoint's files, and the folder if it is empty then."""
+        for file in [*self.path.glob("finished-*"), self.running, self.seeds_file]:
             file.unlink(missing_ok=True)
         if not any(self.path.iterdir()):
             self.path.rmdir()

@@ -14,75 +14,76 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
+import skmc
 from skmc.persistence.serialize import Packer, StorageError, Unpacker
 
 FORMAT = 1  # to be raised whenever older code would misread what is written
 
 
-def write(path: str | os.PathLike, kind: str, value: Any, **known: Any) -> None:
-    """Write ``value`` as a file of some kind, which appears whole or not at all.
-
-    ``known`` is what `Packer` has to know besides.
+def write(path: str | os.PathLike, kind: str, value: Any, **options: Any) -> None:
+    """Write an object to a file, which appears whole or not at all.
 
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Where to write.
     kind : str
         What the file holds; `read` insists on it.
     value : object
-        What is stored.
-    **known : dict
-        For `Packer`.
+        What to store.
+    **options : dict
+        Parameters of `Packer`.
     """
-    packer = Packer(**known)
+    packer = Packer(**options)
     write_packed(path, kind, packer.pack(value), packer.arrays)
 
 
-def read(path: str | os.PathLike, kind: str, **known: Any) -> Any:
-    """What `write` was given; `StorageError` says what is wrong with a file.
-
-    ``known`` is what `Unpacker` has to know besides.
+def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
+    """Read what `write` wrote.
 
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Where to read.
     kind : str
-        What the file holds; `read` insists on it.
-    **known : dict
-        For `Unpacker`.
+        What the file must hold.
+    **options : dict
+        Parameters of `Unpacker`.
 
     Returns
     -------
     object
+
+    Raises
+    ------
+    StorageError
+        The file is damaged, of another kind, or from another version.
     """
     header, arrays = read_packed(path, kind)
-    trouble = f"{path}, written by skmc {header['skmc']}, cannot be read by {version()}"
     try:
-        return Unpacker(arrays, **known).unpack(header["content"])
-    except (TypeError, ValueError) as error:
-        raise StorageError(f"{trouble}: {error}") from error
-    except (LookupError, AttributeError, RuntimeError) as error:
-        raise StorageError(f"{trouble} ({error!r}).") from error
+        return Unpacker(arrays, **options).unpack(header["content"])
+    except (LookupError, AttributeError, RuntimeError, TypeError, ValueError) as error:
+        reason = repr(error) if isinstance(error, LookupError) else error
+        raise StorageError(
+            f"{path}, written by skmc {header['skmc']}, cannot be read by "
+            f"{skmc.__version__}: {reason}."
+        ) from error
 
 
-def fingerprint(value: Any, **known: Any) -> str:
+def fingerprint(value: Any) -> str:
     """SHA-256 of what `write` would store, the same in every process.
 
     Parameters
     ----------
     value : object
-        What is stored.
-    **known : dict
-        For `Packer`.
+        What would be stored.
 
     Returns
     -------
     str
     """
-    packer = Packer(**known)
-    return _digest(json.dumps([version(), packer.pack(value)]), packer.arrays)
+    packer = Packer()
+    return _digest(json.dumps([skmc.__version__, packer.pack(value)]), packer.arrays)
 
 
 def write_packed(
@@ -93,15 +94,20 @@ def write_packed(
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Where to write.
     kind : str
-        What the file holds; `read` insists on it.
+        What the file holds.
     content : object
-        As of `Packer.pack`.
+        What `Packer.pack` returned.
     arrays : list of ndarray
-        Of the packer.
+        The packer's arrays.
     """
-    header = {"format": FORMAT, "kind": kind, "skmc": version(), "content": content}
+    header = {
+        "format": FORMAT,
+        "kind": kind,
+        "skmc": skmc.__version__,
+        "content": content,
+    }
     text = json.dumps(header, allow_nan=False)
     digest = _digest(text, arrays)
     metadata = {"skmc": text, "format": str(FORMAT), "sha256": digest}
@@ -109,15 +115,61 @@ def write_packed(
     replace_file(path, lambda part: safetensors.numpy.save_file(named, part, metadata))
 
 
-def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
-    """A file that ``fill`` writes, in the place of ``path`` once it is whole.
+def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
+    """Read the header and the arrays of a file, and verify its checksum.
 
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Where to read.
+    kind : str
+        What the file must hold.
+
+    Returns
+    -------
+    tuple of dict, list of ndarray
+    """
+    with open(path, "rb"):
+        pass  # the system's own error says more
+    try:
+        with safe_open(path, "np") as file:
+            metadata = file.metadata() or {}
+            if "skmc" not in metadata:
+                raise StorageError(f"{path} was not written by skmc.")
+            number = metadata.get("format", "")
+            if number.isdecimal() and int(number) > FORMAT:
+                raise StorageError(
+                    f"{path} has format {number}, newer than {FORMAT}, the newest that "
+                    f"skmc {skmc.__version__} reads; install a newer skmc."
+                )
+            arrays = [file.get_tensor(name) for name in sorted(file.keys(), key=int)]
+    except StorageError:
+        raise
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise StorageError(
+            f"{path} is damaged or was not written by skmc ({error})."
+        ) from error
+    if _digest(metadata["skmc"], arrays) != metadata.get("sha256"):
+        raise StorageError(
+            f"{path} was damaged or tampered with: its checksum differs."
+        )
+    header = json.loads(metadata["skmc"])
+    if str(header["format"]) != number:
+        raise StorageError(f"{path} was tampered with: it has two format numbers.")
+    if header["kind"] != kind:
+        raise StorageError(f"{path} holds a {header['kind']}, not a {kind}.")
+    return header, arrays
+
+
+def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
+    """Write a file, or replace it, so that it appears whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write.
     fill : callable
-        Writes to the path that it is given.
+        Writes to the temporary path that it is given.
     """
     name, path = Path(path).name, Path(path).resolve()  # a link stays one
     part = path.with_name(f".{name}.part")
@@ -132,77 +184,10 @@ def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
         part.unlink(missing_ok=True)
 
 
-def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarray]]:
-    """Header and arrays of a file that is whole and as it was written.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Of the file.
-    kind : str
-        What the file holds; `read` insists on it.
-
-    Returns
-    -------
-    tuple of dict, list of ndarray
-    """
-    with open(path, "rb"):
-        pass  # an error of the system's says more
-    try:
-        with safe_open(path, "np") as file:
-            metadata = file.metadata() or {}
-            if "skmc" not in metadata:
-                raise StorageError(f"{path} was not written by skmc.")
-            _check_format(path, metadata.get("format", ""))
-            names = sorted(file.keys(), key=int)
-            arrays = [file.get_tensor(name) for name in names]
-    except StorageError:
-        raise
-    except (SafetensorError, ValueError, TypeError) as error:
-        raise StorageError(
-            f"{path} is damaged or no file of skmc's ({error}); write it anew."
-        ) from error
-    if _digest(metadata["skmc"], arrays) != metadata.get("sha256"):
-        raise StorageError(
-            f"{path} is not as it was written: its checksum differs. It was damaged or "
-            "tampered with; write it anew."
-        )
-    header = json.loads(metadata["skmc"])
-    if str(header["format"]) != metadata["format"]:
-        raise StorageError(f"{path} has two format numbers; it was tampered with.")
-    if header["kind"] != kind:
-        raise StorageError(f"{path} holds a {header['kind']}, not a {kind}.")
-    return header, arrays
-
-
-def _check_format(path, number: str) -> None:
-    if not number.isdecimal():
-        raise StorageError(
-            f"{path} has no format number; it was damaged or tampered with."
-        )
-    if int(number) > FORMAT:
-        raise StorageError(
-            f"{path} has format {number}, newer than {FORMAT}, the newest that skmc "
-            f"{version()} reads; install a newer skmc."
-        )
-
-
 def _digest(text: str, arrays: list[np.ndarray]) -> str:
-    """SHA-256 of all that is read."""
+    """SHA-256 of everything that is read."""
     sha = hashlib.sha256(text.encode())
     for array in arrays:
         sha.update(f"{array.dtype.str}{array.shape}".encode())
         sha.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return sha.hexdigest()
-
-
-def version() -> str:
-    """Of this package.
-
-    Returns
-    -------
-    str
-    """
-    import skmc
-
-    return skmc.__version__

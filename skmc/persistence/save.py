@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import os
 
-from sklearn.impute import MissingIndicator
-
 from skmc.base import HOOKS, BaseCompleter
 from skmc.persistence import files
 from skmc.persistence.serialize import StorageError
 from skmc.tables import MixedCompleter
 
 COMPLETERS = (BaseCompleter, MixedCompleter)
-OTHERS = (MissingIndicator,)
 
 
 def save(completer: BaseCompleter | MixedCompleter, path: str | os.PathLike) -> None:
-    """Write a completer, with all it has learned, to a file.
+    """Write a completer, with everything it has learned, to a file.
 
-    The file is in the safetensors format: arrays and tensors as they are, all else as
-    JSON in its metadata, with the version of the format, that of the package, and the
-    SHA-256 of everything. It appears whole or not at all.
+    The file is in the safetensors format. Arrays and tensors are stored in binary form,
+    everything else as JSON in the metadata, together with the version of the format,
+    the version of skmc, and a SHA-256 checksum. The file appears whole or not at all.
 
     Parameters
     ----------
     completer : completer
-        Fitted or not. Callbacks are not stored.
+        Fitted or not, of skmc or of your own. Callbacks are not stored.
     path : str or path-like
-        ".safetensors" is the usual ending. A file that is there is replaced.
+        ".safetensors" is the usual extension. An existing file is replaced.
 
     Raises
     ------
     TypeError
-        ``completer`` is none, or it has a parameter that cannot be stored.
+        ``completer`` is not a completer, or it has an attribute that cannot be stored,
+        such as a function.
+
+    Notes
+    -----
+    Completers, terms, models, solvers and states that you derive from the base classes
+    are stored like skmc's own if they are defined at the top level of a module. Use
+    `register` for other classes. A class defined in a script is stored as
+    ``__main__.Name``, and can be loaded only by a script that defines it, too.
 
     Examples
     --------
@@ -54,38 +59,42 @@ def save(completer: BaseCompleter | MixedCompleter, path: str | os.PathLike) -> 
     """
     if not isinstance(completer, COMPLETERS):
         raise TypeError(
-            f"save stores completers, got {type(completer).__name__}; a pipeline's are "
-            "its steps."
+            f"save stores completers, got {type(completer).__name__}. Of a pipeline or "
+            "a search, save the completer alone."
         )
-    files.write(path, "completer", completer, others=OTHERS, without=HOOKS)
+    files.write(path, "completer", completer, omit=HOOKS)
 
 
 def load(path: str | os.PathLike) -> BaseCompleter | MixedCompleter:
-    """Read what `save` wrote.
+    """Read a completer that `save` wrote.
 
-    Nothing in the file is executed, and it names no class but those of skmc. The
-    checksum finds damage and careless edits; it is no signature, which would need a
-    secret.
+    Loading executes nothing that the file names and imports nothing. The file may name
+    classes of skmc and, if your program has imported them before, subclasses of skmc's
+    base classes and of `torch.nn.Module`. The checksum detects damage and careless
+    edits. It is not a signature, which would need a secret.
 
     Parameters
     ----------
     path : str or path-like
-        Of the file.
+        Where to read.
 
     Returns
     -------
     completer
-        Its tensors are on the CPU, its answers those of the completer that was saved.
+        Its tensors are on the CPU. It gives the same answers as the completer that was
+        saved.
 
     Raises
     ------
     skmc.persistence.StorageError
-        A `ValueError`: the file is truncated, differs from its checksum, is of a newer
-        format, or holds something else.
+        A `ValueError`: the file is truncated, differs from its checksum, has a newer
+        format, holds something else, or names a class that has not been imported.
     """
-    completer = files.read(path, "completer", others=OTHERS, device="cpu")
+    completer = files.read(path, "completer", device="cpu")
     if not isinstance(completer, COMPLETERS):
-        raise StorageError(f"{path} holds a {type(completer).__name__}.")
+        raise StorageError(
+            f"{path} holds a {type(completer).__name__}, not a completer."
+        )
     missing = set(completer._get_param_names()) - set(vars(completer))
     if missing:
         raise StorageError(

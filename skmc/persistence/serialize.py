@@ -1,102 +1,63 @@
-"""Objects as what JSON holds, and plain arrays; and back. No pickle."""
+"""Objects as JSON and plain arrays, and back, without pickle."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import math
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-NUMBERS = "biuf"  # kinds of arrays that are stored as such
-DTYPES = {str(d): d for d in (torch.float32, torch.float64, torch.int64, torch.bool)}
-PLAIN = (bool, int, str, type(None))
-MODULE = frozenset(vars(nn.Module()))  # attributes that every module has ...
-PARTS = ("_parameters", "_buffers", "_modules", "training")  # ... and that matter
+from skmc.persistence.classes import find_class, qualified_name, why_not_storable
+from skmc.persistence.kinds import DTYPES, KINDS, tag_of
+
+JSON_TYPES = (bool, int, str, type(None))
+# What safetensors holds under its own type; other arrays are stored as bytes.
+STORED = {"bool", "float16", "float32", "float64"}
+STORED |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+BUILT_IN: tuple[type, ...] = (dict, float, int, list, set, str, tuple)
+BUILT_IN += (bytes, frozenset, np.ndarray, Tensor)
+HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
 
 
 class StorageError(ValueError):
     """A file that cannot be read, and why."""
 
 
-def classes(others: Iterable[type] = ()) -> dict[str, type]:
-    """What a file may name: classes of this package, loaded already, and ``others``.
-
-    Nothing is imported because a file says so.
-
-    Parameters
-    ----------
-    others : iterable of type, default=()
-        Classes outside of this package that a file may name.
-
-    Returns
-    -------
-    dict
-    """
-    ours = {
-        name_of(cls): cls
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] == "skmc"
-        for cls in vars(module).values()
-        if isinstance(cls, type) and cls.__module__ == name
-    }
-    return ours | {
-        name_of(cls): cls for cls in (nn.ParameterList, nn.ModuleList, *others)
-    }
-
-
-def name_of(cls: type) -> str:
-    """With its module if that is ours; others' modules are their own affair.
-
-    Returns
-    -------
-    str
-    """
-    ours = cls.__module__.partition(".")[0] == "skmc"
-    return f"{cls.__module__}.{cls.__name__}" if ours else cls.__name__
-
-
 class Packer:
-    """Turns objects into what JSON holds, and a list of arrays.
+    """Turns objects into JSON and a list of arrays.
 
-    Numbers, strings, containers, arrays (of numbers, or of objects such as strings),
-    SciPy's sparse ones, tensors, generators, modules, Adam, and instances of `classes`,
-    whose attributes are stored by name. What is the same object, or a view of the same
-    memory, is so again afterwards. Tensors keep their strides, so that sums over them
-    are rounded alike; of a tensor with a graph nothing is stored, it becomes None.
+    Stored are numbers, strings, containers, arrays, sparse matrices, tensors, `KINDS`,
+    and instances of the classes that `find_class` finds, whose attributes are stored by
+    name. Two references to one mutable object, and two views of the same memory, remain
+    so. Tensors keep their strides, so that sums over them are rounded identically. A
+    tensor that has a graph is not stored; it becomes None.
 
     Parameters
     ----------
-    others : classes outside of this package that may be stored
-        Classes outside of this package that a file may name.
-    given : mapping
-        Objects that are not stored, by names under which `Unpacker` is given them.
-    without : tuple of str
-        Beginnings of the names of attributes that are left out.
+    supplied : mapping of str to object
+        Objects that are not stored. `Unpacker` is given them under the same names.
+    omit : tuple of str
+        Attributes whose names begin with one of these are not stored.
     """
 
     def __init__(
-        self,
-        others: Iterable[type] = (),
-        given: Mapping[str, Any] = {},
-        without: tuple[str, ...] = (),
-    ):
-        self.without = without
-        self.classes = classes(others)
-        self.given = {id(value): name for name, value in given.items()}
+        self, supplied: Mapping[str, Any] = {}, omit: tuple[str, ...] = ()
+    ) -> None:
+        self.supplied = {id(value): name for name, value in supplied.items()}
+        self.omit = omit
+        self.names: dict[type, str] = {}
         self.arrays: list[np.ndarray] = []
-        self.seen: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}  # by the id of an object
         self.storages: dict[tuple, int] = {}
-        self.alive: list[Any] = []  # a number says who it was while one lives
+        self.alive: list[Any] = []  # an id is unique only while its object exists
 
     def pack(self, value: Any) -> Any:
-        """Turn an object into what JSON holds; arrays go to ``arrays``.
+        """Turn an object into JSON; its arrays are appended to ``arrays``.
 
         Parameters
         ----------
@@ -107,140 +68,112 @@ class Packer:
         -------
         object
         """
-        if id(value) in self.given:
-            return {"$": "given", "name": self.given[id(value)]}
-        if type(value) in PLAIN:
+        if id(value) in self.supplied:
+            return {"$": "supplied", "name": self.supplied[id(value)]}
+        if type(value) in JSON_TYPES or (type(value) is float and math.isfinite(value)):
             return value
-        if type(value) is float and math.isfinite(value):
-            return value
-        if type(value) is list:
-            return [self.pack(item) for item in value]
-        if id(value) in self.seen:
-            return {"$": "again", "id": self.seen[id(value)]}
-        tag, node = self._pack(value)
-        return {"$": tag, **node}
+        if id(value) in self.numbers:
+            return {"$": "again", "id": self.numbers[id(value)]}
+        tag = tag_of(value)
+        if tag == "enum":
+            return {
+                "$": tag,
+                "class": self._name(value),
+                "value": self.pack(value.value),
+            }
+        node: dict[str, Any] = {"$": tag}
+        if tag not in KINDS or KINDS[tag].mutable:
+            self.alive.append(value)
+            node["id"] = self.numbers[id(value)] = len(self.numbers)
+        if tag in KINDS:
+            return node | {"items": self._each(KINDS[tag].parts(value))}
+        return node | getattr(self, f"_pack_{tag}")(value)
 
-    def _known(self, value: Any) -> int:
-        self.alive.append(value)
-        return self.seen.setdefault(id(value), len(self.seen))
+    def _each(self, values: Any) -> list:
+        return [self.pack(value) for value in values]
 
-    def _pack(self, value: Any) -> tuple[str, dict]:
-        if isinstance(value, np.str_):
-            return "string", {"value": str(value)}
-        if type(value) is float:
-            return "float", {"value": str(value)}
-        if isinstance(value, enum.Enum):
-            return "enum", {"class": self._name(value), "value": value.value}
-        if isinstance(value, np.generic):
-            return "scalar", {"array": self._array(np.asarray(value))}
-        if isinstance(value, tuple):
-            return "tuple", {"items": [self.pack(item) for item in value]}
-        if isinstance(value, set):
-            return "set", {"items": sorted(self.pack(item) for item in value)}
-        if isinstance(value, dict):
-            pairs = [[self.pack(k), self.pack(v)] for k, v in value.items()]
-            return "dict", {"items": pairs}
-        if isinstance(value, slice):
-            ends = (value.start, value.stop, value.step)
-            return "slice", {"items": [self.pack(end) for end in ends]}
-        if isinstance(value, torch.dtype):
-            return "dtype", {"name": str(value)}
-        if isinstance(value, torch.device):
-            return "device", {"name": str(value)}
-        if isinstance(value, torch.Size):
-            return "size", {"items": list(value)}
-        number = self._known(value)
-        tag, node = self._pack_shared(value)
-        return tag, {"id": number, **node}
+    def _pack_list(self, value: list) -> dict:
+        return {"items": self._each(value)}
 
-    def _pack_shared(self, value: Any) -> tuple[str, dict]:
-        if isinstance(value, Tensor):
-            return self._tensor(value)
-        if type(value) is np.ndarray:
-            if value.dtype.kind in NUMBERS:
-                return "array", {
-                    "array": self._array(value),
-                    "fortran": value.flags.fnc,
-                }
-            if value.dtype.kind in "UO":
-                items = [self.pack(item) for item in value.ravel().tolist()]
-                shape = list(value.shape)
-                return "objects", {
-                    "dtype": value.dtype.str,
-                    "shape": shape,
-                    "items": items,
-                }
-        if sp.issparse(value):
-            whole = value.tocoo()
-            parts = [self._array(part) for part in (*whole.coords, whole.data)]
-            matrix = isinstance(value, sp.spmatrix)
-            kind = {"format": value.format, "matrix": matrix}
-            return "sparse", {"shape": list(value.shape), "arrays": parts, **kind}
-        if isinstance(value, torch.Generator):
-            return "generator", {"state": self.pack(value.get_state())}
-        if isinstance(value, np.random.RandomState):
-            return "random_state", {"state": self.pack(value.get_state())}
-        if type(value) is torch.optim.Adam:
-            groups = [self.pack(group) for group in value.param_groups]
-            state = [[self.pack(k), self.pack(v)] for k, v in value.state.items()]
-            return "adam", {"groups": groups, "state": state}
-        name = self._name(value)
-        packed = {
-            k: self.pack(v)
-            for k, v in attributes(value).items()
-            if not k.startswith(self.without)
-        }
-        return "object", {"class": name, "attributes": packed}
+    def _pack_dict(self, value: dict) -> dict:
+        return {"keys": self._each(value), "values": self._each(value.values())}
 
-    def _name(self, value: Any) -> str:
-        cls = type(value)
-        if self.classes.get(name_of(cls)) is not cls:
-            raise TypeError(
-                f"{cls.__module__}.{cls.__qualname__} cannot be stored: only classes "
-                "of skmc, numbers, strings, containers, arrays and tensors can. Where "
-                "it is a parameter, replace it by one of these."
-            )
-        return name_of(cls)
-
-    def _array(self, value: np.ndarray) -> int:
+    def _pack_array(self, value: np.ndarray) -> dict:
+        if value.dtype == object:
+            return {"shape": list(value.shape), "items": self._each(value.flat)}
+        if value.dtype.names:
+            raise TypeError("An array with named fields cannot be stored.")
         fortran = value.flags.fnc
-        plain = np.ascontiguousarray(value.T if fortran else value)
-        if not plain.dtype.isnative:
-            plain = plain.astype(plain.dtype.newbyteorder("="))
-        self.arrays.append(plain.reshape(value.T.shape if fortran else value.shape))
-        return len(self.arrays) - 1
+        value = (
+            np.ascontiguousarray(value.T).reshape(value.T.shape) if fortran else value
+        )
+        return {
+            "array": self._store(value),
+            "dtype": value.dtype.newbyteorder("=").str,
+            "shape": list(value.shape),
+            "fortran": fortran,
+        }
 
-    def _tensor(self, value: Tensor) -> tuple[str, dict]:
+    def _pack_tensor(self, value: Tensor) -> dict:
         if value.grad_fn is not None:
-            return "graph", {}
-        if value.layout is not torch.strided:
+            return {"memory": None}
+        if value.layout is not torch.strided or value.is_quantized:
             raise TypeError(f"A tensor of layout {value.layout} cannot be stored.")
+        value = value.resolve_conj().resolve_neg()
         memory = value.untyped_storage()
-        key = memory.data_ptr(), memory.nbytes(), value.dtype, value.device
+        key = memory.data_ptr(), memory.nbytes(), value.device
         if key not in self.storages or not memory.nbytes():
-            whole = torch.empty(0, dtype=value.dtype, device=value.device)
-            whole.set_(memory)  # type: ignore[call-overload]
             self.alive.append(memory)
-            self.storages[key] = self._array(whole.cpu().numpy())
-        return "tensor", {
+            whole = torch.empty(0, dtype=torch.uint8, device=value.device)
+            whole.set_(memory)  # type: ignore[call-overload]
+            name = str(value.dtype).removeprefix("torch.")
+            fits = name in STORED and memory.nbytes() % value.itemsize == 0
+            array = whole.cpu().numpy()
+            self.storages[key] = self._store(array.view(name) if fits else array)
+        return {
             "memory": self.storages[key],
+            "dtype": str(value.dtype),
             "offset": value.storage_offset(),
             "shape": list(value.shape),
             "stride": list(value.stride()),
             "device": str(value.device),
             "parameter": isinstance(value, nn.Parameter),
-            "learned": value.requires_grad,
+            "requires_grad": value.requires_grad,
             "grad": self.pack(value.grad if value.is_leaf else None),
         }
 
+    def _pack_object(self, value: Any) -> dict:
+        name = self._name(value)
+        if isinstance(value, BUILT_IN) or not hasattr(value, "__dict__"):
+            raise TypeError(f"{name} cannot be stored: it extends a built-in type.")
+        kept = attributes(value).items()
+        packed = {k: self.pack(v) for k, v in kept if not k.startswith(self.omit)}
+        return {"class": name, "attributes": packed}
+
+    def _name(self, value: Any) -> str:
+        cls = type(value)
+        if cls not in self.names:
+            name = qualified_name(cls)
+            if find_class(name) is not cls:
+                raise TypeError(f"{name} cannot be stored: {why_not_storable(cls)}.")
+            self.names[cls] = name
+        return self.names[cls]
+
+    def _store(self, value: np.ndarray) -> int:
+        value = np.ascontiguousarray(value).reshape(value.shape)
+        value = value.astype(value.dtype.newbyteorder("="), copy=False)
+        stored = value.dtype.name in STORED
+        self.arrays.append(value if stored else value.reshape(-1).view(np.uint8))
+        return len(self.arrays) - 1
+
 
 def attributes(value: Any) -> dict[str, Any]:
-    """What makes an object what it is, by name.
+    """The attributes that are stored of an object.
 
     Parameters
     ----------
     value : object
-        An object.
+        A dataclass, a module, or another object with a ``__dict__``.
 
     Returns
     -------
@@ -248,177 +181,144 @@ def attributes(value: Any) -> dict[str, Any]:
     """
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    kept = dict(vars(value))
-    if isinstance(value, nn.Module):
-        kept = {k: v for k, v in kept.items() if k in PARTS or k not in MODULE}
-    return kept
+    dropped = HOOKS - {"training"} if isinstance(value, nn.Module) else ()
+    return {k: v for k, v in vars(value).items() if k not in dropped}
 
 
 class Unpacker:
-    """The way back from `Packer`. No code is run but that of this class.
+    """The inverse of `Packer`.
+
+    A class that the file names is looked up among those that the program has defined
+    already. Neither its ``__init__`` nor any function is called.
 
     Parameters
     ----------
     arrays : list of ndarray
-        As `Packer` made them.
-    others, given : as for `Packer`
-        Classes outside of this package that a file may name.
+        Those that the `Packer` made.
+    supplied : mapping of str to object
+        As for `Packer`.
     device : str, optional
-        Where all tensors go; None is where they were.
+        Where all tensors are placed. By default each is placed where it was.
     """
 
     def __init__(
         self,
         arrays: list[np.ndarray],
-        others: Iterable[type] = (),
-        given: Mapping[str, Any] = {},
+        supplied: Mapping[str, Any] = {},
         device: str | None = None,
     ):
         self.arrays = arrays
-        self.classes = classes(others)
-        self.given = given
+        self.supplied = supplied
         self.device = device
-        self.seen: dict[int, Any] = {}
+        self.classes: dict[str, type] = {}
+        self.objects: dict[int, Any] = {}  # by their numbers
         self.storages: dict[tuple, Tensor] = {}
 
     def unpack(self, node: Any) -> Any:
-        """Make the object again.
+        """Make an object again.
 
         Parameters
         ----------
         node : object
-            As `Packer.pack` made it.
+            What `Packer.pack` returned.
 
         Returns
         -------
         object
         """
-        if isinstance(node, list):
-            return [self.unpack(item) for item in node]
         if not isinstance(node, dict):
             return node
-        kind = node["$"]
-        if kind == "again":
-            return self.seen[node["id"]]
-        read = getattr(self, f"_read_{kind}", None)
-        if read is None:
-            raise StorageError(f"it holds a {kind!r}, which is unknown.")
-        value = read(node)
+        tag = node["$"]
+        if tag == "again":
+            return self.objects[node["id"]]
+        if tag == "supplied":
+            return self.supplied[node["name"]]
+        if tag in KINDS:
+            value = KINDS[tag].make(*self._each(node["items"]))
+        elif hasattr(self, f"_unpack_{tag}"):
+            value = getattr(self, f"_unpack_{tag}")(node)
+        else:
+            raise StorageError(f"it holds an unknown kind of object, {tag!r}")
+        return self._remember(node, value)
+
+    def _each(self, nodes: list) -> list:
+        return [self.unpack(node) for node in nodes]
+
+    def _remember(self, node: dict, value: Any) -> Any:
+        """Called before the parts of an object are read if it may contain itself."""
         if "id" in node:
-            self.seen[node["id"]] = value
+            self.objects[node["id"]] = value
         return value
 
-    def _read_given(self, node) -> Any:
-        return self.given[node["name"]]
+    def _unpack_list(self, node: dict) -> list:
+        value = self._remember(node, [])
+        value.extend(self._each(node["items"]))
+        return value
 
-    def _read_float(self, node) -> float:
-        return float(node["value"])
+    def _unpack_dict(self, node: dict) -> dict:
+        value = self._remember(node, {})
+        keys, values = (self._each(node[part]) for part in ("keys", "values"))
+        value.update(zip(keys, values, strict=True))
+        return value
 
-    def _read_string(self, node) -> np.str_:
-        return np.str_(node["value"])
+    def _unpack_array(self, node: dict) -> np.ndarray:
+        if "items" in node:
+            value = self._remember(node, np.empty(node["shape"], object))
+            for i, item in enumerate(node["items"]):
+                value.flat[i] = self.unpack(item)
+            return value
+        flat = self.arrays[node["array"]].reshape(-1)
+        value = flat.view(node["dtype"]).reshape(node["shape"])
+        return value.T if node["fortran"] else value
 
-    def _read_enum(self, node) -> Any:
-        cls = self._class(node)
-        if not issubclass(cls, enum.Enum):
-            raise StorageError(f"{node['class']} is no enumeration.")
-        return cls(node["value"])
-
-    def _read_scalar(self, node) -> Any:
-        return self.arrays[node["array"]][()]
-
-    def _read_tuple(self, node) -> tuple:
-        return tuple(self.unpack(item) for item in node["items"])
-
-    def _read_set(self, node) -> set:
-        return set(self._read_tuple(node))
-
-    def _read_dict(self, node) -> dict:
-        return {self.unpack(k): self.unpack(v) for k, v in node["items"]}
-
-    def _read_slice(self, node) -> slice:
-        return slice(*self._read_tuple(node))
-
-    def _read_dtype(self, node) -> torch.dtype:
-        return DTYPES[node["name"]]
-
-    def _read_device(self, node) -> torch.device:
-        return torch.device(node["name"])
-
-    def _read_size(self, node) -> torch.Size:
-        return torch.Size(node["items"])
-
-    def _read_array(self, node) -> np.ndarray:
-        array = self.arrays[node["array"]]
-        return array.T if node["fortran"] else array
-
-    def _read_objects(self, node) -> np.ndarray:
-        array = np.empty(math.prod(node["shape"]), node["dtype"])
-        for i, item in enumerate(node["items"]):
-            array[i] = self.unpack(item)
-        return array.reshape(node["shape"])
-
-    def _read_sparse(self, node) -> Any:
-        *coords, data = (self.arrays[k] for k in node["arrays"])
-        cls = sp.coo_matrix if node["matrix"] else sp.coo_array
-        return cls((data, tuple(coords)), shape=node["shape"]).asformat(node["format"])
-
-    def _read_generator(self, node) -> torch.Generator:
-        generator = torch.Generator()
-        generator.set_state(self.unpack(node["state"]).cpu())
-        return generator
-
-    def _read_random_state(self, node) -> np.random.RandomState:
-        generator = np.random.RandomState()
-        generator.set_state(self.unpack(node["state"]))
-        return generator
-
-    def _read_adam(self, node) -> torch.optim.Adam:
-        groups = [self.unpack(group) for group in node["groups"]]
-        adam = torch.optim.Adam(groups, fused=groups[0]["fused"])
-        for parameter, state in node["state"]:
-            adam.state[self.unpack(parameter)] = self.unpack(state)
-        return adam
-
-    def _read_graph(self, node) -> None:
-        return None
-
-    def _read_tensor(self, node) -> Tensor:
+    def _unpack_tensor(self, node: dict) -> Tensor | None:
+        if node["memory"] is None:
+            return None
         device = self.device or node["device"]
         key = node["memory"], device
         if key not in self.storages:
-            memory = torch.from_numpy(self.arrays[node["memory"]])
-            self.storages[key] = memory.to(device)
-        value = torch.as_strided(
-            self.storages[key], node["shape"], node["stride"], node["offset"]
-        )
+            memory = torch.from_numpy(self.arrays[node["memory"]].reshape(-1))
+            self.storages[key] = memory.view(torch.uint8).to(device)
+        dtype = DTYPES[node["dtype"]]
+        memory = self.storages[key]
+        memory = memory[: len(memory) // dtype.itemsize * dtype.itemsize].view(dtype)
+        value = torch.as_strided(memory, node["shape"], node["stride"], node["offset"])
         if node["parameter"]:
-            value = nn.Parameter(value, requires_grad=node["learned"])
+            value = nn.Parameter(value, requires_grad=node["requires_grad"])
         else:
-            value = value.detach().requires_grad_(node["learned"])
+            value = value.detach().requires_grad_(node["requires_grad"])
         if (grad := self.unpack(node["grad"])) is not None:
             value.grad = grad
         return value
 
-    def _read_object(self, node) -> Any:
+    def _unpack_enum(self, node: dict) -> Any:
         cls = self._class(node)
-        value: Any = object.__new__(cls)
-        self.seen[node["id"]] = value  # it may hold itself
+        if not issubclass(cls, enum.Enum):
+            raise StorageError(f"{node['class']} is not an enumeration")
+        return cls(self.unpack(node["value"]))
+
+    def _unpack_object(self, node: dict) -> Any:
+        cls = self._class(node)
+        value = self._remember(node, object.__new__(cls))
         if isinstance(value, nn.Module):
             nn.Module.__init__(value)
-        names = set(node["attributes"])
-        if dataclasses.is_dataclass(cls):
-            wanted = {field.name for field in dataclasses.fields(cls)}
-            if names != wanted:
-                raise StorageError(f"{cls.__name__} has other parts than in the file.")
-        vars(value).update(
-            {name: self.unpack(part) for name, part in node["attributes"].items()}
-        )
+        parts = node["attributes"]
+        if dataclasses.is_dataclass(cls) and set(parts) != {
+            field.name for field in dataclasses.fields(cls)
+        }:
+            raise StorageError(f"{cls.__name__} has other fields than in the file")
+        vars(value).update({name: self.unpack(part) for name, part in parts.items()})
         return value
 
-    def _class(self, node) -> type:
-        cls = self.classes.get(node["class"])
-        if cls is None:
-            raise StorageError(
-                f"it names {node['class']!r}, which is no class of skmc."
-            )
-        return cls
+    def _class(self, node: dict) -> type:
+        name = node["class"]
+        if name not in self.classes:
+            found = find_class(name)
+            if found is None:
+                module = name.rpartition(".")[0]
+                raise StorageError(
+                    f"it names the class {name}, which this program has not imported "
+                    f"or which cannot be stored. If it is yours, import {module} first"
+                )
+            self.classes[name] = found
+        return self.classes[name]

@@ -1,11 +1,14 @@
-"""Displays of completions, Laplacians, spectra and histories."""
+"""Displays of completions, Laplacians, spectra and histories, as in scikit-learn.
 
-from skmc.plot.displays import (
-    CompletionDisplay,
-    HistoryDisplay,
-    LaplacianDisplay,
-    SpectrumDisplay,
-)
+They need matplotlib (``pip install 'skmc[plot]'``). Each display is made by
+``from_estimator`` or from its data. Its ``plot`` draws it again, with other options or
+in other Axes.
+"""
+
+from skmc.plot.completion import CompletionDisplay
+from skmc.plot.history import HistoryDisplay
+from skmc.plot.laplacian import LaplacianDisplay
+from skmc.plot.spectrum import SpectrumDisplay
 
 __all__ = [
     "CompletionDisplay",

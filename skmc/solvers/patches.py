@@ -17,7 +17,6 @@ from skmc.solvers.solver import Solver, State
 
 BATCH = 128
 STEPS = 25  # per epoch, at most
-DROPPED = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +89,14 @@ class PatchTraining(Solver):
         Steps.
     draw : Randomness
         The network's start, the order of the cells and what is dropped.
+
+    Attributes
+    ----------
+    dropped_share : float
+        Share of the patches that lose cells; the same for all instances.
     """
+
+    dropped_share = 0.75
 
     def __init__(self, side: int, *, lr: float, horizon: int, draw: Randomness):
         self.side = side
@@ -161,7 +167,7 @@ class PatchTraining(Solver):
         """What is known around random hidden cells when their turn comes."""
         n_holes = len(state.holes[0])
         lot = torch.randint(n_holes, (n_cells,), generator=state.generator)
-        spared = torch.rand(n_cells, generator=state.generator) >= DROPPED
+        spared = torch.rand(n_cells, generator=state.generator) >= self.dropped_share
         rows, cols = (index[lot.to(index.device)] for index in state.holes)
         own = state.order[rows, cols][:, None, None]
         known = state.rounds.around(rows, cols) < own

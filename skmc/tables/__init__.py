@@ -1,4 +1,4 @@
-"""Tables with categories and ordered levels beside numbers."""
+"""Tables whose columns hold numbers, ordered levels or categories."""
 
 from skmc.tables.mixed import MixedCompleter
 

@@ -1,4 +1,4 @@
-"""What is said on stderr while a command runs."""
+"""Messages on stderr while a command runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Warnings that Python, too, keeps from those who run programs.
-DEVELOPERS = (
+# Python itself hides these from people who run programs.
+FOR_DEVELOPERS = (
     DeprecationWarning,
     PendingDeprecationWarning,
     ImportWarning,
@@ -21,41 +21,42 @@ def say(text: str) -> None:
     print(f"skmc: {text}", file=sys.stderr, flush=True)
 
 
-class Teller:
-    """Notes, warnings and a bar; nothing of them if ``quiet``."""
+class Messages:
+    """Notes, warnings and a progress bar; none of them if ``quiet``."""
 
     def __init__(self, quiet: bool):
         self.quiet = quiet
         self._said: set[str] = set()
 
     def note(self, text: str) -> None:
-        # A picture's three channels have the same to say.
+        # The three channels of a picture cause the same messages.
         if not self.quiet and text not in self._said:
             self._said.add(text)
             say(text)
 
+    def warn(self, text: object) -> None:
+        self.note(f"warning: {' '.join(str(text).split())}")
+
     @contextmanager
-    def warnings_told(self) -> Iterator[None]:
-        """Python's warnings, a line each."""
+    def python_warnings(self) -> Iterator[None]:
+        """Show Python's warnings, one line each."""
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            for category in DEVELOPERS:
+            for category in FOR_DEVELOPERS:
                 warnings.simplefilter("ignore", category)
-            warnings.showwarning = lambda message, *_, **__: self.note(
-                f"warning: {' '.join(str(message).split())}"
-            )
+            warnings.showwarning = lambda message, *_, **__: self.warn(message)
             yield
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:
-        """A bar on a terminal, None in a pipe."""
+        """A progress bar on a terminal, None in a pipe."""
         if self.quiet or not sys.stderr.isatty():
             yield None
             return
         try:
             from rich.console import Console
             from rich.progress import Progress as Bars
-        except ImportError:  # it is there to please
+        except ImportError:  # the bar is optional
             yield None
             return
         with Bars(console=Console(stderr=True), transient=True) as bars:
@@ -74,7 +75,7 @@ class Progress:
             completer.set_callbacks(self)
 
     def count(self, what: str, done: int, of: int) -> None:
-        """A bar without fits of its own."""
+        """Show a bar that counts fits instead of iterations."""
         if not hasattr(self, "counted"):
             self.counted = self.bars.add_task(what, total=of)
         self.bars.update(self.counted, completed=done)

@@ -1,0 +1,60 @@
+"""Where pages and records go, and how tables are written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PAGES = Path(
+    os.environ.get("SKMC_REPRODUCTION")
+    or Path(__file__).parents[1] / "docs" / "reproduction"
+)
+
+
+def hardware() -> str:
+    """The processor and the number of threads."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next(line for line in lines if line.startswith("model name"))
+    name = model.split(":")[1].strip()
+    return f"{name}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_page(name: str, parts: Iterable[str]) -> None:
+    """Write the parts that are not empty to ``name.md``, a blank line between them."""
+    path = PAGES / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n\n".join(part for part in parts if part) + "\n")
+    print(f"Wrote {path}", flush=True)
+
+
+def save_figure(figure: Any, name: str) -> None:
+    """Write a Matplotlib figure to ``name.png`` and close it."""
+    import matplotlib.pyplot as plt
+
+    path = PAGES / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=64)
+    plt.close(figure)
+    print(f"Wrote {path}", flush=True)
+
+
+def record(name: str, found: Mapping[str, Any]) -> None:
+    """Print results and add them to ``name.json``.
+
+    The file is read again each time, because another process may have written to it.
+    """
+    print(json.dumps(found, indent=2), flush=True)
+    path = PAGES / f"{name}.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**known, **found}, indent=2) + "\n")

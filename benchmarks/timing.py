@@ -1,0 +1,59 @@
+"""A completer's solver, taken out of it, and its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from skmc import Observed
+from skmc.base import IterativeCompleter
+from skmc.cells import Scaling
+from skmc.linalg import Randomness
+from skmc.solvers import Solver
+
+
+def prepared(X, completer: IterativeCompleter) -> tuple[Observed, Scaling]:
+    """The data as a completer's solver gets them, and the scaling to undo."""
+    return completer._prepare(completer._begin(X))
+
+
+def solver_of(X, completer: IterativeCompleter) -> tuple[Solver, Observed]:
+    """The solver that a completer would run on ``X``, and its scaled data."""
+    data, _ = prepared(X, completer)
+    rng = Randomness.of([0], dtype=data.values.dtype)
+    return completer._make_solver(data, rng), data
+
+
+@torch.no_grad()
+def seconds_per_step(
+    solver: Solver, data: Observed, n_iter: int, warm_up: int = 10
+) -> float:
+    """Mean wall time of a step after ``warm_up`` steps; waits for a CUDA device."""
+    state = solver.init(data)
+    for _ in range(warm_up):
+        state = solver.step(data, state)
+    synchronize(data)
+    start = time.perf_counter()
+    for _ in range(n_iter):
+        state = solver.step(data, state)
+    synchronize(data)
+    return (time.perf_counter() - start) / n_iter
+
+
+def synchronize(data: Observed) -> None:
+    if data.values.is_cuda:
+        torch.cuda.synchronize()
+
+
+def in_turns(*functions: Callable[[], object], repeats: int = 7) -> np.ndarray:
+    """Median seconds of each function; all run in turns, so that all share noise."""
+    times = np.empty((repeats, len(functions)))
+    for repeat in range(repeats):
+        for k, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            times[repeat, k] = time.perf_counter() - start
+    return np.median(times, axis=0)

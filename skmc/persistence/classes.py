@@ -1,0 +1,123 @@
+"""Which classes a file may name. None of them is ever imported because of a file."""
+
+from __future__ import annotations
+
+import sys
+
+from sklearn.impute import MissingIndicator
+from torch import nn
+
+from skmc.base import BaseCompleter
+from skmc.solvers import Solver, State
+from skmc.tables import MixedCompleter
+
+BASES = (BaseCompleter, MixedCompleter, Solver, State, nn.Module)  # terms are modules
+REGISTERED: list[type] = [MissingIndicator]
+
+
+def register(class_: type) -> type:
+    """Let files hold instances of a class of your own.
+
+    Subclasses of skmc's completers, `Term`, `Solver`, `State` and `torch.nn.Module`
+    need no registration. Other classes among their attributes do.
+
+    Parameters
+    ----------
+    class_ : type
+        A class at the top level of a module. Its attributes are stored by name, and
+        ``__init__`` is not called when an instance is loaded.
+
+    Returns
+    -------
+    type
+        The same class, so that `register` can decorate it.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from skmc.persistence import register
+    >>> @register
+    ... @dataclass
+    ... class RowMap:
+    ...     slope: float
+    """
+    REGISTERED.append(class_)
+    return class_
+
+
+def qualified_name(class_: type) -> str:
+    """The name of a class with its module.
+
+    Parameters
+    ----------
+    class_ : type
+        A class.
+
+    Returns
+    -------
+    str
+    """
+    return f"{class_.__module__}.{class_.__qualname__}"
+
+
+def find_class(name: str) -> type | None:
+    """The class that a file names, if the running program has defined it.
+
+    These are the classes of skmc, the subclasses of `BASES`, and registered classes. Of
+    PyTorch's own modules, only those in ``torch.nn`` are included. A class that runs
+    code when an instance is deleted is excluded.
+
+    Parameters
+    ----------
+    name : str
+        As `qualified_name` has it.
+
+    Returns
+    -------
+    type or None
+    """
+    module, _, last = name.rpartition(".")
+    top = module.partition(".")[0]
+    if top == "skmc":  # only there: looking into a module of others may import it
+        found = [vars(sys.modules.get(module, object)).get(last)]
+    elif top == "torch" and not module.startswith("torch.nn."):
+        found = []
+    else:
+        found = [*REGISTERED, *(cls for base in BASES for cls in _subclasses(base))]
+    named = [
+        cls for cls in found if isinstance(cls, type) and qualified_name(cls) == name
+    ]
+    if not named or "<locals>" in name or hasattr(named[-1], "__del__"):
+        return None
+    return named[-1]
+
+
+def _subclasses(base: type) -> list[type]:
+    """A class and everything derived from it, older classes first."""
+    found = [base]
+    for cls in found:  # which grows
+        found += type.__subclasses__(cls)
+    return found
+
+
+def why_not_storable(class_: type) -> str:
+    """The reason why instances of a class cannot be stored, and what to do.
+
+    Parameters
+    ----------
+    class_ : type
+        A class that `find_class` does not find.
+
+    Returns
+    -------
+    str
+    """
+    if "<locals>" in class_.__qualname__:
+        return "it is defined inside a function; define it at the top level of a module"
+    if find_class(qualified_name(class_)) is not None:
+        return "another class of this name was defined later; make the object anew"
+    return (
+        "only numbers, strings, containers, arrays, tensors, and instances of skmc's "
+        "classes, of subclasses of BaseCompleter, Term, Solver, State and "
+        "torch.nn.Module, and of classes given to skmc.persistence.register can be"
+    )

@@ -1,0 +1,275 @@
+"""A matrix before and after its completion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from skmc.cells import Observed, Scaling, to_cells
+from skmc.metrics import nmae
+from skmc.plot.panels import (
+    MAX_NAMED_COLUMNS,
+    add_colorbar,
+    axes_for,
+    label_axes,
+    length_of,
+    read_truth,
+    with_missing_color,
+)
+
+MAX_TRUE_ASPECT = 3  # a longer matrix is stretched to fill its panel
+FLAT_SHARE_OF_COLORS = 0.1
+
+
+class CompletionDisplay:
+    """The observed cells of a matrix and its completion, side by side.
+
+    If the truth is given, it is drawn too, with the error of the completion. All panels
+    except the error share one color scale, from the smallest to the largest observed
+    (or true) value.
+
+    Parameters
+    ----------
+    observed : ndarray of shape (n_rows, n_cols)
+        NaN where a cell is missing.
+    completed : ndarray of shape (n_rows, n_cols)
+        The completion.
+    truth : ndarray of shape (n_rows, n_cols) or None, default=None
+        The truth, NaN where it is unknown.
+    name : str or None, default=None
+        Name of the method, for the title.
+    feature_names : sequence of str or None, default=None
+        Labels of the columns, drawn if there are at most 25.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        The figure of the panels.
+    axes_ : ndarray of matplotlib Axes, shape (n_panels,)
+        One for each panel.
+    images_ : dict of str to matplotlib AxesImage
+        One for each panel, by its name.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skmc import AIRCompleter, patterns
+    >>> from skmc.plot import CompletionDisplay
+    >>> truth = np.cos(np.add.outer(np.arange(30), np.arange(30)) / 10)
+    >>> hidden = patterns.random(truth, 0.3, random_state=0)
+    >>> X = np.ma.masked_array(truth, hidden)
+    >>> air = AIRCompleter(random_state=0).fit(X)
+    >>> display = CompletionDisplay.from_estimator(air, X, truth=truth, cmap="gray")
+    >>> list(display.images_)
+    ['observed', 'completed', 'truth', 'error']
+    """
+
+    def __init__(
+        self,
+        observed: np.ndarray,
+        completed: np.ndarray,
+        *,
+        truth: np.ndarray | None = None,
+        name: str | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.observed = observed
+        self.completed = completed
+        self.truth = truth
+        self.name = name
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, truth: Any = None, **params: Any
+    ) -> CompletionDisplay:
+        """Complete ``X`` and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted completer or imputer
+            Its ``transform`` completes ``X``.
+        X : container as in ``fit``, of shape (n_rows, n_cols)
+            The matrix to complete.
+        truth : container of X's shape, optional
+            The truth.
+        **params : dict
+            For `plot`.
+
+        Returns
+        -------
+        CompletionDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no ``transform``, if its ``transform`` changes the
+            shape, or if the truth has another shape or other column names.
+        """
+        if not hasattr(estimator, "transform"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no transform; pass a completer or an "
+                "imputer."
+            )
+        marks = getattr(estimator, "missing_values", np.nan)
+        observed = to_cells(X, missing_values=marks)
+        # scikit-learn's imputers read no other containers.
+        readable = hasattr(X, "columns") or type(X) is np.ndarray
+        ours = hasattr(estimator, "predict_entries")
+        given = X if ours or readable else observed
+        completed = np.asarray(estimator.transform(given), float)
+        if completed.shape != observed.shape:
+            raise ValueError(
+                f"transform changes the shape from {observed.shape} to "
+                f"{completed.shape}; set add_indicator=False and "
+                "keep_empty_features=True."
+            )
+        names = getattr(estimator, "feature_names_in_", None)
+        if truth is not None:
+            columns = getattr(X, "columns", names)
+            truth = read_truth(truth, observed.shape, columns, missing_values=marks)
+        name = type(estimator).__name__
+        display = cls(observed, completed, truth=truth, name=name, feature_names=names)
+        return display.plot(**params)
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        panels: Sequence[str] | None = None,
+        cmap: Any = "viridis",
+        scaling: str | None = "auto",
+        vmin: float | None = None,
+        vmax: float | None = None,
+        colorbar: bool = True,
+    ) -> CompletionDisplay:
+        """Draw the matrices.
+
+        Parameters
+        ----------
+        ax : array-like of matplotlib Axes, one for each panel, default=None
+            Where to draw; None makes a figure.
+        panels : sequence of {"observed", "completed", "truth", "error"}, default=None
+            What to draw; None draws everything there is. "error" is the absolute error
+            of the completion. Its title shows the NMAE over the cells that are missing
+            and whose truth is known.
+        cmap : str or matplotlib Colormap, default="viridis"
+            Colors of the values; "gray" suits pictures. Missing cells get a color that
+            is far from all of them.
+        scaling : {"auto", "columns"} or None, default="auto"
+            With "columns", a color shows how far a value is from its column's mean, in
+            standard deviations of the observed cells, from -3 to 3. "auto" chooses
+            "columns" if half of the columns would otherwise use less than a tenth of
+            the colors, as in tables of different units.
+        vmin, vmax : float or None, default=None
+            Values of the first and the last color; None takes them from the data.
+        colorbar : bool, default=True
+            Whether to draw color bars.
+
+        Returns
+        -------
+        CompletionDisplay
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If ``scaling`` or a panel is unknown, if a panel needs the truth and there
+            is none, if there is no panel, or if the number of Axes differs from the
+            number of panels.
+        """
+        if scaling not in ("auto", "columns", None):
+            raise ValueError(
+                f"scaling must be 'auto', 'columns' or None, got {scaling!r}."
+            )
+        known = ["observed", "completed"]
+        if self.truth is not None:
+            known += ["truth", "error"]
+        panels = list(known if panels is None else panels)
+        unknown = [name for name in panels if name not in known]
+        if unknown or not panels:
+            raise ValueError(f"panels must be of {known}, got {unknown}.")
+        shown, unit = self._shown(scaling)
+        limits = {"vmin": -3.0, "vmax": 3.0}
+        if unit is None:
+            seen = [shown[name] for name in known if name in ("observed", "truth")]
+            limits["vmin"] = min(np.nanmin(matrix) for matrix in seen)
+            limits["vmax"] = max(np.nanmax(matrix) for matrix in seen)
+        limits |= {k: v for k, v in (("vmin", vmin), ("vmax", vmax)) if v is not None}
+        if limits["vmin"] == limits["vmax"]:  # or colors would differ by panel
+            more = 0.1 * abs(limits["vmin"]) or 0.1
+            limits = {"vmin": limits["vmin"] - more, "vmax": limits["vmax"] + more}
+        n_rows, n_cols = self.observed.shape
+        stretched = max(n_rows, n_cols) > MAX_TRUE_ASPECT * min(n_rows, n_cols)
+        names = self.feature_names if n_cols <= MAX_NAMED_COLUMNS else None
+        below = 0.0 if names is None else length_of(names)
+        aspect = 1.0 if stretched else n_rows / n_cols
+        self.figure_, self.axes_ = axes_for(ax, len(panels), 3.6, aspect, below=below)
+        self.images_: dict[str, Any] = {}
+        colors, titles = with_missing_color(cmap), self._titles()
+        for axis, name in zip(self.axes_, panels, strict=True):
+            style = {"cmap": colors, **limits}
+            if name == "error":
+                most = np.nanmax(shown[name], initial=0)
+                style = {"cmap": "magma", "vmin": 0, "vmax": most or 1}
+            self.images_[name] = axis.imshow(
+                shown[name], aspect="auto" if stretched else "equal", **style
+            )
+            axis.set_title(titles[name], fontsize="medium")
+            first = axis is self.axes_[0] or ax is not None
+            label_axes(axis, "column", "row" if first else None)
+            if names is not None:
+                axis.set_xticks(range(n_cols), names, rotation=90, parse_math=False)
+                axis.set_xlabel("")
+        if colorbar:
+            for name in [k for k in panels if k != "error"][-1:]:
+                extend = "both" if unit else "neither"
+                add_colorbar(self.images_[name], label=unit or "value", extend=extend)
+            if "error" in panels:
+                label = "deviations" if unit else "|error|"
+                add_colorbar(self.images_["error"], label=label)
+        return self
+
+    def _shown(self, how: str | None) -> tuple[dict[str, np.ndarray], str | None]:
+        """The matrices as they are drawn, and their unit if it is not their own."""
+        shown = {"observed": self.observed, "completed": self.completed}
+        if self.truth is not None:
+            shown["truth"] = self.truth
+        shift, scale = np.zeros(1), np.ones(1)
+        unit = None
+        if how == "auto":
+            observed = np.ma.masked_invalid(self.observed)
+            spans = np.ma.ptp(observed, axis=0)
+            span = np.ma.median(spans)  # type: ignore[no-untyped-call]
+            flat = span < FLAT_SHARE_OF_COLORS * np.ma.ptp(observed)
+            how = "columns" if len(observed) > 1 and flat else None
+        if how == "columns":
+            values = torch.as_tensor(np.array(self.observed, float))
+            found = Scaling.of(Observed(values, ~torch.isnan(values)), how)
+            shift, scale = found.shift.numpy()[0], found.scale.numpy()[0]
+            unit = "deviations from the mean"
+        scale = np.where(scale > 0, scale, 1.0)
+        shown = {name: (M - shift) / scale for name, M in shown.items()}
+        if self.truth is not None:
+            shown["error"] = np.abs(shown["completed"] - shown["truth"])
+        return shown, unit
+
+    def _titles(self) -> dict[str, str]:
+        missing = np.isnan(self.observed)
+        share = missing.mean()
+        name = (self.name or "").removesuffix("Completer")
+        titles = {
+            "observed": f"observed ({share:.{0 if share > 0.01 else 1}%} missing)",
+            "completed": f"completed by {name}" if name else "completed",
+            "truth": "truth",
+            "error": "|error|",
+        }
+        if self.truth is not None and (hidden := missing & ~np.isnan(self.truth)).any():
+            titles["error"] += f", NMAE {nmae(self.completed, self.truth, hidden):.3g}"
+        return titles

@@ -1,0 +1,160 @@
+"""The similarities of rows and columns in graph Laplacians."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skmc.plot.panels import (
+    MAX_NAMED_COLUMNS,
+    add_colorbar,
+    axes_for,
+    label_axes,
+    length_of,
+)
+
+
+class LaplacianDisplay:
+    """The similarities in graph Laplacians, learned or given, one panel for each.
+
+    Each panel shows the adjacency matrix ``A``: the negative Laplacian off its
+    diagonal. It is dark where two items are similar.
+
+    Parameters
+    ----------
+    laplacians : mapping of str to ndarray of shape (k, k)
+        Maps what the items are ("rows", "columns", "blocks8") to their Laplacian.
+    feature_names : sequence of str or None, default=None
+        Labels of the columns, drawn if there are at most 25.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        The figure of the panels.
+    axes_ : ndarray of matplotlib Axes, shape (n_laplacians,)
+        One for each Laplacian.
+    images_ : dict of str to matplotlib AxesImage
+        One for each Laplacian, by what its items are.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from skmc import AIRCompleter
+    >>> from skmc.plot import LaplacianDisplay
+    >>> X = np.outer(np.arange(1.0, 13), np.arange(1.0, 9))
+    >>> X[4, 5] = np.nan
+    >>> air = AIRCompleter(max_iter=100, random_state=0).fit(X)
+    >>> list(LaplacianDisplay.from_estimator(air).images_)
+    ['rows', 'columns']
+    """
+
+    def __init__(
+        self,
+        laplacians: Mapping[str, np.ndarray],
+        *,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        self.laplacians = laplacians
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **params: Any) -> LaplacianDisplay:
+        """Draw the Laplacians of a fitted completer.
+
+        Parameters
+        ----------
+        estimator : AIRCompleter, DMFCompleter with "dirichlet", or NCARLCompleter
+            A fitted completer. Any other with ``laplacians_``, or with ``laplacian_``
+            and ``laplacian_axis_``, works too.
+        **params : dict
+            For `plot`.
+
+        Returns
+        -------
+        LaplacianDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no Laplacian.
+        """
+        laplacians = getattr(estimator, "laplacians_", {})
+        if hasattr(estimator, "laplacian_"):
+            laplacians = {estimator.laplacian_axis_: estimator.laplacian_}
+        if not laplacians:
+            raise ValueError(
+                f"{type(estimator).__name__} has no Laplacian. AIRCompleter, "
+                "DMFCompleter(regularizer='dirichlet') and NCARLCompleter have one "
+                "after fit."
+            )
+        names = getattr(estimator, "feature_names_in_", None)
+        return cls(laplacians, feature_names=names).plot(**params)
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        order: Mapping[str, np.ndarray] | None = None,
+        cmap: Any = "Greys",
+        colorbar: bool = True,
+    ) -> LaplacianDisplay:
+        """Draw the similarities.
+
+        Parameters
+        ----------
+        ax : array-like of matplotlib Axes, one for each Laplacian, default=None
+            Where to draw; None makes a figure.
+        order : mapping of str to int ndarray of shape (k,), default=None
+            Maps what the items are to the order in which to draw them. Items of a
+            group drawn next to each other appear as a square. None keeps the order of
+            the matrix.
+        cmap : str or matplotlib Colormap, default="Greys"
+            Colors from zero to the similarity that one pair in a hundred exceeds.
+        colorbar : bool, default=True
+            Whether to draw color bars.
+
+        Returns
+        -------
+        LaplacianDisplay
+            The display itself.
+
+        Raises
+        ------
+        ValueError
+            If the number of Axes differs from the number of Laplacians, or if
+            ``order`` names unknown items.
+        """
+        order = order or {}
+        if unknown := set(order) - set(self.laplacians):
+            raise ValueError(
+                f"order names {sorted(unknown)}, but the Laplacians are of "
+                f"{list(self.laplacians)}."
+            )
+        named = len(self.laplacians.get("columns", ())) <= MAX_NAMED_COLUMNS
+        columns = self.feature_names if named else None
+        aside = 0.0 if columns is None else length_of(columns)
+        n_panels = len(self.laplacians)
+        self.figure_, self.axes_ = axes_for(ax, n_panels, 3.6, 1.0, aside=aside)
+        self.images_: dict[str, Any] = {}
+        for axis, (name, L) in zip(self.axes_, self.laplacians.items(), strict=True):
+            A, names = np.array(-L, dtype=float), columns if name == "columns" else None
+            np.fill_diagonal(A, 0)
+            if name in order:
+                A = A[np.ix_(order[name], order[name])]
+                names = None if names is None else [names[k] for k in order[name]]
+            # Otherwise a few strong pairs would leave all the others white.
+            most = np.quantile(A[A > 0], 0.99) if (A > 0).any() else 1.0
+            self.images_[name] = axis.imshow(A, cmap=cmap, vmin=0, vmax=most)
+            axis.set_title(f"similar {name}", fontsize="medium")
+            label_axes(axis, name, name)
+            if names is not None:
+                axis.set_yticks(range(len(names)), names, parse_math=False)
+                axis.set(ylabel="", xticks=[])
+            if colorbar:
+                add_colorbar(self.images_[name], label="similarity", extend="max")
+        return self

@@ -1,0 +1,186 @@
+"""What the displays share: figures, axes, colors and the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skmc.cells import to_cells
+
+MAX_NAMED_COLUMNS = 25
+MISSING_COLORS = ("white", "#29ABE2", "tab:red", "tab:green")
+
+
+def pyplot() -> Any:
+    """Import `matplotlib.pyplot`, or say how to install it.
+
+    Returns
+    -------
+    module
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Displays need matplotlib: pip install 'skmc[plot]'."
+        ) from error
+    return plt
+
+
+def axes_for(
+    ax: Any,
+    n_panels: int,
+    width: float,
+    aspect: float,
+    *,
+    below: float = 0.0,
+    aside: float = 0.0,
+) -> tuple[Any, np.ndarray]:
+    """Find the figure and the Axes of the panels: the given ones, or new ones in a row.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, array-like of them, or None
+        Where to draw; None makes a figure.
+    n_panels : int
+        Number of panels.
+    width : float
+        Width of a new panel, in inches.
+    aspect : float
+        Height over width of a new panel.
+    below : float, default=0.0
+        Free space below new panels, in inches.
+    aside : float, default=0.0
+        Free space at the side of new panels, in inches.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+        The figure of the panels.
+    axes : ndarray of matplotlib Axes, shape (n_panels,)
+        One for each panel.
+    """
+    plt = pyplot()
+    if ax is None:
+        figure, axes = plt.subplots(
+            1,
+            n_panels,
+            figsize=(width * n_panels + aside, width * aspect + below),
+            squeeze=False,
+            layout="compressed",
+        )
+        return figure, axes[0]
+    axes = np.atleast_1d(np.asarray(ax, object)).ravel()
+    for axis in axes:
+        if not hasattr(axis, "imshow"):
+            raise ValueError(f"ax must be of matplotlib Axes, got {axis!r}.")
+    if len(axes) != n_panels:
+        raise ValueError(f"ax holds {len(axes)} Axes for {n_panels} panels.")
+    return axes[0].figure, axes
+
+
+def read_truth(
+    truth: Any, shape: Sequence[int], names: Any, **params: Any
+) -> np.ndarray:
+    """Read the truth and check that it has the matrix's shape and column names.
+
+    Parameters
+    ----------
+    truth : container
+        The truth.
+    shape : tuple of int
+        Shape of the matrix.
+    names : sequence of str or None
+        Column names of the matrix, if it has any.
+    **params : dict
+        For `skmc.cells.to_cells`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_cols)
+    """
+    cells = to_cells(truth, name="truth", **params)
+    if cells.shape != tuple(shape):
+        raise ValueError(
+            f"truth has shape {cells.shape}, the completed matrix {tuple(shape)}; pass "
+            "the truth of the same rows and columns."
+        )
+    if names is not None and list(getattr(truth, "columns", names)) != list(names):
+        raise ValueError(
+            f"truth has columns {list(truth.columns)}, the completed matrix "
+            f"{list(names)}; pass truth with its columns in that order."
+        )
+    return cells
+
+
+def length_of(names: Sequence[str]) -> float:
+    """Estimate the length of the longest name, in inches.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Column names.
+
+    Returns
+    -------
+    float
+    """
+    return 0.085 * max(map(len, names))
+
+
+def label_axes(axis: Any, across: str, down: str | None) -> None:
+    """Label the axes of a matrix.
+
+    Parameters
+    ----------
+    axis : matplotlib Axes
+        Where the matrix is drawn.
+    across : str
+        Label of the horizontal axis.
+    down : str or None
+        Label of the vertical axis. None also omits the tick labels, because the next
+        panel to the left shows them.
+    """
+    for side in (axis.xaxis, axis.yaxis):
+        side.get_major_locator().set_params(integer=True)
+    axis.set_xlabel(across)
+    if down is None:
+        axis.tick_params(labelleft=False)
+    else:
+        axis.set_ylabel(down)
+
+
+def add_colorbar(image: Any, **params: Any) -> None:
+    """Add a color bar as high as an image.
+
+    Parameters
+    ----------
+    image : matplotlib AxesImage
+        The image.
+    **params : dict
+        For `matplotlib.figure.Figure.colorbar`.
+    """
+    beside = image.axes.inset_axes((1.03, 0, 0.04, 1))
+    image.figure.colorbar(image, cax=beside, **params)
+
+
+def with_missing_color(cmap: Any) -> Any:
+    """Give a color map a color for missing cells that is far from all of its own.
+
+    Parameters
+    ----------
+    cmap : str or matplotlib Colormap
+        The color map.
+
+    Returns
+    -------
+    matplotlib Colormap
+    """
+    plt = pyplot()
+    cmap = plt.get_cmap(cmap)
+    own = cmap(np.linspace(0, 1, 64))[:, None, :3]
+    others = np.array([plt.matplotlib.colors.to_rgb(name) for name in MISSING_COLORS])
+    distance = np.linalg.norm(others - own, axis=-1).min(0)
+    return cmap.with_extremes(bad=MISSING_COLORS[distance.argmax()])

@@ -1,0 +1,104 @@
+"""Columns of categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skmc.tables.column import Column, Floats
+
+
+@dataclass(frozen=True)
+class Categorical(Column):
+    """A column of categories, represented by one column for each category.
+
+    The columns are one-hot, less the shares of the categories, and divided by one
+    number, so that their variances have the sum one. The answer is the category with
+    the largest score. The error is one where the guess is wrong, else zero.
+
+    Parameters
+    ----------
+    levels : tuple
+        The categories.
+    shares : ndarray of shape (n_levels,)
+        Shares of the categories among the observed values.
+    deviation : float
+        Square root of the total variance of the one-hot columns; 1 where it is 0.
+    """
+
+    kind: ClassVar[str] = "categorical"
+    levels: tuple[Any, ...]
+    shares: Floats
+    deviation: float
+
+    @classmethod
+    def of(cls, codes: Floats, levels: tuple[Any, ...]) -> Categorical:
+        """Describe a column by its observed categories.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_observed,)
+            Positions of the observed categories.
+        levels : tuple
+            The categories.
+
+        Returns
+        -------
+        Categorical
+        """
+        shares = np.bincount(codes.astype(int), minlength=len(levels)) / len(codes)
+        deviation = float((shares * (1 - shares)).sum()) ** 0.5
+        return cls(levels, shares, deviation or 1.0)
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+    def encode(self, values: Floats) -> Floats:
+        one_hot = values[:, None] == np.arange(self.width)
+        block: Floats = (one_hot - self.shares) / self.deviation
+        block[np.isnan(values)] = np.nan
+        return block
+
+    def decode(self, block: Floats) -> Floats:
+        scores = block * self.deviation + self.shares
+        answer: Floats = scores.argmax(1).astype(float)
+        return answer
+
+    def error(self, guess: Floats, truth: Floats) -> Floats:
+        return np.asarray(guess != truth, float)
+
+    def restore(self, values: Floats) -> list[Any]:
+        return [self.levels[int(code)] for code in values]
+
+
+def categories_of(dtype: Any, seen: list[Any], where: str) -> tuple[Any, ...]:
+    """List the categories of a column, in pandas' order or sorted.
+
+    Parameters
+    ----------
+    dtype : dtype of NumPy, pandas or polars
+        Type of the column.
+    seen : list
+        Observed values of the column.
+    where : str
+        What an error calls the column.
+
+    Returns
+    -------
+    tuple
+    """
+    for value in seen:
+        if not isinstance(value, (str, Real, np.bool_)):
+            raise TypeError(
+                f"X holds {value!r} in {where}, which is neither a number nor a "
+                "category (text, boolean, number); convert the column or leave it out."
+            )
+    present = set(seen)
+    categories = getattr(dtype, "categories", None)
+    if categories is not None:
+        return tuple(c for c in categories if c in present)
+    return tuple(sorted(present, key=lambda v: (isinstance(v, str), v)))

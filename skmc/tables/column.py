@@ -1,0 +1,84 @@
+"""What every kind of column can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Column(ABC):
+    """A column of a table, which one or more columns of a matrix represent.
+
+    Its values are numbers; levels and categories are represented by their positions.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the matrix that represent this column."""
+        return 1
+
+    @abstractmethod
+    def encode(self, values: Floats) -> Floats:
+        """Represent the column by columns of the matrix.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            Numbers or positions, NaN where missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+        """
+
+    @abstractmethod
+    def decode(self, block: Floats) -> Floats:
+        """Recover the column from the completed matrix.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n_rows, width)
+            Columns of the completed matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+
+    @abstractmethod
+    def error(self, guess: Floats, truth: Floats) -> Floats:
+        """Compare values with the truth.
+
+        Parameters
+        ----------
+        guess : ndarray of shape (n_rows,)
+            Numbers or positions.
+        truth : ndarray of shape (n_rows,)
+            Numbers or positions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Errors, between 0 and 1 if the guess is in the range of the column.
+        """
+
+    @abstractmethod
+    def restore(self, values: Floats) -> Any:
+        """Turn numbers and positions into what the table holds.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_values,)
+            Numbers or positions.
+
+        Returns
+        -------
+        sequence of length n_values
+        """

@@ -1,0 +1,238 @@
+"""Data frames and arrays: their columns read and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_array
+
+from skmc.cells import to_cells
+
+# Types of pandas' missing values; pandas is optional, so it is not imported for this.
+MISSING_TYPES = ("NAType", "NaTType")
+
+
+def as_table(X: Any) -> Any:
+    """Return a DataFrame unchanged and anything else as an array.
+
+    Parameters
+    ----------
+    X : DataFrame, or container as for completers
+        The input.
+
+    Returns
+    -------
+    DataFrame or ndarray
+        An array holds objects unless all its values are numbers.
+    """
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        return X
+    if isinstance(X, (list, tuple)):
+        X = np.array(X, dtype=object)
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "OUS":
+        hidden, X = np.ma.getmaskarray(X), X.data.astype(object)
+        X[hidden] = None
+    elif not (isinstance(X, np.ndarray) and X.dtype.kind in "OUS"):
+        X = to_cells(X)
+    dtype = object if X.dtype.kind in "OUS" else None
+    return check_array(X, dtype=dtype, ensure_all_finite=False)
+
+
+def column_of(X: Any, k: int) -> Any:
+    """Return one column of a table.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    k : int
+        Position of the column.
+
+    Returns
+    -------
+    Series or ndarray of shape (n_rows,)
+    """
+    return _safe_indexing(X, k, axis=1)
+
+
+def numbers_of(X: Any, chosen: Sequence[int]) -> np.ndarray:
+    """Read numeric columns of a table.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    chosen : sequence of int
+        Positions of the columns.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_chosen)
+        NaN where a cell is missing.
+    """
+    return to_cells(_safe_indexing(X, chosen, axis=1))
+
+
+def to_list(column: Any) -> list[Any]:
+    """Convert a column to a list of Python objects.
+
+    Parameters
+    ----------
+    column : Series or ndarray
+        A column of the table.
+
+    Returns
+    -------
+    list
+    """
+    values: list[Any] = (
+        column.to_list() if hasattr(column, "to_list") else column.tolist()
+    )
+    return values
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value is None, NaN, or pandas' NA or NaT.
+
+    Parameters
+    ----------
+    value : object
+        Value of a cell.
+
+    Returns
+    -------
+    bool
+    """
+    if value is None or type(value).__name__ in MISSING_TYPES:
+        return True
+    return bool(value != value)
+
+
+def is_numeric(dtype: Any, seen: list[Any]) -> bool:
+    """Tell whether a column holds numbers.
+
+    Parameters
+    ----------
+    dtype : dtype of NumPy, pandas or polars
+        Type of the column.
+    seen : list
+        Observed values of the column.
+
+    Returns
+    -------
+    bool
+    """
+    if hasattr(dtype, "is_numeric"):  # polars
+        return bool(dtype.is_numeric())
+    if getattr(dtype, "kind", "O") != "O" or hasattr(dtype, "categories"):
+        return dtype.kind in "iufc"
+    return all(
+        isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in seen
+    )
+
+
+def label(X: Any, k: int) -> str:
+    """Describe a column for an error message.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    k : int
+        Position of the column.
+
+    Returns
+    -------
+    str
+    """
+    names = getattr(X, "columns", None)
+    return f"column {k}" + ("" if names is None else f" ({list(names)[k]!r})")
+
+
+def position_of(X: Any, column: Any, parameter: str) -> int:
+    """Find the position of a column that a parameter names.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    column : str or int
+        Name or position.
+    parameter : str
+        Name of the parameter, for the error.
+
+    Returns
+    -------
+    int
+    """
+    names = list(getattr(X, "columns", ()))
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, (int, np.integer)) and 0 <= column < X.shape[1]:
+        return int(column)
+    raise ValueError(
+        f"{parameter} names column {column!r}, but X has "
+        f"{names or f'{X.shape[1]} columns'}; pass names or positions."
+    )
+
+
+def filled(
+    X: Any,
+    new: Mapping[int, Any],
+    missing: np.ndarray,
+    kinds: Sequence[str | None],
+) -> Any:
+    """Copy a table and fill its missing cells.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    new : mapping of int to sequence
+        Maps the position of a column to the values of its missing cells, from the top.
+    missing : bool ndarray of shape (n_rows, n_cols)
+        True where a cell is missing.
+    kinds : sequence of str or None
+        Kinds of the columns.
+
+    Returns
+    -------
+    DataFrame or ndarray
+        Of the type of ``X``.
+    """
+    if not hasattr(X, "columns"):
+        X = X.copy()
+        for k, values in new.items():
+            X[missing[:, k], k] = values
+        numbers = X.dtype.kind == "O" and set(kinds) == {"numeric"}
+        return X.astype(float) if numbers else X
+    made = {}
+    for k, values in new.items():
+        column = column_of(X, k)
+        whole = np.array(to_list(column), dtype=object)
+        whole[missing[:, k]] = values
+        made[k] = _like(column, whole.tolist(), kinds[k] == "numeric")
+    if hasattr(X, "with_columns"):  # polars
+        return X.with_columns(list(made.values()))
+    X = X.copy()
+    for k, column in made.items():
+        X.isetitem(k, column)
+    return X
+
+
+def _like(column: Any, values: list[Any], numeric: bool) -> Any:
+    """A Series of new values, with the old dtype if that can hold them."""
+    cls, dtype = type(column), column.dtype
+    if hasattr(dtype, "is_numeric"):  # polars
+        if dtype.is_numeric() and not dtype.is_float():
+            dtype = None
+        return cls(column.name, values, dtype=dtype, strict=False)
+    if numeric and dtype.kind in "iu":
+        dtype = "Float64"
+    elif numeric and dtype.kind == "O":
+        dtype = float
+    return cls(values, index=column.index, name=column.name, dtype=dtype)

@@ -1,0 +1,110 @@
+"""The base class: what it sets and when, what it says and where."""
+
+from __future__ import annotations
+
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from conftest import COMPLETERS, low_rank, make
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+
+from skmc import AIRCompleter, IALMCompleter, KNNCompleter, MaskedToNaN, SVDCompleter
+from skmc.base import HOOKS, BaseCompleter, resolve_device
+
+every_completer = pytest.mark.parametrize("cls", COMPLETERS)
+
+
+@every_completer
+def test_attributes_are_set_at_the_end_by_one_function(cls, small, monkeypatch):
+    early, ends = [], []
+    set_fitted = cls._set_fitted
+
+    def guarded(self, name, value):
+        if not ends and not name.startswith(("n_features_in_", *HOOKS)):
+            early.append(name)
+        object.__setattr__(self, name, value)
+
+    def ending(self, *args):
+        ends.append(True)
+        set_fitted(self, *args)
+
+    completer = make(cls)
+    monkeypatch.setattr(cls, "_set_fitted", ending)
+    monkeypatch.setattr(cls, "__setattr__", guarded, raising=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        completer.fit(small[1])
+    assert ends and not early
+
+
+def test_nothing_of_an_earlier_fit_is_left(small):
+    completer = make(AIRCompleter, add_indicator=True).fit(small[1])
+    assert completer.laplacians_.keys() == {"rows", "columns"}
+    completer.set_params(lambda_row=0, add_indicator=False).fit(small[1])
+    assert completer.laplacians_.keys() == {"columns"}
+    assert not hasattr(completer, "_indicator")
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_warnings_point_at_the_line_that_fits(method, small):
+    def lines(estimator, X):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            getattr(estimator, method)(X)
+        return [w for w in caught if w.category is not DeprecationWarning]
+
+    short = IALMCompleter(max_iter=5, tol=1e-12)
+    (late,) = lines(short, small[1])
+    assert late.category is ConvergenceWarning
+    assert late.filename == __file__
+    empty = small[1].copy()
+    empty[3] = np.ma.masked
+    (row,) = lines(make(KNNCompleter), empty)
+    assert str(row.message).startswith("Row 3 of X has no observed cell")
+    assert row.filename == __file__
+    for w in lines(make_pipeline(MaskedToNaN(), make(KNNCompleter)), empty):
+        assert w.filename == __file__
+
+
+def test_warnings_name_columns_and_count_the_rest():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(low_rank(9, 3), columns=["age", "fare", "deck"])
+    frame["deck"] = np.nan
+    frame.iloc[1:8] = np.nan
+    with pytest.warns(UserWarning) as caught:
+        KNNCompleter().fit(frame)
+    assert [str(w.message) for w in caught] == [
+        "Column 'deck' of X has no observed cell and is filled with the row means.",
+        "Rows 1, 2, 3, 4, 5 and 2 others of X have no observed cell and are filled "
+        "with the column means.",
+    ]
+
+
+def test_an_unknown_keyword_names_the_class(small):
+    with pytest.raises(TypeError, match=r"^SVDCompleter\.fit\(\) got an unexpected"):
+        SVDCompleter().fit(small[1], weights=1)
+    with pytest.raises(TypeError, match=r"^SVDCompleter\.fit\(\) got an unexpected"):
+        SVDCompleter().fit_transform(small[1], sample_weight=1)
+
+
+@pytest.mark.parametrize("device", ["mps", "meta", "cuda:77", "hpu", "banana"])
+def test_devices_that_are_not_there(device):
+    if device == "mps" and torch.backends.mps.is_available():
+        return
+    with pytest.raises(ValueError, match="is not available; use 'auto' or one of") as e:
+        resolve_device(device)
+    assert len(str(e.value)) < 200 and e.value.__suppress_context__
+
+
+def test_constraints_are_collected_from_all_bases():
+    class Child(SVDCompleter):
+        _parameter_constraints: ClassVar[dict] = {"rank": [None]}
+
+    assert Child._parameter_constraints["rank"] == [None]
+    assert set(Child._parameter_constraints) <= set(Child().get_params())
+    assert "warm_start" in Child._parameter_constraints
+    assert "rank" not in BaseCompleter._parameter_constraints
