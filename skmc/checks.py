@@ -1,4 +1,4 @@
-"""Discovery of completers, for our tests and for others'."""
+"""Discovery of all completers, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skmc.base import BaseCompleter
 
 
 def all_completers() -> list[type[BaseCompleter]]:
-    """Every public completer class of the package, sorted by name.
+    """Return every public completer class of the package, sorted by name.
 
     Returns
     -------

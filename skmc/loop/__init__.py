@@ -1,4 +1,4 @@
-"""The iteration loop: statuses, history, stop rules and what records a fit."""
+"""The iteration loop: statuses, history, stop rules, checkpoints and recorders."""
 
 from skmc.loop.recorder import TITLE, SpectrumRecorder, matrix_of
 from skmc.loop.run import Run

@@ -1,4 +1,4 @@
-"""What can watch a fit, besides scikit-learn's own callbacks."""
+"""A callback that records singular values during a fit."""
 
 from __future__ import annotations
 
@@ -6,48 +6,49 @@ from typing import Any
 
 import numpy as np
 
-TITLE = "singular_values"  # in history_
+TITLE = "singular_values"  # key in history_
 
 
 def matrix_of(estimator: Any) -> np.ndarray:
-    """The whole matrix that a completer or a sensing regressor has found.
+    """Return the complete matrix of a completer or a sensing regressor.
 
     Parameters
     ----------
     estimator : fitted estimator
-        With ``reconstruction_`` or ``matrix_``.
+        Estimator with ``reconstruction_`` or ``matrix_``.
 
     Returns
     -------
     ndarray of shape (n_rows, n_cols)
-        The attribute that there is.
+        The value of that attribute.
 
     Raises
     ------
     ValueError
-        There is neither.
+        The estimator has neither attribute.
     """
     for name in ("reconstruction_", "matrix_"):
         if hasattr(estimator, name):
-            return getattr(estimator, name)
+            matrix: np.ndarray = getattr(estimator, name)
+            return matrix
     raise ValueError(
-        f"{type(estimator).__name__} has neither reconstruction_ nor matrix_; give a "
-        "completer or a sensing regressor that is fitted."
+        f"{type(estimator).__name__} has neither reconstruction_ nor matrix_; pass a "
+        "fitted completer or sensing regressor."
     )
 
 
 class SpectrumRecorder:
-    """Keeps the largest singular values of the completion while it is being fitted.
+    """scikit-learn callback that records the largest singular values during a fit.
 
-    A callback of scikit-learn. After the fit ``history_["singular_values"]``, of shape
-    (n_checks, n_values), has a row for each of ``history_["n_iter"]``, which
-    `skmc.plot.SpectrumDisplay` draws. The values are those of ``reconstruction_`` (of a
-    sensing regressor: ``matrix_``), in the units of the data.
+    After the fit, ``history_["singular_values"]`` of shape (n_checks, n_values) has a
+    row for each element of ``history_["n_iter"]``. `skmc.plot.SpectrumDisplay` draws
+    them. The values are those of ``reconstruction_`` (for a sensing regressor
+    ``matrix_``) in the units of the data.
 
     Parameters
     ----------
     n_values : int >= 1, default=10
-        How many, the largest first; at most as many as there are.
+        Maximum number of values; the largest are recorded, in descending order.
 
     Examples
     --------
@@ -66,59 +67,61 @@ class SpectrumRecorder:
         if not isinstance(n_values, int | np.integer) or n_values < 1:
             raise ValueError(f"n_values must be an int >= 1, got {n_values!r}.")
         self.n_values = n_values
-        self._rows: dict[int, list[np.ndarray]] = {}  # of the fits that run
+        self._rows: dict[int, list[np.ndarray]] = {}  # by the id of the estimator
 
-    def setup(self, estimator, context) -> None:
+    def setup(self, estimator: Any, context: Any) -> None:
         """Begin to record a fit.
 
         Parameters
         ----------
         estimator : estimator
-            Which is about to be fitted.
+            Estimator that is about to be fitted.
         context : sklearn.callback.CallbackContext
             Not used.
         """
         self._rows[id(estimator)] = []
 
-    def on_fit_task_begin(self, estimator, context) -> None:
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing: there is nothing to record yet.
 
         Parameters
         ----------
         estimator : estimator
-            Which is being fitted.
+            Estimator being fitted.
         context : sklearn.callback.CallbackContext
             Not used.
         """
 
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None) -> None:
+    def on_fit_task_end(
+        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+    ) -> None:
         """Record the singular values at a check.
 
         Parameters
         ----------
         estimator : estimator
-            Which is being fitted.
+            Estimator being fitted.
         context : sklearn.callback.CallbackContext
-            Of the task that ended.
-        fitted_estimator : estimator
-            As if the fit had ended here.
+            Context of the task that ended.
+        fitted_estimator : estimator or None, default=None
+            Copy of the estimator, fitted as if the fit had ended at this check.
         """
         if context.task_name == "iterations" and fitted_estimator is not None:
             values = np.linalg.svd(matrix_of(fitted_estimator), compute_uv=False)
             self._rows[id(estimator)].append(values[: self.n_values])
 
-    def teardown(self, estimator, context) -> None:
-        """Put what was recorded into ``history_``.
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Store the recorded values in ``history_``.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, unless the fit failed.
+            Estimator whose fit has ended or failed.
         context : sklearn.callback.CallbackContext
             Not used.
         """
         rows = self._rows.pop(id(estimator), [])
         history = getattr(estimator, "history_", {})
-        # A fit that failed, or went on from a checkpoint, has another number of checks.
+        # A fit that failed or was resumed has a different number of checks.
         if rows and len(history.get("n_iter", ())) == len(rows):
             history[TITLE] = np.stack(rows)

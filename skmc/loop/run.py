@@ -13,12 +13,13 @@ from skmc.loop.scope import Work
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.solvers import Solver, State
 
-# An iterate this many times further from the observed cells than zero is, is lost.
-DIVERGED_AT = 1e3
-# Members that ended leave a batch when they are this share of it.
-SPARSE = 0.25
-# What a run has come to, but for its stop rules.
-WORK = (
+# An iterate has diverged if its distance from the observed cells is this many times
+# that of zero.
+DIVERGENCE_FACTOR = 1e3
+# Finished members are dropped from a batch once they are this share of it.
+DROP_SHARE = 0.25
+# Attributes of a run that a checkpoint stores.
+STORED = (
     "iteration",
     "state",
     "answer",
@@ -34,28 +35,26 @@ WORK = (
 
 
 class Run:
-    """A solve under way: `solve` says what the parameters are.
-
-    With ``compact=True``, which is for a single batch axis, members that ended leave
-    the batch once they are more than a quarter of it, so that the cost follows the
-    living; the solver and the stop rules must know `select`.
+    """The state of a solve, which can be advanced, stored and resumed; see `solve`.
 
     Parameters
     ----------
     solver : Solver
-        What one step is.
+        Defines one step.
     data : Observed or SparseObserved
-        The observed cells.
+        Observed cells.
     tol : float, default=0.0
-        As of `solve`.
+        Largest residual of a converged member.
     stop : sequence of StopRule, default=()
-        As of `solve`.
+        Rules that end members early.
     callbacks : sequence of Callback, default=()
-        As of `solve`.
+        Functions that are called with the `Progress` at every check.
     check_every : int, default=25
-        As of `solve`.
+        Number of steps between checks.
     compact : bool, default=False
-        Whether members that have ended leave the batch.
+        Whether to drop finished members from the batch once they are a quarter of it,
+        so that the cost is that of the running members. It needs a single batch axis,
+        and a solver and stop rules with a method ``select``.
     """
 
     @torch.no_grad()
@@ -87,26 +86,26 @@ class Run:
         self.n_iter = torch.zeros_like(self.status)
         self.residual = torch.full_like(self.best_objective, torch.inf)
         self.history: list[tuple[Tensor, dict[str, Tensor]]] = []
-        self.limit = DIVERGED_AT**2 * torch.maximum(data.energy, data.n_observed)
+        self.limit = DIVERGENCE_FACTOR**2 * torch.maximum(data.energy, data.n_observed)
         self.members = torch.arange(self.running.numel(), device=device)
-        self.gone: list[dict[str, Any]] = []
+        self.dropped: list[dict[str, Any]] = []
 
     def work(self) -> Work:
-        """What has to be kept to go on from here.
+        """Return what is needed to resume the solve at this iteration.
 
         Returns
         -------
         Work
         """
-        return Work({name: getattr(self, name) for name in WORK}, self._memory())
+        return Work({name: getattr(self, name) for name in STORED}, self._memory())
 
     def resume(self, work: Work) -> None:
-        """Be where another run of the same solve was.
+        """Continue from the work of another run of the same solve.
 
         Parameters
         ----------
         work : Work
-            What the other run kept.
+            Result of `work` of the other run.
         """
         vars(self).update(work.run)
         self.state = self.solver.resume(self.data, self.state)
@@ -120,21 +119,19 @@ class Run:
     def advance(
         self, until: int, offer: Callable[[Callable[[], Work]], None] | None = None
     ) -> None:
-        """Take steps up to the ``until``-th; the last one is followed by a check.
-
-        ``offer`` is called before every step with what gives the work so far.
+        """Run up to iteration ``until``, which is followed by a check.
 
         Parameters
         ----------
         until : int
-            Steps in all.
-        offer : callable, None] or None, default=None
-            Called before every step with what makes the `Work`.
+            Number of the last iteration.
+        offer : callable or None, default=None
+            Function that is called before every step with the method `work`.
 
         Raises
         ------
         torch.linalg.LinAlgError
-            A decomposition failed, and which of several members it was is not known.
+            A decomposition failed, and it is unknown for which of several members.
         """
         if not self.running.any():
             return
@@ -142,7 +139,7 @@ class Run:
             for n_iter in range(self.iteration + 1, until + 1):
                 if offer is not None:
                     offer(self.work)
-                previous = self.state  # lets go of the one before
+                previous = self.state  # frees the state before it
                 self.iteration = n_iter
                 self.state = self.solver.step(self.data, previous)
                 if n_iter % self.check_every and n_iter != until:
@@ -153,21 +150,22 @@ class Run:
                 if not self.running.any():
                     break
                 if self.compact:
-                    self.leave()
-        except torch.linalg.LinAlgError:  # of what is not finite any more
+                    self.drop_finished()
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+            # The decomposed matrix is no longer finite.
             if self.running.sum() > 1:
                 raise
-            self.lose()
+            self.mark_diverged()
         except KeyboardInterrupt:
             self.interrupt()
 
     def check(self, previous: State) -> Progress:
-        """Look at the iterate: residuals, stop rules, callbacks, history.
+        """Evaluate residuals, stop rules and history of the current iterate.
 
         Parameters
         ----------
         previous : State
-            The state before the last step.
+            State before the last step.
 
         Returns
         -------
@@ -175,17 +173,17 @@ class Run:
         """
         running, state, n_iter = self.running, self.state, self.iteration
         outputs = self.solver.outputs(state)
-        lost = running & ~self.sound(state, outputs["X"])
+        diverged = running & ~self.valid(state, outputs["X"])
         residual = self.solver.residual(self.data, previous, state)
         self.residual = torch.where(running, residual, self.residual)
         self.n_iter = torch.where(running, n_iter, self.n_iter)
 
-        better = running & ~lost & (state.objective < self.best_objective)
+        better = running & ~diverged & (state.objective < self.best_objective)
         self.best = _where(better, outputs, self.best)
         self.best_objective = torch.where(better, state.objective, self.best_objective)
-        self.answer = _where(running & ~lost & ~self.pinned, outputs, self.answer)
-        self.answer = _where(lost & ~self.pinned, self.best, self.answer)
-        self.end(lost, Status.DIVERGED)
+        self.answer = _where(running & ~diverged & ~self.pinned, outputs, self.answer)
+        self.answer = _where(diverged & ~self.pinned, self.best, self.answer)
+        self.end(diverged, Status.DIVERGED)
 
         record = {
             "n_iter": torch.tensor(n_iter),
@@ -204,25 +202,25 @@ class Run:
         )
         self.end(self.running & (residual <= self.tol), Status.CONVERGED)
         for rule in self.stop:
-            wish = rule(progress)
+            stopped = rule(progress)
             if progress.pinned is not None:
                 chosen = progress.pinned & progress.running
                 self.answer = _where(chosen, outputs, self.answer)
                 self.pinned = self.pinned | chosen
                 progress.pinned = None
-            self.end(self.running & wish, Status.STOPPED)
+            self.end(self.running & stopped, Status.STOPPED)
         self.history.append((self.members, record))
         return progress
 
-    def sound(self, state: State, X: Any) -> Tensor:
-        """Members whose iterate is finite and not lost far from the data.
+    def valid(self, state: State, X: Any) -> Tensor:
+        """Find the members whose iterate is finite and not too far from the data.
 
         Parameters
         ----------
         state : State
-            The iterate.
+            Current state.
         X : object
-            Its completion.
+            Completion in this state.
 
         Returns
         -------
@@ -231,57 +229,57 @@ class Run:
         misfit = self.data.misfit(X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
 
-    def lose(self) -> None:
-        """All who are running have diverged."""
+    def mark_diverged(self) -> None:
+        """End all running members as diverged."""
         self.n_iter = torch.where(self.running, self.iteration, self.n_iter)
         self.answer = _where(self.running & ~self.pinned, self.best, self.answer)
         self.end(self.running, Status.DIVERGED)
 
     def interrupt(self) -> None:
-        """End all members, whose answers are what there is."""
+        """End all running members; their answers are the current iterates."""
         free = self.running & ~self.pinned
         outputs = self.solver.outputs(self.state)
-        sound = self.sound(self.state, outputs["X"])
-        self.answer = _where(free & sound, outputs, self.answer)
-        self.answer = _where(free & ~sound, self.best, self.answer)
+        valid = self.valid(self.state, outputs["X"])
+        self.answer = _where(free & valid, outputs, self.answer)
+        self.answer = _where(free & ~valid, self.best, self.answer)
         self.end(self.running, Status.INTERRUPTED)
 
     def end(self, members: Tensor, status: Status) -> None:
-        """Let members end.
+        """End some members.
 
         Parameters
         ----------
         members : bool Tensor of shape (\\*batch,)
-            Who ends.
+            Members to end.
         status : Status
-            How they end.
+            Their final status.
         """
         self.status = torch.where(members, list(Status).index(status), self.status)
         self.running = self.running & ~members
 
-    def leave(self) -> None:
-        """Let the members that ended go, if they are many."""
-        alive, gone = (m.nonzero()[:, 0] for m in (self.running, ~self.running))
-        if len(gone) < SPARSE * len(self.running):
+    def drop_finished(self) -> None:
+        """Remove the finished members from the batch if they are a quarter of it."""
+        kept, finished = (m.nonzero()[:, 0] for m in (self.running, ~self.running))
+        if len(finished) < DROP_SHARE * len(self.running):
             return
-        self.gone.append(self._ends(gone))
-        vars(self).update(self._ends(alive))
-        self.best = _take(self.best, alive)
+        self.dropped.append(self._results(finished))
+        vars(self).update(self._results(kept))
+        self.best = _take(self.best, kept)
         for name in ("best_objective", "limit", "running", "pinned"):
-            setattr(self, name, getattr(self, name)[alive])
+            setattr(self, name, getattr(self, name)[kept])
         assert isinstance(self.data, Observed)  # has a batch axis
-        self.data = self.data.select(alive)
-        self.state = self.solver.select(self.state, alive)
+        self.data = self.data.select(kept)
+        self.state = self.solver.select(self.state, kept)
         for rule in self.stop:
-            rule.select(alive)  # type: ignore[attr-defined]
+            rule.select(kept)  # type: ignore[attr-defined]
 
-    def _ends(self, members: Tensor) -> dict[str, Any]:
+    def _results(self, members: Tensor) -> dict[str, Any]:
         names = ("members", "status", "n_iter", "residual")
-        ends: dict[str, Any] = {name: getattr(self, name)[members] for name in names}
-        return {"answer": _take(self.answer, members), **ends}
+        results = {name: getattr(self, name)[members] for name in names}
+        return {"answer": _take(self.answer, members), **results}
 
     def solution(self) -> Solution:
-        """What there is by now; members still running end by ``MAX_ITER``.
+        """Return the current solution; running members have status ``MAX_ITER``.
 
         Returns
         -------
@@ -291,9 +289,9 @@ class Run:
         status = torch.where(self.running, last, self.status)
         whole = {"status": status, "n_iter": self.n_iter, "residual": self.residual}
         answer = self.answer
-        if self.gone:
-            here = {"members": self.members, "answer": answer, **whole}
-            parts = [*self.gone, here]
+        if self.dropped:
+            present = {"members": self.members, "answer": answer, **whole}
+            parts = [*self.dropped, present]
             order = torch.cat([part["members"] for part in parts]).argsort()
             whole = {k: torch.cat([p[k] for p in parts])[order] for k in whole}
             answer = {
@@ -314,8 +312,10 @@ def _take(outputs: dict[str, Any], members: Tensor) -> dict[str, Any]:
     return {name: value[members] for name, value in outputs.items()}
 
 
-def _spread(members: Tensor, record: dict[str, Tensor], all_members: Tensor) -> dict:
-    """A row of the history, NaN for the members that had gone."""
+def _spread(
+    members: Tensor, record: dict[str, Tensor], all_members: Tensor
+) -> dict[str, Tensor]:
+    """Return a row of the history for all members, NaN for dropped ones."""
     if len(members) == all_members.numel():
         return record
     spread = dict(record)
@@ -327,7 +327,7 @@ def _spread(members: Tensor, record: dict[str, Tensor], all_members: Tensor) -> 
 
 
 def _where(members: Tensor, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """``new`` for the chosen members, ``old`` for the others."""
+    """Return ``new`` for the chosen members and ``old`` for the others."""
     if members.ndim == 0:
         return new if members else old
     return {

@@ -1,4 +1,4 @@
-"""The scope of a fit: where a checkpoint plugs in from above."""
+"""The scope of a fit, to which a checkpoint store can be attached."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from skmc.solvers import Solver
 
 @dataclass
 class Work:
-    """A solve between two steps, and all that it takes to go on.
+    """All that is needed to resume a solve between two steps.
 
     Parameters
     ----------
     run : dict
-        What the `Run` knows.
+        Attributes of the `Run` by name.
     memory : list of dict
-        Of the stop rules that have any.
+        The ``memory`` of each stop rule that has one.
     """
 
     run: dict[str, Any]
-    memory: list[dict[str, Any]]  # of the stop rules that have any
+    memory: list[dict[str, Any]]
 
 
 class CheckpointStore(Protocol):
-    """Stores solves, so that they can be resumed after a crash."""
+    """Storage of solves, so that they can be resumed after a crash."""
 
     def fit(self, estimator: Any, cells: Any) -> AbstractContextManager[None]:
-        """Solves in this context belong to the fit of ``estimator`` to ``cells``.
+        """Return the context for the solves of one fit.
 
         Parameters
         ----------
         estimator : object
-            What is being fitted.
+            Estimator being fitted.
         cells : object
-            What it is fitted to.
+            Observed cells that it is fitted to.
 
         Returns
         -------
@@ -47,36 +47,38 @@ class CheckpointStore(Protocol):
         """
 
     def begin(self, solver: Solver, data: Any) -> Work | Solution | None:
-        """What is known of the solve that begins now.
+        """Load what is stored about the solve that begins now.
 
         Parameters
         ----------
         solver : Solver
-            What one step is.
+            Defines one step.
         data : object
-            The observed cells.
+            Observed cells.
 
         Returns
         -------
         Work or Solution or None
+            The solution if the solve was finished, the work if it was not, None if
+            nothing is stored.
         """
 
     def offer(self, work: Callable[[], Work]) -> None:
-        """Called before every step.
+        """Store the current work if it is time to; called before every step.
 
         Parameters
         ----------
         work : callable
-            Makes what is to be kept.
+            Function that returns the current work.
         """
 
     def finish(self, solution: Solution) -> None:
-        """Called with the answer.
+        """Store the solution; called at the end of the solve.
 
         Parameters
         ----------
         solution : Solution
-            The answer.
+            Solution of the solve.
         """
 
 
@@ -84,18 +86,20 @@ STORE: ContextVar[CheckpointStore | None] = ContextVar("skmc_store", default=Non
 
 
 def fit_scope(estimator: Any, cells: Any) -> AbstractContextManager[None]:
-    """Tell the store, if there is one, whose solves follow.
+    """Return the context for the solves of one fit.
 
     Parameters
     ----------
     estimator : object
-        What is being fitted.
+        Estimator being fitted.
     cells : object
-        What it is fitted to.
+        Observed cells that it is fitted to.
 
     Returns
     -------
     context manager
+        The context of the active `CheckpointStore`; without one, a context that does
+        nothing.
     """
     store = STORE.get()
     return nullcontext() if store is None else store.fit(estimator, cells)

@@ -1,4 +1,4 @@
-"""How a solve ended, and what is seen of it at every check."""
+"""The result of a solve, and its state at every check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skmc.solvers import Solver, State
 
 
 class Status(StrEnum):
-    """How a solve ended."""
+    """Reason why a solve ended."""
 
     CONVERGED = "converged"
     STOPPED = "stopped"
@@ -26,79 +26,80 @@ class Status(StrEnum):
 
 @dataclass
 class Progress:
-    """What stop rules and callbacks see at every check.
+    """State of a solve at a check, as stop rules and callbacks see it.
 
     Parameters
     ----------
     n_iter : int
-        Steps done.
+        Number of steps done.
     data : Observed or SparseObserved
-        The observed cells.
+        Observed cells.
     solver : Solver
-        What one step is.
+        Defines one step.
     state : State
-        The iterate.
+        State after the last step.
     outputs : dict
-        Of the solver for this state.
+        Outputs of the solver in this state.
     residual : Tensor of shape (\\*batch,)
         The solver's measure of optimality.
     running : bool Tensor of shape (\\*batch,)
-        Who has not ended.
+        Members that have not finished.
     record : dict
-        This check's row of the history.
+        Row of the history that this check adds.
     pinned : bool Tensor of shape (\\*batch,) or None, default=None
-        Whose answer this iterate becomes.
+        Members whose answer is this iterate; see `keep`.
     """
 
     n_iter: int
     data: Observed | SparseObserved
     solver: Solver
     state: State
-    outputs: dict[str, Any]  # of the solver for this state
+    outputs: dict[str, Any]
     residual: Tensor  # (*batch,)
     running: Tensor  # (*batch,) bool
-    record: dict[str, Tensor]  # this check's row of the history
+    record: dict[str, Tensor]
     pinned: Tensor | None = None
 
     def keep(self, members: Tensor) -> None:
-        """Make this iterate the answer of ``members``, whatever comes after.
+        """Make this iterate the answer of some members, unless a later one is kept.
 
         Parameters
         ----------
         members : bool Tensor of shape (\\*batch,)
-            Whose answer it becomes.
+            Members whose answer is this iterate.
         """
         self.pinned = members
 
 
-# A rule that knows ``select(members)`` may be part of a compact `Run`.
-StopRule = Callable[[Progress], Tensor]  # -> (*batch,) bool, who should stop
+# A stop rule returns the members to stop, a bool Tensor of shape (*batch,). Rules of a
+# compact `Run` also need a method ``select(members)``.
+StopRule = Callable[[Progress], Tensor]
 Callback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer, and how it was come by. Every array has the batch axes in front.
+    """The answer and how it was obtained; tensors have the batch axes first.
 
     Parameters
     ----------
     outputs : dict
-        Of the solver, among them the completion "X".
+        Outputs of the solver, among them the completion "X".
     status : list of Status
-        One of each member, in row-major order of the batch axes.
+        Status of each member, in row-major order of the batch axes.
     n_iter : Tensor of shape (\\*batch,)
-        Steps.
+        Number of steps.
     residual : Tensor of shape (\\*batch,)
-        At the last check.
+        Residual at the last check.
     history : dict
-        Name -> Tensor of shape ``(n_checks, *batch)``.
+        Recorded values by name, Tensors of shape ``(n_checks, *batch)``.
     """
 
     outputs: dict[str, Any]
-    status: list[Status]  # one per member, in row-major order of the batch axes
+    status: list[Status]
     n_iter: Tensor  # (*batch,)
-    residual: Tensor  # (*batch,), at the last check
-    history: dict[str, Tensor] = field(repr=False)  # name -> (n_checks, *batch)
+    residual: Tensor  # (*batch,)
+    history: dict[str, Tensor] = field(repr=False)
 
     @property
     def X(self) -> Any:
@@ -107,12 +108,12 @@ class Solution:
 
     @classmethod
     def before(cls, data: Observed | SparseObserved) -> Solution:
-        """Interrupted before the first step: zero everywhere.
+        """Make the zero solution of a solve interrupted before its first step.
 
         Parameters
         ----------
         data : Observed or SparseObserved
-            The observed cells.
+            Observed cells.
 
         Returns
         -------

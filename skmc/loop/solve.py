@@ -1,4 +1,4 @@
-"""Iterating a solver until every member of the batch has ended."""
+"""The function that runs a solver until every batch member has finished."""
 
 from __future__ import annotations
 
@@ -22,39 +22,40 @@ def solve(
     callbacks: Sequence[Callback] = (),
     check_every: int = 25,
 ) -> Solution:
-    """Iterate until every member of the batch has ended.
+    """Run a solver until every batch member has finished.
 
     Parameters
     ----------
     solver : Solver
-        What one step is.
+        Defines one step.
     data : Observed of shape (\\*batch, n_rows, n_cols), or SparseObserved
-        The observed cells.
+        Observed cells.
     max_iter : int
-        Steps at most.
-    tol : float
-        A member ends as ``CONVERGED`` once its residual is at most ``tol``.
-    stop : sequence of stop rules
-        Each maps a `Progress` to the members that should end (``STOPPED``).
-    callbacks : sequence of callables
-        Each is shown the `Progress`; what it returns is ignored.
-    check_every : int
-        Residuals, stop rules, callbacks and history are evaluated every so many
-        steps and after the last: in between, nothing waits for the device.
+        Maximum number of steps.
+    tol : float, default=0.0
+        Largest residual of a converged member, which ends with ``CONVERGED``.
+    stop : sequence of stop rules, default=()
+        Functions that map a `Progress` to the members to end with ``STOPPED``.
+    callbacks : sequence of callables, default=()
+        Functions that are called with the `Progress`; return values are ignored.
+    check_every : int, default=25
+        Number of steps between checks. A check evaluates residuals, stop rules,
+        callbacks and history. The last step is followed by a check. Between checks,
+        nothing waits for the device.
 
     Returns
     -------
     Solution
-        A member which stopped keeps the iterate it stopped at. One which diverged
-        (not finite, or 1000 times further from the observed cells than zero is) gets
-        its finite iterate of lowest objective. A ``KeyboardInterrupt`` ends the loop
-        with the iterates so far (``INTERRUPTED``); it is not raised again.
+        A stopped member keeps its last iterate. A diverged member (not finite, or 1000
+        times further from the observed cells than zero is) gets its finite iterate
+        with the lowest objective. A ``KeyboardInterrupt`` ends the loop with the
+        current iterates (``INTERRUPTED``) and is not raised again.
 
     Raises
     ------
     torch.linalg.LinAlgError
-        A decomposition failed, and which of several members it was is not known. A
-        single one has diverged.
+        A decomposition failed, and it is unknown for which of several members. If there
+        is a single member, it has diverged instead.
     """
     run = Run(
         solver,
@@ -68,12 +69,12 @@ def solve(
     if store is None:
         run.advance(max_iter)
         return run.solution()
-    # After init, which may draw from a generator that others draw from, too.
-    kept = store.begin(solver, data)
-    if isinstance(kept, Solution):
-        return kept
-    if kept is not None:
-        run.resume(kept)
+    # This comes after init, which may advance a random generator that is shared.
+    stored = store.begin(solver, data)
+    if isinstance(stored, Solution):
+        return stored
+    if stored is not None:
+        run.resume(stored)
     run.advance(max_iter, store.offer)
     solution = run.solution()
     if Status.INTERRUPTED not in solution.status:
@@ -84,16 +85,18 @@ def solve(
 def solve_part(
     solver: Solver, data: Observed | SparseObserved, **params: Any
 ) -> Solution:
-    """`solve` as a part of something longer, which an interruption ends as well.
+    """Call `solve`, and raise ``KeyboardInterrupt`` if it was interrupted.
+
+    This is for solves that are part of a longer computation.
 
     Parameters
     ----------
     solver : Solver
-        What one step is.
+        Defines one step.
     data : Observed or SparseObserved
-        The observed cells.
+        Observed cells.
     **params : dict
-        As of `solve`.
+        Further parameters of `solve`.
 
     Returns
     -------

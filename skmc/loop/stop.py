@@ -1,4 +1,4 @@
-"""Rules that decide when a member of a solve has had enough."""
+"""Rules that stop members of a solve early."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from skmc.loop.solution import Progress
 
 
 class HeldOut:
-    """Early stopping on cells that the solver does not see.
+    """Early stopping on held-out cells.
 
-    The error is the root mean square over the held-out cells. The best iterate is
-    kept, and a member stops after ``patience`` iterations without a better one. What
-    it has seen so far is in ``memory``, which a checkpoint keeps.
+    The error is the root mean square over the held-out cells. The answer is the iterate
+    with the lowest error. A member stops after ``patience`` iterations without a better
+    iterate. Checkpoints store ``memory``, which holds the lowest errors so far.
 
     Parameters
     ----------
     truth : Observed
-        The held-out cells.
+        Held-out cells.
     patience : int
-        Iterations.
+        Iterations without a better iterate after which a member stops.
     """
 
     def __init__(self, truth: Observed, patience: int):
@@ -42,12 +42,12 @@ class HeldOut:
         return progress.n_iter - since >= self.patience
 
     def select(self, members: Tensor) -> None:
-        """Keep some members of the (one) batch axis.
+        """Keep some members of the single batch axis.
 
         Parameters
         ----------
         members : bool or int Tensor
-            Those to keep, along the batch axis.
+            Mask or positions of the members to keep.
         """
         self.truth = self.truth.select(members)
         self.memory.update({k: v[members] for k, v in self.memory.items()})

@@ -156,7 +156,7 @@ class BatchedFit:
         here = self.run.members
         wanted = torch.tensor(list(self.members), dtype=here.dtype, device=here.device)
         self.run.end(~torch.isin(here, wanted), Status.STOPPED)
-        self.run.leave()
+        self.run.drop_finished()
 
 
 def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
