@@ -1,6 +1,7 @@
 """Linear algebra that several solvers share."""
 
 from skmc.linalg.dsvd import DSVD, offdiag, random_orthonormal
+from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
@@ -21,8 +22,10 @@ __all__ = [
     "ENTROPY",
     "SVD",
     "Activation",
+    "GaussNewton",
     "LDMinv",
     "LowRank",
+    "NormalEquations",
     "Randomness",
     "RowModel",
     "SparsePlusLowRank",
@@ -35,6 +38,7 @@ __all__ = [
     "full_svd",
     "link_matrix",
     "minimize_on_stiefel",
+    "newton",
     "offdiag",
     "partial_svd",
     "random_orthonormal",
