@@ -21,7 +21,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -44,7 +43,7 @@ class Bending(Term):
 
     def __init__(self, weight):
         super().__init__()
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
+        self.add_weight("weight", weight)
 
     def forward(self, X):
         down = X.diff(n=2, dim=-2).square().sum((-2, -1))
