@@ -190,10 +190,10 @@ def test_failing_the_descent_test_lowers_mu_max(data):
         with torch.no_grad():
             forward = ours.forward(data, uphill.theta)
             after = blind.step(data, replace(uphill, forward=forward, lipschitz=L))
-        assert after.schedule.mu_max == pytest.approx(top)
-    assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).mu_max == 1.0
+        assert after.schedule.start == pytest.approx(top)
+    assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).start == 1.0
     # With L by backtracking it holds.
-    assert states(solver(), data, 30)[-1].schedule.mu_max == 100.0
+    assert states(solver(), data, 30)[-1].schedule.start == 100.0
 
 
 def test_slack_variables_meet_what_they_stand_for(data):

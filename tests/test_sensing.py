@@ -664,7 +664,7 @@ def test_an_interrupted_fit_is_a_fit(monkeypatch):
     A, y, _ = gaussian(50)
 
     def step(self, data, state):
-        if state.t > 5:
+        if state.momentum.t > 5:
             raise KeyboardInterrupt
         return original(self, data, state)
 

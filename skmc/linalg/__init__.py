@@ -7,6 +7,7 @@ from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
 from skmc.linalg.ridge import RowModel, link_matrix
+from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.spectral import (
     ACTIVATIONS,
     Activation,
@@ -22,6 +23,7 @@ __all__ = [
     "ENTROPY",
     "SVD",
     "Activation",
+    "CosineSchedule",
     "GaussNewton",
     "LDMinv",
     "LowRank",

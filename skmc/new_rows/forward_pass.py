@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import torch
 from torch import Tensor, nn
+
+from skmc.linalg import CosineSchedule
 
 BLOCK = 2**22  # numbers held at once
 
@@ -68,9 +69,9 @@ class LearnedInputs(ForwardPass):
         inputs = start.clone().requires_grad_()
         optimizer = torch.optim.Adam([inputs], lr=self.lr, fused=True)
         seen = seen.to(rows.dtype)
+        schedule = CosineSchedule(self.lr, 0.0, self.steps)
         for step in range(self.steps):
-            decay = (1 + math.cos(math.pi * step / self.steps)) / 2
-            optimizer.param_groups[0]["lr"] = self.lr * decay
+            optimizer.param_groups[0]["lr"] = schedule(step)
             with torch.enable_grad():
                 answer = self.network(inputs)
             (slope,) = torch.autograd.grad(

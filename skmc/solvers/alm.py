@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import SVD, shrink
+from skmc.solvers.norms import norm
 from skmc.solvers.solver import Solver, State
 
 
@@ -123,18 +124,3 @@ class InexactALM(Solver):
         scale = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
         infeasible = (data.misfit(current.X) / scale).sqrt()
         return torch.where(current.drift > self.drift_tol, torch.inf, infeasible)
-
-
-def norm(X: Tensor) -> Tensor:
-    """Frobenius norm, per batch member.
-
-    Parameters
-    ----------
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
-        Matrices.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
-    return X.square().sum((-2, -1)).sqrt()

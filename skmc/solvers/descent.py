@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
+from skmc.linalg import CosineSchedule
 from skmc.solvers.learning import Learning
+from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import State
 from skmc.terms import Term, narrow
 
@@ -149,8 +150,8 @@ class Descent(Learning):
 
     def step(self, data: Observed, state: DescentState) -> DescentState:
         state.live.backward(state.grad)
-        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
-        state.optimizer.param_groups[0]["lr"] = self.lr * decay
+        lr = CosineSchedule(self.lr, 0.0, self.horizon)(state.iteration)
+        state.optimizer.param_groups[0]["lr"] = lr
         state.optimizer.step()
         state.optimizer.zero_grad()
         return self._evaluate(
@@ -190,8 +191,12 @@ class Descent(Learning):
             for s, p in zip(slopes, parameters, strict=True)
         )
         tiny = torch.finfo(current.X.dtype).tiny
-        scale = norm([current.X], data) * norm([data.values], data)
-        return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
+        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
+        return (
+            parameter_norm(slopes, data)
+            * parameter_norm(parameters, data)
+            / scale.clamp_min(tiny)
+        )
 
     def select(self, state: DescentState, members: Tensor) -> DescentState:
         before = state.parameters
@@ -222,25 +227,6 @@ class Descent(Learning):
         for term in state.terms:
             outputs |= term.outputs()
         return outputs
-
-
-def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
-    """Frobenius norm over several tensors, per batch member.
-
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        With the batch axes of ``data``.
-    data : Observed
-        The observed cells.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
-    n_batch = len(data.batch_shape)
-    squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
-    return torch.stack(squares).sum(0).sqrt()
 
 
 def narrow_module(module: nn.Module, members: Tensor) -> None:

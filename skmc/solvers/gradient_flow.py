@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.solvers.descent import narrow_module, norm
+from skmc.solvers.descent import narrow_module
 from skmc.solvers.learning import Learning
+from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import State
 from skmc.terms import Term
 
@@ -85,7 +86,8 @@ class GradientFlow(Learning):
         else:
             tiny = torch.finfo(X.dtype).tiny
             reach = [
-                norm([p], data) / norm([slope], data).clamp_min(tiny)
+                parameter_norm([p], data)
+                / parameter_norm([slope], data).clamp_min(tiny)
                 for p, slope in zip(parameters, slopes, strict=True)
             ]
             safe = START * torch.stack(reach).amin(0)
@@ -126,9 +128,9 @@ class GradientFlow(Learning):
         lr = state.lr
         if self.lr is None:
             pairs = zip(slopes, state.slopes, strict=True)
-            turn = norm([new - old for new, old in pairs], data)
+            turn = parameter_norm([new - old for new, old in pairs], data)
             tiny = torch.finfo(X.dtype).tiny
-            reach = state.lr * norm(state.slopes, data) / turn.clamp_min(tiny)
+            reach = state.lr * parameter_norm(state.slopes, data) / turn.clamp_min(tiny)
             lr = torch.minimum(GROWTH * state.lr, reach)
         return FlowState(
             X=X, objective=objective, model=state.model, slopes=slopes, lr=lr
@@ -151,9 +153,9 @@ class GradientFlow(Learning):
         Tensor of shape (\\*batch,)
         """
         tiny = torch.finfo(current.X.dtype).tiny
-        scale = norm([current.X], data) * norm([data.values], data)
-        size = norm(list(current.model.parameters()), data)
-        return norm(current.slopes, data) * size / scale.clamp_min(tiny)
+        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
+        size = parameter_norm(list(current.model.parameters()), data)
+        return parameter_norm(current.slopes, data) * size / scale.clamp_min(tiny)
 
 
 def _align(per_batch: Tensor, parameter: Tensor) -> Tensor:

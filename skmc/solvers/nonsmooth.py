@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import CosineSchedule
 from skmc.models import Autoencoder, bent, slope_at
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
@@ -20,46 +21,6 @@ SHRINK, GROW = 0.5, 1.1  # of delta; the paper's sets are .1-.6 and 1.05-1.2
 LOWER = 0.8  # of mu_max; the paper's set is .1, .2, .8, .9
 TRIALS = 60  # of an epoch's step
 RAISE, RELAX = 2.0, 0.95  # of L, when it is too small and from epoch to epoch
-
-
-@dataclass(frozen=True)
-class CosineSchedule:
-    """Gradual learning: ``mu`` falls from ``mu_max`` to ``mu_min`` on a cosine.
-
-    ``mu(k) = mu_min + (mu_max - mu_min) (1 + cos(pi k / horizon)) / 2`` at epoch k, and
-    ``mu_min`` after ``horizon`` epochs. Equal ends switch gradual learning off.
-
-    Parameters
-    ----------
-    mu_max : float
-        At the start.
-    mu_min : float
-        From the end on.
-    horizon : int
-        Epochs until then.
-    """
-
-    mu_max: float
-    mu_min: float
-    horizon: int
-
-    def __call__(self, epoch: int) -> float:
-        share = (1 + math.cos(math.pi * min(epoch / self.horizon, 1))) / 2
-        return self.mu_min + (self.mu_max - self.mu_min) * share
-
-    def lowered(self, factor: float) -> CosineSchedule:
-        """The same with both values times a factor.
-
-        Parameters
-        ----------
-        factor : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        CosineSchedule
-        """
-        return replace(self, mu_max=max(self.mu_min, factor * self.mu_max))
 
 
 Layers = Sequence[Tensor]
@@ -464,7 +425,7 @@ class NonsmoothDescent(Solver):
             (gamma + 1) ** 2 * L / (gamma - 1) * omega**2 * inner(moved, moved)
         )
         enough = start - end >= least - eps * abs(start)
-        final = self.smooth(theta, forward, blocks, state.schedule.mu_min)
+        final = self.smooth(theta, forward, blocks, state.schedule.end)
         return NonsmoothState(
             objective=state.objective.new_tensor(final + blocks.penalty),
             theta=theta,

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Randomness
+from skmc.linalg import CosineSchedule, Randomness
 from skmc.models import PatchCNN, Patches, filling_order
-from skmc.solvers.descent import norm
+from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 
 BATCH = 128
@@ -131,8 +131,8 @@ class PatchTraining(Solver):
         if not len(queue):
             queue = torch.randperm(n_cells, generator=state.generator)
             queue = queue.to(data.values.device)
-        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
-        state.optimizer.param_groups[0]["lr"] = self.lr * decay
+        lr = CosineSchedule(self.lr, 0.0, self.horizon)(state.iteration)
+        state.optimizer.param_groups[0]["lr"] = lr
         for chosen in queue[:size].split(batch):
             self._descend(data, state, *(index[chosen] for index in state.cells))
         return replace(
@@ -188,7 +188,7 @@ class PatchTraining(Solver):
         """
         parameters = list(current.network.parameters())
         slopes = [p.grad for p in parameters if p.grad is not None]
-        product = norm(slopes, data) * norm(parameters, data)
+        product = parameter_norm(slopes, data) * parameter_norm(parameters, data)
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.linalg import Randomness
-from skmc.solvers.descent import norm
+from skmc.linalg import CosineSchedule, Randomness
+from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
 
@@ -161,7 +160,7 @@ class RowDescent(Solver):
         return Batch(rows, seen, free, optimizer)
 
     def step(self, data: Observed, state: RowState) -> RowState:
-        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
+        decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
         decay *= min(1, (state.iteration + 1) / self.warm_up)
         objective = torch.zeros_like(state.objective)
         for batch in state.batches:
@@ -222,11 +221,11 @@ class RowDescent(Solver):
         for batch in current.batches:
             self._backward(data, current.network, batch)
             batch.inputs.grad = None
-            X.append(norm([current.network(batch.inputs)], data))
+            X.append(parameter_norm([current.network(batch.inputs)], data))
         parameters = list(current.network.parameters())
         slopes = [p.grad for p in parameters if p.grad is not None]
-        scale = norm(X, data) * norm([data.values], data)
-        residual = norm(slopes, data) * norm(parameters, data)
+        scale = parameter_norm(X, data) * parameter_norm([data.values], data)
+        residual = parameter_norm(slopes, data) * parameter_norm(parameters, data)
         current.weights.zero_grad()
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from skmc.cells import SparseObserved
 from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, partial_svd, shrink
+from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
 
@@ -31,8 +32,8 @@ class SoftImputeState(State):
         The SVD of the iterate before.
     seen_before : Tensor of shape (n_cells,)
         That at the observed cells.
-    t : float
-        Momentum.
+    momentum : Momentum
+        Of the next step.
     moved : Tensor of shape ()
         ``|X - Y| / |X|``, ``Y`` being where the step started.
     """
@@ -42,7 +43,7 @@ class SoftImputeState(State):
     seen: Tensor  # (n_cells,), X at the observed cells
     before: SVD
     seen_before: Tensor
-    t: float  # momentum
+    momentum: Momentum
     moved: Tensor  # (), |X - Y| / |X|, Y being where the step started
 
 
@@ -87,20 +88,19 @@ class SoftImpute(Solver):
     def init(self, data: SparseObserved) -> SoftImputeState:
         m, n = data.shape
         empty = data.values.new_zeros
-        start = self.start or SVD(empty(m, 0), empty(0), empty(n, 0))
-        return self._state(data, start)
+        return self._state(data, self.start or SVD(empty(m, 0), empty(0), empty(n, 0)))
 
     def step(self, data: SparseObserved, state: SoftImputeState) -> SoftImputeState:
-        new = self._advance(data, state, state.t)
-        if state.t > 1 and new.objective > state.objective:
-            new = self._advance(data, state, 1.0)
+        new = self._advance(data, state, state.momentum)
+        if state.momentum.t > 1 and new.objective > state.objective:
+            new = self._advance(data, state, initial_momentum())
         return new
 
-    def _advance(self, data, state: SoftImputeState, t: float) -> SoftImputeState:
-        following = (1 + (1 + 4 * t * t) ** 0.5) / 2
-        beta = (t - 1) / following
+    def _advance(
+        self, data: SparseObserved, state: SoftImputeState, momentum: Momentum
+    ) -> SoftImputeState:
         Y, seen = state.X, state.seen
-        if beta:
+        if (beta := momentum.beta) > 0:
             Y = Y * (1 + beta) + state.before.low_rank() * -beta
             seen = seen + beta * (seen - state.seen_before)
         spectrum = self._shrink(data.plus(data.values - seen, Y), state.spectrum)
@@ -111,7 +111,7 @@ class SoftImpute(Solver):
             new,
             before=state.spectrum,
             seen_before=state.seen,
-            t=following,
+            momentum=momentum.next,
             moved=moved.sqrt(),
         )
 
@@ -126,7 +126,7 @@ class SoftImpute(Solver):
             seen=seen,
             before=spectrum,
             seen_before=seen,
-            t=1.0,
+            momentum=initial_momentum(),
             moved=torch.full_like(misfit, torch.inf),
         )
 
@@ -178,6 +178,16 @@ class SoftImpute(Solver):
             V, V.new_zeros(len(V)), self.weight * eye, V.new_zeros(V.shape[1])
         )
         return {"X": state.X, "spectrum": state.spectrum, "rows": [rows]}
+
+
+def initial_momentum() -> Momentum:
+    """Momentum at the start, of shape () on the CPU whatever the data are.
+
+    Returns
+    -------
+    Momentum
+    """
+    return Momentum(torch.ones((), dtype=torch.float64))
 
 
 def largest_weight(data: SparseObserved) -> float:
