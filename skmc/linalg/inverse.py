@@ -9,6 +9,8 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor, nn
 
+from skmc.linalg.gauss_newton import GaussNewton, NormalEquations
+
 MAX_ITER = {"gauss-newton": 100, "sgd": 1200}
 HALVED_EVERY = 300  # steps of stochastic gradient descent
 # Of Gauss and Newton's method.
@@ -474,34 +476,31 @@ def _gauss_newton(
     spectra = spectra.widened()
     floor = ROUNDING * spectra.s.square().sum()
 
-    def objective(C: Tensor) -> float:
+    def objective(C: Tensor) -> Tensor:
         logs = (spectra.errors(C) + floor).log().sum()
-        return float(logs + RIDGE * (C - 1).square().sum()) / 2
+        return (logs + RIDGE * (C - 1).square().sum()) / 2
 
-    C, value, damping = start, objective(start), 1e-2
-    history = [value]
-    if not floor > 0:  # matrices of zeros
-        return C, history
-    eye = torch.eye(C.numel(), dtype=C.dtype, device=C.device)
-    for _ in range(max_iter):
-        left, right = spectra.normal_equations(C)
-        left = left + RIDGE * eye
+    def equations_at(x: Tensor) -> NormalEquations:
+        C = x.view_as(start)
+        gram, right = spectra.normal_equations(C)
+        gram = gram + RIDGE * torch.eye(C.numel(), dtype=C.dtype, device=C.device)
         right = right - RIDGE * (C - 1).flatten()
-        for _ in range(TRIALS):
-            damped = left + damping * torch.diag(left.diagonal())
-            step = torch.linalg.solve(damped, right)
-            trial = C + step.view_as(C)
-            fresh = objective(trial)
-            if fresh < value:
+        return NormalEquations(objective(C)[None], gram[None], right[None])
+
+    x = start.flatten()[None]
+    history = [float(objective(start))]
+    if not floor > 0:  # matrices of zeros
+        return start, history
+    fit = GaussNewton.start(x, equations_at(x), damping=1e-2)
+    while len(history) <= max_iter:
+        fit = fit.step(equations_at)
+        if fit.rejected == TRIALS:
+            break
+        if fit.rejected == 0:
+            history.append(float(fit.equations.loss))
+            if history[-2] - history[-1] < TOL:
                 break
-            damping *= 4
-        else:
-            break
-        gain, C, value, damping = value - fresh, trial, fresh, damping / 5
-        history.append(value)
-        if gain < TOL:
-            break
-    return C, history
+    return fit.x.view_as(start), history
 
 
 def _sgd(

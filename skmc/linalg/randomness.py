@@ -100,6 +100,22 @@ class Randomness:
         ]
         return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
 
+    def select(self, members) -> Randomness:
+        """Keep some members of the (one) batch axis.
+
+        Parameters
+        ----------
+        members : bool or int Tensor
+            Those to keep, along the batch axis.
+
+        Returns
+        -------
+        Randomness
+        """
+        chosen = np.arange(len(self.generators))[members.cpu().numpy()]
+        generators = [self.generators[k] for k in chosen]
+        return Randomness(generators, (len(generators),), self.dtype)
+
     def normal(self, rows: int, cols: int, std: float) -> Tensor:
         """Draw from N(0, std^2).
 

@@ -15,7 +15,7 @@ from skmc.linalg import CosineSchedule
 from skmc.solvers.learning import Learning
 from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import State
-from skmc.terms import Term, narrow
+from skmc.terms import Sum, Term
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class DescentState(State):
         Steps done.
     model : nn.Module
         What is trained.
-    terms : list of Term
-        Whose sum is the objective.
+    terms : Sum
+        The objective.
     optimizer : optim.Optimizer
         Of the model's and the terms' parameters.
     """
@@ -47,13 +47,13 @@ class DescentState(State):
     grad: Tensor  # dF/dX at X
     iteration: int
     model: nn.Module
-    terms: list[Term]
+    terms: Sum
     optimizer: torch.optim.Optimizer
 
     @property
     def parameters(self) -> list[nn.Parameter]:
         """Of the model and of the terms."""
-        return [p for part in (self.model, *self.terms) for p in part.parameters()]
+        return [*self.model.parameters(), *self.terms.parameters()]
 
     def __getstate__(self) -> dict:
         # Graphs cannot be pickled, and gradients are not.
@@ -113,8 +113,8 @@ class Descent(Learning):
         # keeps deepcopy from duplicating them.
         memo = {id(t): t for t in (data, data.values, data.mask)}
         X = data.values
-        terms = [copy.deepcopy(term, memo).to(X.device, X.dtype) for term in self.terms]
-        self.begin(p for part in (model, *terms) for p in part.parameters())
+        terms = copy.deepcopy(Sum(self.terms), memo).to(X.device, X.dtype)
+        self.begin([*model.parameters(), *terms.parameters()])
         paces: dict[int, list[nn.Parameter]] = {}
         for term in terms:
             if own := list(term.parameters()):
@@ -129,13 +129,10 @@ class Descent(Learning):
             live: Tensor = model()
         # A leaf is changed in place by the next step.
         X = live.detach().clone() if live.is_leaf else live.detach()
-        objective, grad = terms[0].value_and_grad(X)
-        for term in terms[1:]:
-            value, slope = term.value_and_grad(X)
-            objective, grad = objective + value, grad.add_(slope)
+        objective, grad = terms.value_and_grad(X)
         for name, term in self.penalties.items():
-            value, slope = term.value_and_grad(model.get_parameter(name).detach())
-            model.get_parameter(name).grad = slope
+            parameter = model.get_parameter(name)
+            value, parameter.grad = term.value_and_grad(parameter.detach())
             objective = objective + value
         return DescentState(
             X=X,
@@ -158,7 +155,7 @@ class Descent(Learning):
             data, state.model, state.terms, state.optimizer, state.iteration + 1
         )
 
-    def resume(self, data: Observed, state: DescentState) -> DescentState:
+    def resume(self, data: Observed | None, state: DescentState) -> DescentState:
         with torch.enable_grad():
             return replace(state, live=state.model())
 
@@ -199,51 +196,8 @@ class Descent(Learning):
         )
 
     def select(self, state: DescentState, members: Tensor) -> DescentState:
-        before = state.parameters
-        narrow_module(state.model, members)
-        for term in [*state.terms, *self.penalties.values()]:
-            term.select(members)
-        new = dict(zip(before, state.parameters, strict=True))
-        optimizer = state.optimizer
-        for group in optimizer.param_groups:
-            group["params"] = [new[p] for p in group["params"]]
-        for p in before:
-            moments = optimizer.state.pop(p, {})
-            optimizer.state[new[p]] = {  # the number of steps is shared
-                name: m[members] if m.ndim else m for name, m in moments.items()
-            }
-        with torch.enable_grad():
-            live = state.model()
-        return replace(
-            state,
-            X=state.X[members],
-            objective=state.objective[members],
-            grad=state.grad[members],
-            live=live,
-        )
+        return self.resume(None, super().select(state, members))
 
     def outputs(self, state: DescentState) -> dict[str, Any]:
-        outputs = {"X": state.X, **self.learned(state.parameters)}
-        for term in state.terms:
-            outputs |= term.outputs()
-        return outputs
-
-
-def narrow_module(module: nn.Module, members: Tensor) -> None:
-    """Keep some members of all parameters and of buffers that are no numbers.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Changed in place.
-    members : bool or int Tensor
-        Those to keep, along the batch axis.
-    """
-    for part in module.modules():
-        tensors = [
-            *part.named_parameters(recurse=False),
-            *part.named_buffers(recurse=False),
-        ]
-        for name, tensor in tensors:
-            if tensor.ndim:
-                setattr(part, name, narrow(tensor, members))
+        learned = self.learned(state.parameters)
+        return {"X": state.X, **learned, **state.terms.outputs()}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.solvers.descent import narrow_module
 from skmc.solvers.learning import Learning
 from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import State
-from skmc.terms import Term
+from skmc.terms import Sum, Term
 
 START = 0.1  # of its norm is what the first step moves a parameter by, at most
 GROWTH = 1.05
@@ -73,7 +72,7 @@ class GradientFlow(Learning):
     def __init__(
         self, model: nn.Module, terms: Sequence[Term], *, lr: float | None = None
     ):
-        self.model, self.terms, self.lr = model, terms, lr
+        self.model, self.terms, self.lr = model, Sum(terms), lr
 
     def init(self, data: Observed) -> FlowState:
         model = copy.deepcopy(self.model).to(data.values.device)
@@ -99,27 +98,12 @@ class GradientFlow(Learning):
         with torch.enable_grad():
             live: Tensor = model()
         X = live.detach()
-        objective, grad = self.terms[0].value_and_grad(X)
-        for term in self.terms[1:]:
-            value, slope = term.value_and_grad(X)
-            objective, grad = objective + value, grad.add_(slope)
+        objective, grad = self.terms.value_and_grad(X)
         slopes = torch.autograd.grad(live, list(model.parameters()), grad)
         return X, objective, list(slopes)
 
     def outputs(self, state: FlowState) -> dict[str, Any]:
         return {"X": state.X, **self.learned([*state.model.parameters(), state.lr])}
-
-    def select(self, state: FlowState, members: Tensor) -> FlowState:
-        narrow_module(state.model, members)
-        for term in self.terms:
-            term.select(members)
-        return replace(
-            state,
-            X=state.X[members],
-            objective=state.objective[members],
-            slopes=[slope[members] for slope in state.slopes],
-            lr=state.lr[members],
-        )
 
     def step(self, data: Observed, state: FlowState) -> FlowState:
         for p, slope in zip(state.model.parameters(), state.slopes, strict=True):

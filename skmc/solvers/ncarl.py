@@ -254,14 +254,24 @@ class _Problem:
             values, mask = values.mT, mask.mT
         unit = values.abs().amax((-2, -1), keepdim=True)
         unit = torch.where(unit > 0, unit, 1.0)
+        return cls.with_systems((values / unit).contiguous(), mask, unit, transposed)
+
+    @classmethod
+    def with_systems(cls, values, mask, unit, transposed: bool) -> _Problem:
         few = 2 * mask.sum(-1, keepdim=True) < mask.shape[-1]
         return cls(
-            values=(values / unit).contiguous(),
+            values=values,
             seen=mask.double(),
             unit=unit,
             transposed=transposed,
             observed=_Systems.of(mask & few),
             hidden=_Systems.of(~mask & ~few),
+        )
+
+    def select(self, members: Tensor) -> _Problem:
+        mask = self.seen[members].bool()
+        return self.with_systems(
+            self.values[members], mask, self.unit[members], self.transposed
         )
 
     def interpolate(self, Q: Tensor) -> Tensor:
