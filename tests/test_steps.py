@@ -16,7 +16,7 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from skmc import sensing, solvers
+from skmc import sensing
 from skmc.base import IterativeCompleter
 from skmc.solvers import Solver
 
@@ -34,14 +34,31 @@ WAITING = {
     "repeat_interleave.Tensor",
 }
 # Solvers that have to wait, and why.
-MAY_WAIT = {}
+SHAPE = "how many singular values remain is a shape"
+CHOSEN = "the values decide which decomposition is precise enough and the cheapest"
+ROWS = (
+    "rows of similar length are solved together, and lengths are shapes; a Cholesky "
+    "factor that rounding made impossible is made again"
+)
+MAY_WAIT = {
+    "InexactALM": SHAPE,
+    "SingularValueThresholding": SHAPE,
+    "TruncatedADMM": SHAPE,
+    "TruncatedAPGL": SHAPE,
+    "SoftImpute": SHAPE + "; a step that raises the objective is taken again",
+    "ProximalGradient": CHOSEN,
+    "DouglasRachford": CHOSEN,
+    "GradientFlow": "only for `SpectralNetwork`: " + SHAPE,
+    "ALS": ROWS,
+    "Gibbs": ROWS,
+    "NonsmoothDescent": "tries lengths of a step until one is short enough",
+}
 VARIANTS = {
-    "TNNRCompleter": [{"variant": v, "rank": 2} for v in ("admm", "apgl", "wre")],
+    "TNNRCompleter": [{"rank": 2}, {"solver": "apgl"}, {"rank": 2, "weighted": True}],
     "NSRCompleter": [{}, {"variant": "paper"}],
     "SVTCompleter": [{}, {"delta": 1.2}],
     "DMFCompleter": [{"regularizer": "tv"}, {"regularizer": "dirichlet"}],
     "NCARLCompleter": [{}, {"lambda_noise": 0.1}],
-    "SensingRegressor": [{}, {"lambda_nuclear": 0}],
 }
 
 
