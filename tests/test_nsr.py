@@ -19,7 +19,8 @@ from skmc.metrics import relative_error
 from skmc.models import Autoencoder, bent, slope_at
 from skmc.new_rows import ForwardPass
 from skmc.solvers import CosineSchedule, NonsmoothDescent
-from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN, Theta, inner
+from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN
+from skmc.solvers.nonsmooth_parts import Theta, inner
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 SHAPE, WIDTHS = (20, 6), [6, 5, 4, 6]

@@ -24,7 +24,7 @@ from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens
 from skmc.linalg import Randomness, full_svd
-from skmc.linalg.svd import _less
+from skmc.linalg.svd import subtracted
 from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
 
 REPEATS = 3
@@ -34,7 +34,7 @@ class FullSVD(SoftImpute):
     """The same iteration, every shrinkage by LAPACK's decomposition of all values."""
 
     def _shrink(self, filled, near):
-        return _less(full_svd(filled.dense()), self.weight, min(filled.shape))
+        return subtracted(full_svd(filled.dense()), self.weight, min(filled.shape))
 
 
 @torch.no_grad()

@@ -19,7 +19,7 @@ import torch
 from benchmarks.speed.air import solver_of
 from skmc.completers import NSRCompleter
 from skmc.linalg import full_svd
-from skmc.linalg.svd import _less
+from skmc.linalg.svd import subtracted
 from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm
 
@@ -38,7 +38,7 @@ class Timed(NuclearNorm):
     def prox_and_value(self, V, step):
         start = time.perf_counter()
         if self.lapack:
-            found = _less(full_svd(V), step * self.weight, min(V.shape))
+            found = subtracted(full_svd(V), step * self.weight, min(V.shape))
             answer = found.dense(), self.weight * found.s.sum()
         else:
             answer = super().prox_and_value(V, step)

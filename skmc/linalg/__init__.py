@@ -1,6 +1,7 @@
 """Linear algebra that several solvers share."""
 
-from skmc.linalg.dsvd import DSVD, offdiag, random_orthonormal
+from skmc.linalg.dsvd import DSVD
+from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank

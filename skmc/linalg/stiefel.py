@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg.inverse import check_count, check_matrix, check_number
+from skmc.linalg.checks import check_count, check_matrix, check_number
 
 # Wen and Yin's values.
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach

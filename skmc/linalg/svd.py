@@ -278,11 +278,11 @@ def shrink(
                 A, rank, above=tau, start=start, tol=tol, max_steps=steps
             )
             if max_steps or near.s[-1] <= tau or rank == cap:
-                return _less(near, tau, cap)
+                return subtracted(near, tau, cap)
             rank = min(2 * rank + EXTRA, cap)
     if isinstance(A, SparsePlusLowRank):
         A = A.dense()
-    return _less(_gram(A, tau), tau, cap)
+    return subtracted(_gram(A, tau), tau, cap)
 
 
 def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
@@ -315,7 +315,7 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.clamp_min(0).sqrt()
     if (tau < GRAM_LIMIT * s[..., -1]).any():
-        found = _less(full_svd(A), tau, min(A.shape[-2:]))
+        found = subtracted(full_svd(A), tau, min(A.shape[-2:]))
         return found.dense(), found.s.sum(-1)
     less = (s - tau[..., None]).clamp_min(0)
     share = less / s.clamp_min(torch.finfo(s.dtype).tiny)
@@ -323,7 +323,22 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     return A @ filtered.to(A.dtype), less.sum(-1).to(A.dtype)
 
 
-def _less(found: SVD, tau: float | Tensor, cap: int) -> SVD:
+def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
+    """Subtract ``tau`` from singular values, and drop those that it exceeds.
+
+    Parameters
+    ----------
+    found : SVD
+        A decomposition.
+    tau : float or Tensor of shape (\\*batch,)
+        At least 0.
+    cap : int
+        Singular values to keep at most.
+
+    Returns
+    -------
+    SVD
+    """
     tau = torch.as_tensor(tau, dtype=found.s.dtype, device=found.s.device)
     s = (found.s - tau[..., None]).clamp_min(0)
     rank = int((s > 0).sum(-1).max())

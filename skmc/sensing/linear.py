@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from skmc.sensing.operators import Measurements
+from skmc.sensing.measurements import Measurements
 from skmc.sensing.regressor import BaseSensingRegressor
 
 

@@ -28,14 +28,10 @@ from skmc.base import (
 )
 from skmc.linalg import Randomness, seed_of
 from skmc.loop import Solution, Status, solve
+from skmc.sensing.checks import check_plain, is_shape
+from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements
 from skmc.sensing.measured import Measured
-from skmc.sensing.operators import (
-    DenseMeasurements,
-    Measurements,
-    ScaledMeasurements,
-    check_plain,
-    is_shape,
-)
+from skmc.sensing.measurements import Measurements
 from skmc.solvers import GradientFlow, Solver
 from skmc.terms import MeasurementError
 

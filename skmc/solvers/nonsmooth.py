@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
 from skmc.models import Autoencoder, bent, slope_at
+from skmc.solvers.nonsmooth_parts import Blocks, Forward, Theta, inner
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
@@ -21,110 +21,6 @@ SHRINK, GROW = 0.5, 1.1  # of delta; the paper's sets are .1-.6 and 1.05-1.2
 LOWER = 0.8  # of mu_max; the paper's set is .1, .2, .8, .9
 TRIALS = 60  # of an epoch's step
 RAISE, RELAX = 2.0, 0.95  # of L, when it is too small and from epoch to epoch
-
-
-Layers = Sequence[Tensor]
-
-
-@dataclass(frozen=True)
-class Theta:
-    """Weights and biases of a network, as in `Autoencoder`.
-
-    Parameters
-    ----------
-    weights : Layers
-        Of the layers.
-    biases : Layers
-        Of the layers.
-    """
-
-    weights: Layers
-    biases: Layers
-
-    @property
-    def parts(self) -> list[Tensor]:
-        """All tensors, weights first."""
-        return [*self.weights, *self.biases]
-
-    def map(self, function, *others: Theta) -> Theta:
-        """``function`` of each part and those of ``others``.
-
-        Parameters
-        ----------
-        function : callable
-            Of as many tensors.
-        *others : Theta
-            Of the same sizes.
-
-        Returns
-        -------
-        Theta
-        """
-        rest = [other.parts for other in others]
-        parts = [function(*these) for these in zip(self.parts, *rest, strict=True)]
-        n = len(self.weights)
-        return Theta(parts[:n], parts[n:])
-
-
-@dataclass(frozen=True)
-class Forward:
-    """What the network makes of the zero-filled rows.
-
-    Parameters
-    ----------
-    hidden : Layers
-        Of the layers, each (n_rows, width).
-    output : Tensor of shape (n_rows, n_cols)
-        ``f(P(M))``.
-    error : Tensor of shape (n_rows, n_cols)
-        ``P(f(P(M)) - M)``.
-    loss : float
-        ``|error|^2 + lambda sum |W|^2``.
-    """
-
-    hidden: Layers  # z, each (n_rows, width)
-    output: Tensor  # f(P(M)), (n_rows, n_cols)
-    error: Tensor  # P(f(P(M)) - M)
-    loss: float  # |error|^2 + lambda sum |W|^2
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """The slack variables at a ``mu``, and their penalties.
-
-    Parameters
-    ----------
-    h : Layers
-        Each (n_rows, width).
-    V : tuple of Tensor
-        Each as its ``W``.
-    penalty : float
-        ``alpha |h|_1 + beta |V|_*``.
-    """
-
-    h: Layers  # each (n_rows, width)
-    V: Layers  # each as its W
-    penalty: float  # alpha |h|_1 + beta |V|_*
-
-    def slack(self, theta: Theta, forward: Forward) -> float:
-        """``sum |z - h|^2 + sum |W - V|^2``.
-
-        Parameters
-        ----------
-        theta : Theta
-            The parameters.
-        forward : Forward
-            What the network makes at them.
-
-        Returns
-        -------
-        float
-        """
-        pairs = [
-            *zip(forward.hidden, self.h, strict=True),
-            *zip(theta.weights, self.V, strict=True),
-        ]
-        return float(sum((a - b).square().sum() for a, b in pairs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +51,8 @@ class NonsmoothState(State):
         Weight of the extrapolation.
     lipschitz : float
         ``L`` of the last step.
-    slope : float
-        Length of the proximal gradient at the extrapolated parameters.
+    gradient : float
+        Norm of the proximal gradient at the extrapolated parameters.
     iteration : int
         Steps done.
     """
@@ -171,8 +67,39 @@ class NonsmoothState(State):
     delta: float
     omega: float
     lipschitz: float
-    slope: float  # length of the proximal gradient at the extrapolated theta
+    gradient: float  # norm of the proximal gradient at the extrapolated theta
     iteration: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A step of an epoch, which may have to be taken again.
+
+    Parameters
+    ----------
+    theta : Theta
+        The parameters after it.
+    forward : Forward
+        What the network makes at them.
+    end : float
+        The smooth part of Q there.
+    way : float
+        Squared norm of the move from the extrapolated parameters.
+    short : bool
+        Whether the step is short enough for ``L`` to bound the smooth part.
+    omega : float
+        Weight of the extrapolation.
+    lipschitz : float
+        ``L``.
+    """
+
+    theta: Theta
+    forward: Forward
+    end: float
+    way: float
+    short: bool
+    omega: float
+    lipschitz: float
 
 
 class NonsmoothDescent(Solver):
@@ -275,7 +202,7 @@ class NonsmoothDescent(Solver):
             delta=DELTA_MAX,
             omega=0.0,
             lipschitz=1.0,
-            slope=math.inf,
+            gradient=math.inf,
             iteration=0,
         )
 
@@ -388,59 +315,97 @@ class NonsmoothDescent(Solver):
         return Theta(weights[::-1], biases[::-1])
 
     def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
-        epoch, gamma, last = state.iteration + 1, self.gamma, state.theta
+        epoch, last = state.iteration + 1, state.theta
         mu = state.schedule(epoch)
         blocks = self.blocks(last, state.forward, mu)
         start = self.smooth(last, state.forward, blocks, mu)
+        found, delta = self._search(data, state, blocks, mu)
+        enough = self._descends(state, found, start)
+        final = self.smooth(found.theta, found.forward, blocks, state.schedule.end)
+        return NonsmoothState(
+            objective=state.objective.new_tensor(final + blocks.penalty),
+            theta=found.theta,
+            before=last,
+            forward=found.forward,
+            blocks=blocks,
+            schedule=state.schedule if enough else state.schedule.lowered(LOWER),
+            mu=mu,
+            Q=found.end + blocks.penalty,
+            delta=delta,
+            omega=found.omega,
+            lipschitz=found.lipschitz,
+            gradient=self.gamma * found.lipschitz * math.sqrt(found.way),
+            iteration=epoch,
+        )
+
+    def _search(
+        self, data: Observed, state: NonsmoothState, blocks: Blocks, mu: float
+    ) -> tuple[Trial, float]:
+        """The step of an epoch, found by trials, and the ``delta`` after it."""
+        late = state.iteration + 1 > self.grace
         # Q of the epoch before, at this epoch's mu.
-        ceiling = self.smooth(last, state.forward, state.blocks, mu)
+        ceiling = self.smooth(state.theta, state.forward, state.blocks, mu)
         ceiling += state.blocks.penalty
-        moved = last.map(torch.sub, state.before)
         L, delta, rest = RELAX * state.lipschitz, state.delta, False
-        eps = 10 * torch.finfo(data.values.dtype).eps
         for _ in range(TRIALS):
             omega = 0.0 if rest else self._omega(delta * state.lipschitz / L)
-            hat = last.map(lambda a, b, w=omega: a + w * b, moved)
-            at_hat = self.forward(data, hat)
-            value = self.smooth(hat, at_hat, blocks, mu)
-            grad = self.gradient(data, hat, at_hat, blocks, mu)
-            theta = hat.map(
-                lambda a, g, t=1 / (gamma * L): self.box.prox(a - t * g, t), grad
-            )
-            forward = self.forward(data, theta)
-            end = self.smooth(theta, forward, blocks, mu)
-            way = theta.map(torch.sub, hat)
-            bound = value + inner(grad, way) + L / 2 * inner(way, way)
-            if not end <= bound + eps * abs(value):
+            trial = self._try(data, state, blocks, mu, L, omega)
+            if not trial.short:
                 L *= RAISE
-            elif epoch > self.grace and end + blocks.penalty > ceiling and not rest:
+            elif late and trial.end + blocks.penalty > ceiling and not rest:
                 rest = delta == DELTA_MIN
                 delta = max(SHRINK * delta, DELTA_MIN)
             else:
                 break
-        if epoch > self.grace and end + blocks.penalty < ceiling:
+        if late and trial.end + blocks.penalty < ceiling:
             delta = min(GROW * delta, DELTA_MAX)
-        went = theta.map(torch.sub, last)
-        least = (gamma - 1) * L / 4 * inner(went, went) - (
-            (gamma + 1) ** 2 * L / (gamma - 1) * omega**2 * inner(moved, moved)
-        )
-        enough = start - end >= least - eps * abs(start)
-        final = self.smooth(theta, forward, blocks, state.schedule.end)
-        return NonsmoothState(
-            objective=state.objective.new_tensor(final + blocks.penalty),
+        return trial, delta
+
+    def _try(
+        self,
+        data: Observed,
+        state: NonsmoothState,
+        blocks: Blocks,
+        mu: float,
+        L: float,
+        omega: float,
+    ) -> Trial:
+        """A proximal gradient step of length ``1 / (gamma L)``."""
+        moved = state.theta.map(torch.sub, state.before)
+        hat = state.theta.map(lambda a, b: a + omega * b, moved)
+        at_hat = self.forward(data, hat)
+        value = self.smooth(hat, at_hat, blocks, mu)
+        grad = self.gradient(data, hat, at_hat, blocks, mu)
+        length = 1 / (self.gamma * L)
+        theta = hat.map(lambda a, g: self.box.prox(a - length * g, length), grad)
+        forward = self.forward(data, theta)
+        end = self.smooth(theta, forward, blocks, mu)
+        way = theta.map(torch.sub, hat)
+        squared = inner(way, way)
+        bound = value + inner(grad, way) + L / 2 * squared
+        return Trial(
             theta=theta,
-            before=last,
             forward=forward,
-            blocks=blocks,
-            schedule=state.schedule if enough else state.schedule.lowered(LOWER),
-            mu=mu,
-            Q=end + blocks.penalty,
-            delta=delta,
+            end=end,
+            way=squared,
+            short=end <= bound + self._rounding(state) * abs(value),
             omega=omega,
             lipschitz=L,
-            slope=gamma * L * math.sqrt(inner(way, way)),
-            iteration=epoch,
         )
+
+    def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
+        """Whether an epoch lowers the smooth part by what Proposition 2 asks."""
+        gamma, L = self.gamma, found.lipschitz
+        moved = state.theta.map(torch.sub, state.before)
+        went = found.theta.map(torch.sub, state.theta)
+        least = (gamma - 1) * L / 4 * inner(went, went) - (
+            (gamma + 1) ** 2 * L / (gamma - 1) * found.omega**2 * inner(moved, moved)
+        )
+        return start - found.end >= least - self._rounding(state) * abs(start)
+
+    @staticmethod
+    def _rounding(state: NonsmoothState) -> float:
+        return 10 * torch.finfo(state.objective.dtype).eps
 
     def _omega(self, ratio: float) -> float:
         if self.omega is not None:
@@ -478,27 +443,9 @@ class NonsmoothDescent(Solver):
         ]
         length = math.sqrt(inner(current.theta, current.theta))
         scale = data.energy + current.forward.error.square().sum()
-        gaps.append(current.slope * length / scale.clamp_min(tiny))
+        gaps.append(current.gradient * length / scale.clamp_min(tiny))
         return torch.stack(gaps).amax()
 
     def outputs(self, state: NonsmoothState) -> dict[str, Any]:
         network = Autoencoder(state.theta.weights, state.theta.biases)
         return {"X": state.forward.output, "network": network}
-
-
-def inner(a: Theta, b: Theta) -> float:
-    """``<a, b>``, over all parameters.
-
-    Parameters
-    ----------
-    a : Theta
-        Of the same sizes.
-    b : Theta
-        Of the same sizes.
-
-    Returns
-    -------
-    float
-    """
-    parts = zip(a.parts, b.parts, strict=True)
-    return float(sum(torch.linalg.vecdot(p.flatten(), q.flatten()) for p, q in parts))
