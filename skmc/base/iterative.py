@@ -26,7 +26,7 @@ from skmc.cells import Observed, Scaling, SparseObserved
 from skmc.linalg import Randomness, seed_of
 from skmc.loop import HeldOut, Solution, Status, solve, solve_part
 from skmc.new_rows import FoldIn, RowIndex
-from skmc.solvers import Learning, Solver
+from skmc.solvers import ParametricSolver, Solver
 
 T = TypeVar("T")
 Data = TypeVar("Data", Observed, SparseObserved)
@@ -140,7 +140,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
             )
         return True
 
-    def _from_last(self, solver: Learning, data: Observed) -> Solver:
+    def _from_last(self, solver: ParametricSolver, data: Observed) -> Solver:
         """Have ``solver`` start from the parameters of the last fit, if it should."""
         solver.remember = self.warm_start and not data.batch_shape  # type: ignore[attr-defined]
         if self._goes_on(data):

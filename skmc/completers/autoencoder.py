@@ -217,7 +217,7 @@ class AutoencoderCompleter(IterativeCompleter):
             lr=self.lr,
             horizon=self.max_iter,
             batch_size=self.batch_size,
-            draw=draw,
+            rng=draw,
             **params,
         )
 

@@ -192,7 +192,7 @@ class PatchCNNCompleter(IterativeCompleter):
         return self._training(self.patch_size_, self.max_iter, draw)
 
     def _training(self, side: int, horizon: int, draw: Randomness) -> Solver:
-        return PatchTraining(side, lr=self.lr, horizon=horizon, draw=draw)
+        return PatchTraining(side, lr=self.lr, horizon=horizon, rng=draw)
 
     def _search(self, data: Observed, draw: Randomness) -> None:
         """Walk at random to the side that completes held-out cells best."""

@@ -227,7 +227,7 @@ def shrink(
     A: Tensor | SparsePlusLowRank,
     tau: float | Tensor,
     *,
-    near: SVD | None = None,
+    warm_start: SVD | None = None,
     max_rank: int | None = None,
     tol: float = 1e-6,
     max_steps: int | None = None,
@@ -235,14 +235,14 @@ def shrink(
     """``D_tau(A)``: every singular value less ``tau``, those below it gone.
 
     The proximal operator of ``tau |X|_*``, ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``.
-    As ``X = D_tau(A)`` needs only the singular values above ``tau``, the cheapest of
-    three ways is taken:
+    Only the singular values above ``tau`` are needed, so this takes the cheapest of
+    three ways:
 
-    - the largest ones by `partial_svd`, where ``near`` says that they are few; if all
-      that were sought exceed ``tau``, more are sought, and where those are many, all;
-    - all, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
-      precision, where ``tau`` is not so small that squares lose it;
-    - all, by LAPACK.
+    - the largest values by `partial_svd`, where ``warm_start`` predicts that few are
+      needed; if all of them exceed ``tau``, it seeks more, and all where that is many;
+    - all values, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
+      precision, unless ``tau`` is so small that squaring would lose it;
+    - all values, by LAPACK.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def shrink(
         The latter is made dense only where it stores a quarter of all cells or more.
     tau : float or Tensor of shape (\\*batch,)
         At least 0.
-    near : SVD, optional
+    warm_start : SVD, optional
         Of a nearby shrunk matrix, which predicts rank and singular vectors.
     max_rank : int, optional
         Keep at most so many singular values.
@@ -258,7 +258,7 @@ def shrink(
         Of the partial decomposition, relative to the largest singular value.
     max_steps : int, optional
         Of the partial decomposition, whose answer is then taken as it is: for
-        iterations that come back with ``near`` and the next matrix.
+        iterations that come back with ``warm_start`` and the next matrix.
 
     Returns
     -------
@@ -269,16 +269,18 @@ def shrink(
     most = min(A.shape[-2:])
     cap = most if max_rank is None else min(max_rank, most)
     sparse = isinstance(A, SparsePlusLowRank) and A.mostly_empty
-    if sparse or (near is not None and near.rank and len(A.shape) == 2):
-        rank = min((near.rank if near else 0) + (EXTRA if max_steps else 1), cap)
+    if sparse or (warm_start is not None and warm_start.rank and len(A.shape) == 2):
+        rank = min(
+            (warm_start.rank if warm_start else 0) + (EXTRA if max_steps else 1), cap
+        )
         while sparse or rank + EXTRA <= CROSSOVER * most:
-            start = None if near is None else near.V
+            start = None if warm_start is None else warm_start.V
             steps = max_steps or STEPS
-            near = partial_svd(
+            warm_start = partial_svd(
                 A, rank, above=tau, start=start, tol=tol, max_steps=steps
             )
-            if max_steps or near.s[-1] <= tau or rank == cap:
-                return subtracted(near, tau, cap)
+            if max_steps or warm_start.s[-1] <= tau or rank == cap:
+                return subtracted(warm_start, tau, cap)
             rank = min(2 * rank + EXTRA, cap)
     if isinstance(A, SparsePlusLowRank):
         A = A.dense()

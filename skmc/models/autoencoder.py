@@ -76,7 +76,7 @@ class Autoencoder(nn.Module):
 
     @classmethod
     def random(
-        cls, widths: Sequence[int], draw: Randomness, *, gain: float = 4.0, **params
+        cls, widths: Sequence[int], rng: Randomness, *, gain: float = 4.0, **params
     ) -> Autoencoder:
         """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero.
 
@@ -84,7 +84,7 @@ class Autoencoder(nn.Module):
         ----------
         widths : sequence of int
             Of all layers, those of input and output included.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         gain : float, default=4.0
             Multiplies the bound.
@@ -96,7 +96,7 @@ class Autoencoder(nn.Module):
         Autoencoder
         """
         sizes = list(itertools.pairwise(widths))
-        weights = [draw.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
+        weights = [rng.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
         return cls(weights, [torch.zeros_like(W[:1]) for W in weights], **params)
 
     def hidden(self, rows: Tensor) -> list[Tensor]:

@@ -31,7 +31,7 @@ class Branch(nn.Module):
         self.biases = nn.ParameterList(biases)
 
     @classmethod
-    def random(cls, widths: Sequence[int], std: float, draw: Randomness) -> Branch:
+    def random(cls, widths: Sequence[int], std: float, rng: Randomness) -> Branch:
         """Entries of the table N(0, std^2), further weights of variance 1/fan_in.
 
         Parameters
@@ -40,7 +40,7 @@ class Branch(nn.Module):
             Of the layers, from the number of entries in the table on.
         std : float
             Deviation of the table's entries.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
 
         Returns
@@ -48,8 +48,8 @@ class Branch(nn.Module):
         Branch
         """
         first, *rest = itertools.pairwise(widths)
-        weights = [draw.normal(*first, std)]
-        weights += [draw.normal(a, b, a**-0.5) for a, b in rest]
+        weights = [rng.normal(*first, std)]
+        weights += [rng.normal(a, b, a**-0.5) for a, b in rest]
         return cls(weights, [torch.zeros_like(W[..., :1, :]) for W in weights[:-1]])
 
     def forward(self) -> Tensor:  # (*batch, n_items, last width)

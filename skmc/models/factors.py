@@ -37,7 +37,7 @@ class FactorProduct(nn.Module):
         depth: int,
         width: int,
         std: float,
-        draw: Randomness,
+        rng: Randomness,
     ) -> FactorProduct:
         """``depth`` factors with independent N(0, std^2) entries.
 
@@ -51,7 +51,7 @@ class FactorProduct(nn.Module):
             Inner size.
         std : float
             Deviation of the entries.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
 
         Returns
@@ -60,7 +60,7 @@ class FactorProduct(nn.Module):
         """
         sizes = [shape[1], *[width] * (depth - 1), shape[0]]
         return cls(
-            [draw.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
+            [rng.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
         )
 
     @classmethod

@@ -38,8 +38,8 @@ class LinkedFactorization(nn.Module):
         self.shifts = nn.Parameter(shifts)
 
     @classmethod
-    def near(
-        cls, U: Tensor, V: Tensor, n_units: int, draw: Randomness
+    def from_svd(
+        cls, U: Tensor, V: Tensor, n_units: int, rng: Randomness
     ) -> LinkedFactorization:
         """A link that is nearly the identity: heights N(0, .1^2), the rest N(0, 1).
 
@@ -51,14 +51,14 @@ class LinkedFactorization(nn.Module):
             Factors of the columns.
         n_units : int
             Units of the link.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
 
         Returns
         -------
         LinkedFactorization
         """
-        units = [draw.normal(1, n_units, std).to(U) for std in (0.1, 1.0, 1.0)]
+        units = [rng.normal(1, n_units, std).to(U) for std in (0.1, 1.0, 1.0)]
         return cls(U, V, *units)
 
     def latent(self) -> Tensor:

@@ -141,12 +141,12 @@ class PatchCNN(nn.Module):
     unit : float > 0
         Values are divided by it, predictions multiplied: the network's numbers are of
         order one. It computes in single precision whatever the values are in.
-    draw : Randomness
+    rng : Randomness
         Weights and biases start uniform within ``1 / sqrt(fan_in)``, those of the last
         layer at zero: the first prediction is the mean of the known cells.
     """
 
-    def __init__(self, side: int, unit: float, draw: Randomness):
+    def __init__(self, side: int, unit: float, rng: Randomness):
         super().__init__()
         self.side, self.unit = side, unit
         n_pooled = CHANNELS * ((side - 1) // 2) ** 2
@@ -160,10 +160,8 @@ class PatchCNN(nn.Module):
         weights, biases = [], []
         for n_out, *shape in shapes:
             fan_in = math.prod(shape)
-            weights.append(
-                draw.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape)
-            )
-            biases.append(draw.uniform(1, n_out, fan_in**-0.5)[0])
+            weights.append(rng.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape))
+            biases.append(rng.uniform(1, n_out, fan_in**-0.5)[0])
         weights[-1].zero_()
         biases[-1].zero_()
         self.weights, self.biases = nn.ParameterList(weights), nn.ParameterList(biases)

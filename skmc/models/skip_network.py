@@ -42,8 +42,8 @@ class SkipNetwork(nn.Module):
         self.offset = nn.Parameter(torch.zeros_like(skip[:1]))
 
     @classmethod
-    def near(
-        cls, svd: SVD, inputs: Tensor, ridge: float, n_units: int, draw: Randomness
+    def from_svd(
+        cls, svd: SVD, inputs: Tensor, ridge: float, n_units: int, rng: Randomness
     ) -> SkipNetwork:
         """A network that nearly answers ``inputs`` with the matrix of ``svd``.
 
@@ -62,7 +62,7 @@ class SkipNetwork(nn.Module):
             Weight of the squared parameters in that regression.
         n_units : int
             Hidden units.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
 
         Returns
@@ -79,9 +79,9 @@ class SkipNetwork(nn.Module):
             inverse[:, None] * (basis.mT @ (columns.mT @ codes.double()))
         )
         parts = (
-            draw.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
-            draw.normal(1, n_units, 1.0),
-            draw.normal(n_units, n_cols, 0.01),
+            rng.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
+            rng.normal(1, n_units, 1.0),
+            rng.normal(n_units, n_cols, 0.01),
         )
         return cls(
             encoder.to(inputs),

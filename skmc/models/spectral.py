@@ -65,7 +65,7 @@ class SpectralNetwork(nn.Module):
         values: Tensor,
         layers: Sequence[int],
         activation: Activation,
-        draw: Randomness,
+        rng: Randomness,
         *,
         width: int | None = None,
         scale: float | Tensor = 1.0,
@@ -82,7 +82,7 @@ class SpectralNetwork(nn.Module):
             Inner sizes.
         activation : Activation
             What acts on the singular values.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         width : int or None, default=None
             Inner size of the factors; None is ``min(shape)``.
@@ -96,13 +96,13 @@ class SpectralNetwork(nn.Module):
         if init == "near_zero":
             shape = (values.shape[-2], values.shape[-1])
             return cls.near_zero(
-                shape, layers, activation, draw, width=width, scale=scale
+                shape, layers, activation, rng, width=width, scale=scale
             )
         near = full_svd(SMALL * values)
         # A singular value that starts at zero would stay there.
         s = near.s.clamp_min(FLOOR * near.s[..., :1])
         near = SVD(near.U, s, near.V).first(width or near.rank)
-        return cls.spectral(near, layers, activation, draw, scale=scale)
+        return cls.spectral(near, layers, activation, rng, scale=scale)
 
     @classmethod
     def near_zero(
@@ -110,7 +110,7 @@ class SpectralNetwork(nn.Module):
         shape: tuple[int, int],
         layers: Sequence[int],
         activation: Activation,
-        draw: Randomness,
+        rng: Randomness,
         *,
         width: int | None = None,
         scale: float | Tensor = 1.0,
@@ -125,7 +125,7 @@ class SpectralNetwork(nn.Module):
             Inner sizes.
         activation : Activation
             What acts on the singular values.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         width : int or None, default=None
             Inner size of the factors; None is ``min(shape)``.
@@ -140,10 +140,10 @@ class SpectralNetwork(nn.Module):
         factors = []
         for n in shape:
             size = min(n, width)
-            diagonal = DIAGONAL + draw.normal(layers[0], size, NOISE)
+            diagonal = DIAGONAL + rng.normal(layers[0], size, NOISE)
             padding = (0, width - size, 0, n - size)
             factors.append(nn.functional.pad(diagonal.diag_embed(), padding))
-        return cls(factors[0], factors[1], _mixing(layers, draw), activation, scale)
+        return cls(factors[0], factors[1], _mixing(layers, rng), activation, scale)
 
     @classmethod
     def spectral(
@@ -151,7 +151,7 @@ class SpectralNetwork(nn.Module):
         near: SVD,
         layers: Sequence[int],
         activation: Activation,
-        draw: Randomness,
+        rng: Randomness,
         *,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
@@ -168,7 +168,7 @@ class SpectralNetwork(nn.Module):
             Inner sizes.
         activation : Activation
             What acts on the singular values.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         scale : float or Tensor, default=1.0
             Multiplies the answer.
@@ -177,7 +177,7 @@ class SpectralNetwork(nn.Module):
         -------
         SpectralNetwork
         """
-        alphas = _mixing(layers, draw)
+        alphas = _mixing(layers, rng)
         total = torch.ones_like(alphas[0][..., 0, :, None])
         for alpha in alphas:
             total = alpha @ total
@@ -200,9 +200,9 @@ class SpectralNetwork(nn.Module):
         return self.scale[..., None, None] * X.squeeze(-3)
 
 
-def _mixing(layers: Sequence[int], draw: Randomness) -> list[Tensor]:
+def _mixing(layers: Sequence[int], rng: Randomness) -> list[Tensor]:
     """Coefficients uniform between 0 and 1."""
     return [
-        0.5 + draw.uniform(blocks, inputs, 0.5)
+        0.5 + rng.uniform(blocks, inputs, 0.5)
         for inputs, blocks in itertools.pairwise([*layers, 1])
     ]

@@ -74,10 +74,10 @@ class LearnedInputs(ForwardPass):
             optimizer.param_groups[0]["lr"] = schedule(step)
             with torch.enable_grad():
                 answer = self.network(inputs)
-            (slope,) = torch.autograd.grad(
+            (grad,) = torch.autograd.grad(
                 answer, inputs, (answer.detach() - rows).mul_(seen)
             )
-            slope.add_(inputs.detach() - start, alpha=self.weight).mul_(1 - seen)
-            inputs.grad = slope
+            grad.add_(inputs.detach() - start, alpha=self.weight).mul_(1 - seen)
+            inputs.grad = grad
             optimizer.step()
         return self.network(inputs.detach())

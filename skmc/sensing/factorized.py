@@ -113,7 +113,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         self.tol = tol
         self.device = device
 
-    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+    def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         width = self.width or min(data.shape)
         scale = self.init_scale
         if scale is None:

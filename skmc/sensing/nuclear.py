@@ -109,7 +109,7 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         self.tol = tol
         self.device = device
 
-    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         operator, y = data.operator, data.y
         if self.lambda_nuclear == 0:
             least = torch.linalg.matrix_norm(operator.least_norm(y), 2)

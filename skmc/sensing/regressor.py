@@ -224,7 +224,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     }
 
     @abstractmethod
-    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         """The solver for measurements in these units."""
 
     def _recover(
@@ -240,7 +240,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
                 raise ValueError(f"Squares of {name} overflow; divide {name} by 1e100.")
         data = Measured.of(ScaledMeasurements(operator, 1 / size), y / unit)
         seed = seed_of(getattr(self, "random_state", 0))
-        draw = Randomness.of([seed], dtype=y.dtype)
+        rng = Randomness.of([seed], dtype=y.dtype)
 
         def fitted(outputs: dict) -> dict:
             return {"matrix_": (outputs["X"] * (unit / size)).cpu().numpy()}
@@ -249,7 +249,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         hooks.begin()
         if data.values.any():
             solution = solve(
-                self._make_solver(data, draw),
+                self._make_solver(data, rng),
                 data,
                 max_iter=self.max_iter,
                 tol=self.tol,
@@ -283,12 +283,12 @@ class FlowSensingRegressor(IterativeSensingRegressor):
     in_double = False
 
     @abstractmethod
-    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+    def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         """A model whose ``forward()`` is the matrix, at its start."""
 
-    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         terms = [MeasurementError(data.operator, data.y)]
-        return GradientFlow(self._model(data, draw), terms)
+        return GradientFlow(self._model(data, rng), terms)
 
     def _advice(self, solution: Solution) -> str | None:
         if solution.status[0] is Status.MAX_ITER and float(solution.residual) < SLOW:

@@ -128,13 +128,13 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         self.device = device
         self.random_state = random_state
 
-    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+    def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         layers = checked_widths(self.layers, "layers")
         return SpectralNetwork.start(
             self.init,
             data.values,
             layers,
             ACTIVATIONS[self.activation],
-            draw,
+            rng,
             width=self.width,
         )

@@ -7,10 +7,10 @@ from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
-from skmc.solvers.learning import Learning
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.ncarl import NCARL, NCARLState
 from skmc.solvers.nonsmooth import NonsmoothDescent
+from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.patches import BATCH, PatchTraining
 from skmc.solvers.proximal import ProximalGradient
 from skmc.solvers.row_descent import RowDescent
@@ -34,10 +34,10 @@ __all__ = [
     "HardRank",
     "InexactALM",
     "InexactALMState",
-    "Learning",
     "Momentum",
     "NCARLState",
     "NonsmoothDescent",
+    "ParametricSolver",
     "PatchTraining",
     "ProximalGradient",
     "RowDescent",

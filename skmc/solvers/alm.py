@@ -84,7 +84,7 @@ class InexactALM(Solver):
         D, mu = data.values, state.mu[..., None, None]
         # Off the observed cells Y is zero and E is -X after every step.
         filled = torch.where(data.mask, D + state.dual / mu, state.X)
-        spectrum = shrink(filled, 1 / state.mu, near=state.spectrum)
+        spectrum = shrink(filled, 1 / state.mu, warm_start=state.spectrum)
         del filled
         X = spectrum.dense()
         scale = data.energy.sqrt().clamp_min(torch.finfo(D.dtype).tiny)

@@ -115,7 +115,7 @@ class ALS(Solver):
         return count if self.per_cell else torch.ones_like(count)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
-        """``|dF/dV| |V| / |P(M)|^2``, as the slope along the rows' factors is zero.
+        """``|dF/dV| |V| / |P(M)|^2``, as the gradient in the rows' factors is zero.
 
         Parameters
         ----------
@@ -135,9 +135,9 @@ class ALS(Solver):
         pull = data.T.matrix(R[data.by_column]) @ ones
         if not self.col_biases:
             pull = torch.cat([pull[:, :-1], torch.zeros_like(pull[:, :1])], 1)
-        slope = pull + self.weight * self._counts(data.T)[:, None] * current.cols
+        grad = pull + self.weight * self._counts(data.T)[:, None] * current.cols
         energy = data.energy.clamp_min(torch.finfo(R.dtype).tiny)
-        return slope.norm() * current.cols.norm() / energy
+        return grad.norm() * current.cols.norm() / energy
 
     def outputs(self, state: ALSState) -> dict[str, Any]:
         return {"X": state.X, "rows": [self._model(state.cols, self.row_biases)]}

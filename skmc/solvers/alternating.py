@@ -70,7 +70,7 @@ class HardRank(Solver):
         return HardRankState(X=X, objective=SquaredError(data)(X), V=V)
 
     def residual(self, data: Observed, previous, current: HardRankState) -> Tensor:
-        """Norm of the slope along the rank-r matrices at X, over ``|P(M)|``.
+        """Norm of the gradient along the rank-r matrices at X, over ``|P(M)|``.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class HardRank(Solver):
         R, V = data.residual(current.X), current.V
         U, _ = torch.linalg.qr(current.X @ V)
         left = U @ (U.mT @ R)
-        slope = left + ((R - left) @ V) @ V.mT
+        grad = left + ((R - left) @ V) @ V.mT
         scale = data.values.square().sum((-2, -1)).sqrt()
         tiny = torch.finfo(scale.dtype).tiny
-        return slope.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)
+        return grad.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
-from skmc.solvers.learning import Learning
 from skmc.solvers.norms import parameter_norm
+from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 
@@ -69,7 +69,7 @@ class DescentState(State):
             vars(self)["live"] = self.model()
 
 
-class Descent(Learning):
+class Descent(ParametricSolver):
     """Adam on ``sum_k F_k(model()) + sum_j R_j(theta_j)``.
 
     Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
@@ -164,7 +164,7 @@ class Descent(Learning):
 
         A plain gradient norm vanishes at the start as well, where all factors are
         small; dividing by ``|X|`` makes the measure blind to the scale of the factors,
-        and ``|P(M)|``, the slope of the data fit at X = 0, to that of the data.
+        and ``|P(M)|``, the gradient of the data fit at X = 0, to that of the data.
 
         Parameters
         ----------
@@ -180,17 +180,17 @@ class Descent(Learning):
         Tensor of shape (\\*batch,)
         """
         parameters = list(current.model.parameters())
-        slopes = torch.autograd.grad(
+        grads = torch.autograd.grad(
             current.live, parameters, current.grad, retain_graph=True
         )
-        slopes = tuple(
+        grads = tuple(
             s if p.grad is None else s + p.grad
-            for s, p in zip(slopes, parameters, strict=True)
+            for s, p in zip(grads, parameters, strict=True)
         )
         tiny = torch.finfo(current.X.dtype).tiny
         scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
         return (
-            parameter_norm(slopes, data)
+            parameter_norm(grads, data)
             * parameter_norm(parameters, data)
             / scale.clamp_min(tiny)
         )

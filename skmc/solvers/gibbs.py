@@ -14,7 +14,7 @@ from skmc.solvers.als import product, with_bias
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # a warm start is near
-FIRST_NOISE = 2.0  # precision of the noise in the first draw, of data of variance 1
+FIRST_NOISE = 2.0  # precision of the noise in the first rng, of data of variance 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -306,8 +306,8 @@ class NonsmoothDescent(Solver):
         weights, biases = [], []
         for i in reversed(range(len(inputs))):
             W = theta.weights[i]
-            _, slope = self.decay.value_and_grad(W)
-            weights.append(inputs[i].mT @ back + slope + (W - blocks.V[i]) / mu)
+            _, decay = self.decay.value_and_grad(W)
+            weights.append(inputs[i].mT @ back + decay + (W - blocks.V[i]) / mu)
             biases.append(back.sum(0, keepdim=True))
             if i:
                 back = back @ W.mT + (inputs[i] - blocks.h[i - 1]) / mu

@@ -88,22 +88,22 @@ class PatchTraining(Solver):
         ``lr (1 + cos(pi t / horizon)) / 2``.
     horizon : int
         Steps.
-    draw : Randomness
+    rng : Randomness
         The network's start, the order of the cells and what is dropped.
     """
 
-    def __init__(self, side: int, *, lr: float, horizon: int, draw: Randomness):
+    def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
         self.side = side
         self.lr = lr
         self.horizon = horizon
-        self.draw = draw
+        self.rng = rng
 
     def init(self, data: Observed) -> PatchState:
         values, device = data.values, data.values.device
         peak = float(values.abs().max())
         mean = (values / (peak or 1.0)).square().sum() / data.n_observed
         unit = peak * float(mean) ** 0.5 or 1.0
-        network = PatchCNN(self.side, unit, self.draw.stream(1)).to(device)
+        network = PatchCNN(self.side, unit, self.rng.stream(1)).to(device)
         order = filling_order(data.mask)
         return PatchState(
             objective=data.energy / (2 * data.n_observed),
@@ -112,7 +112,7 @@ class PatchTraining(Solver):
             optimizer=torch.optim.Adam(
                 network.parameters(), lr=self.lr, betas=(0.9, 0.99), fused=True
             ),
-            generator=self.draw.stream(2).generators[0],
+            generator=self.rng.stream(2).generators[0],
             iteration=0,
             order=order,
             cells=torch.nonzero(data.mask, as_tuple=True),
@@ -187,8 +187,8 @@ class PatchTraining(Solver):
         Tensor of shape ()
         """
         parameters = list(current.network.parameters())
-        slopes = [p.grad for p in parameters if p.grad is not None]
-        product = parameter_norm(slopes, data) * parameter_norm(parameters, data)
+        grads = [p.grad for p in parameters if p.grad is not None]
+        product = parameter_norm(grads, data) * parameter_norm(parameters, data)
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:

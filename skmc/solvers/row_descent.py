@@ -81,7 +81,7 @@ class RowDescent(Solver):
         Steps until the learning rate is zero.
     batch_size : int
         Rows; they are shared out at random, once.
-    draw : Randomness
+    rng : Randomness
         Shares them out.
     inputs : Tensor of shape (n_rows, n_cols), optional
         What stands in for missing cells at the start, zero without.
@@ -100,7 +100,7 @@ class RowDescent(Solver):
         lr: float,
         horizon: int,
         batch_size: int,
-        draw: Randomness,
+        rng: Randomness,
         inputs: Tensor | None = None,
         free: bool = False,
         warm_up: int = 1,
@@ -110,7 +110,7 @@ class RowDescent(Solver):
         self.lr = lr
         self.horizon = horizon
         self.batch_size = batch_size
-        self.draw = draw
+        self.rng = rng
         self.inputs = inputs
         self.free = free
         self.warm_up = warm_up
@@ -135,7 +135,7 @@ class RowDescent(Solver):
             inputs = inputs.clone() if self.free else inputs
             parts: Sequence[Any] = [slice(None)]
         else:
-            order = torch.randperm(n_rows, generator=self.draw.generators[0])
+            order = torch.randperm(n_rows, generator=self.rng.generators[0])
             order = order.to(inputs.device)
             inputs, seen, parts = inputs[order], seen[order], order.split(size)
         if not self.free:
@@ -186,18 +186,17 @@ class RowDescent(Solver):
         # Observed inputs are the data. All in place: fresh memory costs more than sums.
         residual = outputs.detach().sub_(batch.inputs.detach()).mul_(seen)
         outputs.backward(residual)
-        if (slope := batch.inputs.grad) is not None:
-            slope.addcmul_(slope, seen, value=-1)
+        if (inputs_grad := batch.inputs.grad) is not None:
+            inputs_grad.addcmul_(inputs_grad, seen, value=-1)
         share = len(residual) / data.shape[0]
         objective = 0.5 * inner(residual, residual)
         for name, term in self.penalties.items():
             parameter = network.get_parameter(name)
-            value, slope = term.value_and_grad(parameter.detach())
-            grad = parameter.grad  # None where the data fit does not depend on it
-            if grad is None:
-                parameter.grad = share * slope
+            value, grad = term.value_and_grad(parameter.detach())
+            if parameter.grad is None:  # the data fit does not depend on it
+                parameter.grad = share * grad
             else:
-                grad.add_(slope, alpha=share)
+                parameter.grad.add_(grad, alpha=share)
             objective += share * value
         return objective
 
@@ -223,9 +222,9 @@ class RowDescent(Solver):
             batch.inputs.grad = None
             X.append(parameter_norm([current.network(batch.inputs)], data))
         parameters = list(current.network.parameters())
-        slopes = [p.grad for p in parameters if p.grad is not None]
+        grads = [p.grad for p in parameters if p.grad is not None]
         scale = parameter_norm(X, data) * parameter_norm([data.values], data)
-        residual = parameter_norm(slopes, data) * parameter_norm(parameters, data)
+        residual = parameter_norm(grads, data) * parameter_norm(parameters, data)
         current.weights.zero_grad()
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 

@@ -130,11 +130,11 @@ class SoftImpute(Solver):
             moved=torch.full_like(misfit, torch.inf),
         )
 
-    def _shrink(self, filled: SparsePlusLowRank, near: SVD) -> SVD:
+    def _shrink(self, filled: SparsePlusLowRank, warm_start: SVD) -> SVD:
         return shrink(
             filled,
             self.weight,
-            near=near,
+            warm_start=warm_start,
             max_rank=self.max_rank,
             tol=self.svd_tol,
             max_steps=self.svd_steps,

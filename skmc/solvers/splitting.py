@@ -25,13 +25,13 @@ class SplittingState(State):
         What the regularizer's prox gave.
     feasible : Tensor of shape (\\*batch, n_rows, n_cols)
         The nearest matrix that fits the observed cells.
-    ahead : Tensor of shape (\\*batch, n_rows, n_cols)
-        Where both came from.
+    W : Tensor of shape (\\*batch, n_rows, n_cols)
+        The point that both were computed from.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols), what the regularizer's prox gave
     feasible: Tensor  # (*batch, m, n), in C
-    ahead: Tensor  # (*batch, m, n), where both came from
+    W: Tensor  # (*batch, m, n), what both were computed from
 
 
 class DouglasRachford(Solver):
@@ -75,14 +75,14 @@ class DouglasRachford(Solver):
             X=zero,
             objective=self.regularizer(zero),
             feasible=self.project(zero),
-            ahead=zero,
+            W=zero,
         )
 
     def step(self, data: Observed, state: SplittingState) -> SplittingState:
-        W, Y = state.ahead, state.feasible
+        W, Y = state.W, state.feasible
         X, value = self.regularizer.prox_and_value(2 * Y - W, self.length)
         W = W + X - Y
-        return SplittingState(X=X, objective=value, feasible=self.project(W), ahead=W)
+        return SplittingState(X=X, objective=value, feasible=self.project(W), W=W)
 
     def residual(self, data: Observed, previous, current: SplittingState) -> Tensor:
         """The larger of ``|X - Y| / |X|`` and ``|X - Y| / |length G|``.
@@ -103,8 +103,8 @@ class DouglasRachford(Solver):
         -------
         Tensor of shape (\\*batch,)
         """
-        Y, W = previous.feasible, previous.ahead
+        Y, W = previous.feasible, previous.W
         gap = torch.linalg.matrix_norm(current.X - Y)
-        slope = torch.linalg.matrix_norm(2 * Y - W - current.X)
-        size = torch.minimum(torch.linalg.matrix_norm(current.X), slope)
+        grad = torch.linalg.matrix_norm(2 * Y - W - current.X)
+        size = torch.minimum(torch.linalg.matrix_norm(current.X), grad)
         return gap / size.clamp_min(torch.finfo(gap.dtype).tiny)

@@ -93,7 +93,7 @@ class SingularValueThresholding(Solver):
         )
 
     def step(self, data: Observed, state: SVTState) -> SVTState:
-        spectrum = shrink(state.extrapolated, self.tau, near=state.spectrum)
+        spectrum = shrink(state.extrapolated, self.tau, warm_start=state.spectrum)
         X, s = spectrum.dense(), spectrum.s
         Y = state.extrapolated - (self.delta or 1.0) * data.residual(X)
         extrapolated, momentum = Y, state.momentum

@@ -130,7 +130,7 @@ class TruncatedADMM(TruncatedNorm):
 
     def step(self, data: Observed, state: ADMMState) -> ADMMState:
         A = self._shrunk_from(data, state)
-        low = shrink(A, state.tau, near=state.low)
+        low = shrink(A, state.tau, warm_start=state.low)
         L = low.dense()
         X = data.fill(L)
         ended = self._ended(data, X, state)

@@ -108,7 +108,9 @@ class TruncatedAPGL(TruncatedNorm):
         )
 
     def step(self, data: Observed, state: APGLState) -> APGLState:
-        low = shrink(self._shrunk_from(data, state), 1 / state.weight, near=state.low)
+        low = shrink(
+            self._shrunk_from(data, state), 1 / state.weight, warm_start=state.low
+        )
         X = low.dense()
         ended = self._ended(data, X, state)
         members = ended[..., None, None]

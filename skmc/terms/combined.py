@@ -45,8 +45,8 @@ class Sum(Term):
         first, *others = self
         value, grad = first.value_and_grad(X)
         for term in others:
-            more, slope = term.value_and_grad(X)
-            value, grad = value + more, grad.add_(slope)
+            more, its_grad = term.value_and_grad(X)
+            value, grad = value + more, grad.add_(its_grad)
         return value, grad
 
     def select(self, members: Tensor) -> None:

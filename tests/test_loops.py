@@ -1,0 +1,53 @@
+"""Iterations are `skmc.loop`'s: what counts or waits elsewhere is listed here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import skmc
+
+ROOT = Path(skmc.__file__).parent
+ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing", "base")
+# Files with a loop over numbers, or until something holds, and what it is for. A method
+# of completion does not belong here: it is a solver, whose steps `solve` takes.
+LOOPS = {
+    "linalg/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
+    "linalg/inverse_training.py": "trains `LDMinv`, without data and without a matrix",
+    "linalg/products.py": "a fixed number of products: the length of a formula",
+    "linalg/ridge.py": "blocks of rows",
+    "linalg/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",
+    "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",
+    "linalg/unrolled.py": "powers of a polynomial",
+    "models/patch_cnn.py": "rounds in which hidden cells are filled: a forward pass",
+    "new_rows/embedding.py": "a map of rows, at `transform`: no solver, no history",
+    "new_rows/forward_pass.py": "a map of rows, at `transform`: no solver, no history",
+    "new_rows/neighbors.py": "searches further neighbors, of ever fewer rows",
+    "sensing/rank_one.py": "a second round of refinement",
+    "solvers/gibbs.py": "conjugate gradients inside of one step, and a diagonal",
+    "solvers/ncarl.py": "blocks of rows",
+    "solvers/nonsmooth.py": "trials of a step's length, inside of one step",
+}
+
+
+def counts_or_waits(node: ast.AST) -> bool:
+    """``while ...`` or ``for ... in range(...)``."""
+    if isinstance(node, ast.While):
+        return True
+    if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call):
+        return False
+    called = node.iter.func
+    name = (
+        called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    )
+    return name in ("range", "count", "cycle", "repeat")
+
+
+def test_iterations_belong_to_the_loop():
+    found = {
+        str(path.relative_to(ROOT))
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+        if any(map(counts_or_waits, ast.walk(ast.parse(path.read_text()))))
+    }
+    assert found == set(LOOPS)
