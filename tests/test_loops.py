@@ -8,7 +8,7 @@ from pathlib import Path
 import skmc
 
 ROOT = Path(skmc.__file__).parent
-ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing", "base")
+ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing")
 # Files with a loop over numbers, or until something holds, and what it is for. A method
 # of completion does not belong here: it is a solver, whose steps `solve` takes.
 LOOPS = {
@@ -23,6 +23,7 @@ LOOPS = {
     "new_rows/embedding.py": "a map of rows, at `transform`: no solver, no history",
     "new_rows/forward_pass.py": "a map of rows, at `transform`: no solver, no history",
     "new_rows/neighbors.py": "searches further neighbors, of ever fewer rows",
+    "new_rows/rows.py": "blocks of rows",
     "sensing/rank_one.py": "a second round of refinement",
     "solvers/gibbs.py": "conjugate gradients inside of one step, and a diagonal",
     "solvers/ncarl.py": "blocks of rows",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def check_matrix(A: Tensor, name: str) -> None:
-    """Real floats, at least one cell, finite.
+    """Refuse a matrix that is not real, finite and of at least one cell.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_matrix(A: Tensor, name: str) -> None:
 
 
 def check_count(value: int, name: str, least: int) -> None:
-    """Refuse what is no integer of at least ``least``.
+    """Refuse anything but an integer of at least ``least``.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def check_count(value: int, name: str, least: int) -> None:
 
 
 def check_number(value: float, name: str) -> None:
-    """Refuse what is no finite number that is at least zero.
+    """Refuse anything but a finite non-negative number.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Inverse and pseudo-inverse by matrix products alone: fixed, and learned."""
+"""Inverse and pseudo-inverse by matrix products alone, fixed or learned."""
 
 from __future__ import annotations
 
@@ -118,8 +118,9 @@ class LDMinv(nn.Module):
     Notes
     -----
     Where the depth of D-Minv reaches the smallest singular value, there is nothing to
-    learn. What is learned is good on the singular values of the training matrices and
-    may be useless beyond them: this is no inverse for any matrix.
+    learn. Learned coefficients are accurate on the singular values of the training
+    matrices and may be useless beyond them: this is not an inverse of arbitrary
+    matrices.
 
     References
     ----------
@@ -187,7 +188,7 @@ class LDMinv(nn.Module):
             "sgd" is the paper's: gradient descent on
             ``1 / (2 n K) sum_i sum_k |A_i X_ik A_i - A_i|_F^2``, ``n`` matrices drawn
             anew at each step, its step ``lr`` halved every 300. "gauss-newton" (ours)
-            minimises ``1 / 2 sum_k log sum_i |A_i X_ik A_i - A_i|_F^2`` over all
+            minimizes ``1 / 2 sum_k log sum_i |A_i X_ik A_i - A_i|_F^2`` over all
             matrices ``i``: by the logarithm the last layers count, whose errors are
             small, and whatever the scale of the matrices nothing is to be tuned. Each
             ``t_0`` counts thrice, also 10 % smaller and larger, so that matrices a

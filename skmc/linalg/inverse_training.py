@@ -243,7 +243,7 @@ def fit_sgd(
 
 
 class Best:
-    """What had the lowest loss, and all losses.
+    """The parameters of lowest loss, and the history of losses.
 
     Parameters
     ----------

@@ -11,10 +11,10 @@ from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 
 STEPS = 200
 KEPT = 4  # blocks kept before a restart
-EXTRA = 10  # columns beyond the wanted rank, which make its last ones converge
+EXTRA = 10  # columns beyond the wanted rank, so that its last ones converge
 # Above this share of all singular values, finding all of them is faster (measured).
 CROSSOVER = 0.05
-# Eigenvalues of A'A know singular values down to this share of the largest.
+# Eigenvalues of A'A resolve singular values down to this share of the largest.
 GRAM_LIMIT = 1e-5
 # The same in single precision, for a matrix rather than its singular vectors.
 SINGLE_LIMIT = 5e-3
@@ -55,11 +55,11 @@ class SVD:
 
     @property
     def rank(self) -> int:
-        """How many singular values are held."""
+        """Number of singular values."""
         return self.s.shape[-1]
 
     def first(self, rank: int) -> SVD:
-        """The part of the largest singular values.
+        """The largest singular values and their vectors.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class SVD:
         return LowRank(self.U * self.s[..., None, :], self.V)
 
     def dense(self) -> Tensor:
-        """Make the matrix.
+        """Form the matrix.
 
         Returns
         -------
@@ -124,7 +124,7 @@ def full_svd(A: Tensor) -> SVD:
 
 
 def svd_of(X: LowRank) -> SVD:
-    """All singular values of a product; those that are rounding are left out.
+    """All singular values of a product, but for those that are mere rounding.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def partial_svd(
     above : float
         Singular values below need not be accurate.
     start : Tensor of shape (n, k), optional
-        Columns whose span is near that of the right singular vectors: those of a
-        nearby matrix. The rest of the block is random, always the same.
+        Columns that span nearly the right singular vectors, such as those of a nearby
+        matrix. The rest of the block is random, but always the same.
     tol : float
         At least 50 times the rounding of the dtype, whatever is asked.
     max_steps : int, default=200
@@ -206,14 +206,14 @@ def partial_svd(
                 Q, _ = torch.linalg.qr(U * s + R)
                 B = A.mT @ Q
                 continue
-        # Where a residual is zero, any direction that Q has not will do.
+        # Where a residual is zero, any direction outside of Q will do.
         R = torch.linalg.qr(torch.cat([Q, R], 1))[0][:, Q.shape[1] :]
         Q, B = torch.cat([Q, R], 1), torch.cat([B, A.mT @ R], 1)
     return SVD(U, s, V).first(rank)
 
 
 def _block(A: Tensor | SparsePlusLowRank, width: int, start: Tensor | None) -> Tensor:
-    """``start`` with random columns beside it, ``(n, width)``."""
+    """``start`` followed by random columns, ``(n, width)``."""
     n = A.shape[1]
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(n, width, generator=generator, dtype=A.dtype).to(A.device)
@@ -232,7 +232,7 @@ def shrink(
     tol: float = 1e-6,
     max_steps: int | None = None,
 ) -> SVD:
-    """``D_tau(A)``: every singular value less ``tau``, those below it gone.
+    """``D_tau(A)``: subtracts ``tau`` from singular values and drops smaller ones.
 
     The proximal operator of ``tau |X|_*``, ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``.
     Only the singular values above ``tau`` are needed, so this takes the cheapest of
@@ -251,14 +251,14 @@ def shrink(
     tau : float or Tensor of shape (\\*batch,)
         At least 0.
     warm_start : SVD, optional
-        Of a nearby shrunk matrix, which predicts rank and singular vectors.
+        Decomposition of a nearby shrunk matrix, which predicts rank and vectors.
     max_rank : int, optional
         Keep at most so many singular values.
     tol : float
-        Of the partial decomposition, relative to the largest singular value.
+        Tolerance of the partial decomposition, relative to the largest singular value.
     max_steps : int, optional
-        Of the partial decomposition, whose answer is then taken as it is: for
-        iterations that come back with ``warm_start`` and the next matrix.
+        Steps of the partial decomposition, whose answer is then taken as it is: for
+        iterations that call again with ``warm_start`` and the next matrix.
 
     Returns
     -------
@@ -348,7 +348,7 @@ def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
 
 
 def _gram(A: Tensor, tau: float | Tensor) -> SVD:
-    """All singular values, right where they exceed ``tau``."""
+    """All singular values, accurate where they exceed ``tau``."""
     if A.shape[-2] < A.shape[-1]:
         found = _gram(A.mT, tau)
         return SVD(found.V, found.s, found.U)

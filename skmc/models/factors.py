@@ -12,7 +12,7 @@ from skmc.linalg import Randomness
 
 
 class FactorProduct(nn.Module):
-    r"""``X = W[L-1] ... W[1] W[0]``, the deep matrix factorization.
+    r"""Deep matrix factorization, ``X = W[L-1] ... W[1] W[0]``.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class FactorProduct(nn.Module):
         width : int
             Inner size.
         std : float
-            Deviation of the entries.
+            Standard deviation of the entries.
         rng : Randomness
             Where random numbers come from.
 
@@ -78,7 +78,7 @@ class FactorProduct(nn.Module):
         width : int
             Inner size.
         scale : float
-            On the diagonals.
+            Value on the diagonals.
 
         Returns
         -------

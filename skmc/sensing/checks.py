@@ -30,7 +30,7 @@ def is_shape(values: Any) -> bool:
 
 
 def check_plain(name: str, values: Any) -> Any:
-    """The same, if nothing of it would be lost in an array; or an error.
+    """The values, unless an array would drop a part of them; or an error.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def check_plain(name: str, values: Any) -> Any:
     parts = values if isinstance(values, list | tuple) else [values]
     if any(sparse.issparse(part) for part in parts):
         raise TypeError(
-            f"{name} is sparse; give the dense array, .toarray(), or, of single cells, "
-            "CellMeasurements."
+            f"{name} is sparse; pass the dense array, .toarray(), or CellMeasurements "
+            "for single cells."
         )
     if np.ma.is_masked(values):
         place = tuple(np.argwhere(np.ma.getmaskarray(values))[0].tolist())

@@ -13,7 +13,7 @@ from skmc.sensing.measurements import Measurements
 
 
 class DenseMeasurements(Measurements):
-    """Any ``A_i``, one matrix each.
+    """Measurements by arbitrary matrices ``A_i``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class DenseMeasurements(Measurements):
 
 
 class ScaledMeasurements(Measurements):
-    """``factor A_i``, without a copy of the ``A_i``.
+    """Measurements by ``factor A_i``, without a copy of the ``A_i``.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class ScaledMeasurements(Measurements):
 
     @property
     def device(self) -> torch.device:
-        """Where the numbers are."""
+        """The device of the tensors."""
         return self.operator.device
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Measurements:

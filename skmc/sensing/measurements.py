@@ -1,9 +1,8 @@
 r"""Linear measurements of a matrix: ``y_i = <A_i, X> = tr(A_i' X)``.
 
-Each kind stores what its ``A_i`` need and no more: a copy, without its derivatives, in
-single precision where it is given so and else in double. Operators know tensors only,
-do not change, and may be sliced: ``A[:10]`` are the first ten measurements, so that
-`sklearn.model_selection` splits measurements.
+Each kind stores no more than its ``A_i`` need: a detached copy, in single precision if
+it is given so and otherwise in double. Measurements are immutable and can be sliced:
+``A[:10]`` are the first ten, so that `sklearn.model_selection` splits measurements.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torch import Tensor
 
 
 class Measurements(ABC):
-    """What every kind of measurements can do.
+    """The interface of every kind of measurements.
 
     Attributes
     ----------
@@ -94,7 +93,7 @@ class Measurements(ABC):
         return torch.linalg.eigvalsh(products)[-1].clamp_min(0).sqrt()
 
     def least_norm(self, y: Tensor) -> Tensor:
-        """``argmin |X|_F`` over the minimisers of ``sum_i (y_i - <A_i, X>)^2``.
+        """``argmin |X|_F`` over the minimizers of ``sum_i (y_i - <A_i, X>)^2``.
 
         Singular values of ``A`` up to ``eps max(n, n_rows n_cols)`` times the largest
         one count as zero. Shapes (n,) -> (n_rows, n_cols).
@@ -123,12 +122,12 @@ class Measurements(ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where the numbers are."""
+        """The device of the tensors."""
         return getattr(self, self._each[0]).device
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n, n_rows, n_cols)``."""
+        """``(n,)``: a list of measurements. The matrix has `matrix_shape`."""
         return (len(self),)
 
     def __len__(self) -> int:
@@ -148,7 +147,7 @@ class Measurements(ABC):
         return self._with({name: getattr(self, name)[index] for name in self._each})
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Measurements:
-        """On another device, in another floating-point type.
+        """Move to a device and cast to a floating-point type.
 
         Parameters
         ----------
@@ -175,7 +174,7 @@ class Measurements(ABC):
         return new
 
     def __deepcopy__(self, memo) -> Measurements:
-        return self  # nothing ever changes it
+        return self  # it is immutable
 
     def __repr__(self) -> str:
         n_rows, n_cols = self.matrix_shape

@@ -63,9 +63,10 @@ class RankOneMeasurements(Measurements):
         return torch.linalg.eigh(self.gram().double())
 
     def least_norm(self, y: Tensor) -> Tensor:
-        """With fewer measurements than cells from `gram`, and without the dense form.
+        """As for all measurements, without their dense form where they are few.
 
-        Singular values then count as zero up to ``sqrt(eps n)`` of the largest one.
+        With fewer measurements than cells it is computed from `gram`. Singular values
+        then count as zero up to ``sqrt(eps n)`` times the largest one.
 
         Parameters
         ----------
@@ -81,7 +82,7 @@ class RankOneMeasurements(Measurements):
         energy, U = self._spectrum
         kept = energy > torch.finfo(energy.dtype).eps * len(U) * energy[-1]
         X = torch.zeros(self.matrix_shape, dtype=y.dtype, device=y.device)
-        for _ in range(2):  # squares lose digits, which the second round finds again
+        for _ in range(2):  # squares lose digits, which the second round restores
             missed = (U.mT @ (y - self.forward(X)).double()) / energy
             X = X + self.adjoint((U @ torch.where(kept, missed, 0.0)).to(y))
         return X

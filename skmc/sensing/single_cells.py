@@ -19,7 +19,7 @@ class CellMeasurements(Measurements):
     Parameters
     ----------
     rows, cols : Tensor or array of int, shape (n,)
-        Zero-based positions; a cell may come more than once.
+        Zero-based positions; a cell may be measured more than once.
     matrix_shape : tuple of int
         ``(n_rows, n_cols)``.
 

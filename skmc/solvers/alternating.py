@@ -1,4 +1,4 @@
-"""Filling in and projecting, by turns."""
+"""Filling missing cells and projecting to a rank, alternately."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ class HardRankState(State):
 
 
 class HardRank(Solver):
-    r"""``min 1/2 |P(X - M)|_F^2`` over matrices of rank at most ``rank``.
+    r"""Least squares over the matrices of bounded rank.
 
-    Each step fills the missing cells from ``X``, turns the row space by one step of
+    .. math::
+
+        \min_X \tfrac12 \|P(X - M)\|_F^2
+        \quad\text{subject to } \operatorname{rank} X \le r
+
+    Each step fills the missing cells from ``X``, updates the row space by one step of
     orthogonal iteration ``V = orth(F' F V)`` and projects, ``X = F V V'``. The
-    objective never rises. The start is the truncated SVD of the matrix filled with
-    zeros, or with those of ``start``.
+    objective never rises. The start is the truncated SVD of the filled matrix.
 
     Parameters
     ----------
     rank : int
-        Of the answer at most.
+        Largest rank ``r`` of the answer.
     start : Tensor of shape (\*batch, n_rows, n_cols) or None, default=None
         Fills the hidden cells at the start; None is zero.
 

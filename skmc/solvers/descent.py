@@ -70,15 +70,19 @@ class DescentState(State):
 
 
 class Descent(ParametricSolver):
-    """Adam on ``sum_k F_k(model()) + sum_j R_j(theta_j)``.
+    r"""Adam on a sum of terms of the completion and penalties of parameters.
 
-    Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
-    pulls the sum of these back to its parameters.
+    .. math::
+
+        \min_\theta \sum_k F_k(X(\theta)) + \sum_j R_j(\theta_j)
+
+    Terms give ``F_k`` and ``dF_k/dX``, in closed form where it is known. Autograd pulls
+    the sum of these gradients back to the parameters of the model.
 
     Parameters
     ----------
     model : nn.Module
-        ``forward()`` is the completion, shape (\\*batch, n_rows, n_cols). Parameters
+        ``forward()`` is the completion, shape (\*batch, n_rows, n_cols). Parameters
         have the batch axes in front. The solver works on a copy.
     terms : sequence of Term
         Their sum is the objective; their own parameters are learned alongside.

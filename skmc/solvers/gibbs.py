@@ -13,32 +13,32 @@ from skmc.linalg import LowRank, Randomness, RowModel, link_matrix
 from skmc.solvers.als import product, with_bias
 from skmc.solvers.solver import Solver, State
 
-CG_STEPS = 20  # a warm start is near
-FIRST_NOISE = 2.0  # precision of the noise in the first rng, of data of variance 1
+CG_STEPS = 20  # enough from a warm start
+FIRST_NOISE = 2.0  # precision of the noise in the first draw, for data of variance 1
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Factors and bias of the rows (or of the columns), and their distribution.
+    """Factors and biases of the rows (or of the columns), and their distribution.
 
     Parameters
     ----------
     W : Tensor of shape (m, rank + 1)
         Factors and bias of each row.
     mean : Tensor of shape (rank + 1,)
-        Of the rows of ``W``.
+        Mean of the rows of ``W``.
     precision : Tensor of shape (rank + 1, rank + 1)
-        Of the rows of ``W``.
+        Precision matrix of the rows of ``W``.
     link : Tensor of shape (n, rank + 1) or None
-        What the seen columns say of a row.
+        What each observed column of a row adds to that mean.
     link_precision : Tensor of shape () or float, default=1.0
-        Of the prior of ``link``.
+        Precision of the prior of ``link``.
     """
 
     W: Tensor  # (m, rank + 1)
     mean: Tensor  # (rank + 1,)
     precision: Tensor  # (rank + 1, rank + 1)
-    link: Tensor | None  # (n, rank + 1), what the seen columns say of a row
+    link: Tensor | None  # (n, rank + 1), what the observed columns of a row add
     link_precision: Tensor | float = 1.0
 
 
@@ -63,7 +63,7 @@ class GibbsState(State):
     iteration : int
         Steps done.
     kept : list of RowModel
-        Of the draws since the burn-in.
+        One of each draw since the burn-in.
     """
 
     X: LowRank
@@ -78,29 +78,34 @@ class GibbsState(State):
 class Gibbs(Solver):
     r"""Draws of factors, biases and hyper-parameters given the observed cells.
 
-    ``M_ij = u_i' v_j + b_i + c_j + e``, ``e ~ N(0, 1 / alpha)``; ``(u_i, b_i)`` and
-    ``(v_j, c_j)`` are Gaussian with mean and precision matrix of their own, drawn from
-    the normal-Wishart prior with mean 0, identity scale and ``rank + 1`` degrees of
-    freedom; ``alpha`` and the precision of the links are Gamma with shape and rate of a
-    half. With ``implicit``, the mean of row ``i`` is ``mu + sum_j B_j / sqrt(k)`` over
-    the ``k`` columns in which it has cells, likewise for columns, and ``B`` is drawn,
-    too, by perturbed conjugate gradients, from a Gaussian prior whose precision is a
-    multiple of that of the factors. A step draws everything once.
+    .. math::
 
-    The precision of the factors is drawn from their deviations from the links alone,
-    without the links' own deviations, which an exact sampler would count as well. This
-    is on purpose: counting them completed hidden cells of synthetic data worse.
+        M_{ij} = u_i^\top v_j + b_i + c_j + e_{ij}, \qquad
+        e_{ij} \sim N(0, 1 / \alpha)
+
+    ``(u_i, b_i)`` and ``(v_j, c_j)`` are Gaussian, each with a mean and a precision
+    matrix that are drawn from the normal-Wishart prior with mean 0, identity scale and
+    ``rank + 1`` degrees of freedom. ``alpha`` and the precision of the links are Gamma
+    with shape and rate of a half. With ``implicit``, the mean of row ``i`` is
+    ``mu + sum_j B_j / sqrt(k)`` over the ``k`` columns in which it has cells, likewise
+    for columns. ``B`` is drawn by perturbed conjugate gradients, from a Gaussian prior
+    whose precision is a multiple of that of the factors. A step draws everything once.
+
+    The precision of the factors is drawn from their deviations from the links alone.
+    An exact sampler would count the links' own deviations as well. We leave them out
+    because counting them completed hidden cells of synthetic data worse.
 
     Parameters
     ----------
     rng : Randomness
         Where random numbers come from.
     rank : int
-        Of the factors.
+        Number of factors.
     n_burn_in : int
-        First draws, which are not kept. The answer is the average over the others.
+        Number of first draws that are not kept. The answer is the average of the
+        others.
     implicit : bool
-        Whether which cells are seen says something of the rows.
+        Whether the positions of the observed cells inform the factors.
 
     References
     ----------
@@ -185,7 +190,7 @@ class Gibbs(Solver):
         return replace(side, W=W)
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
-        """Infinite: there is no optimum, more draws are better.
+        """Infinity: there is no optimum, more draws are better.
 
         Parameters
         ----------
@@ -275,8 +280,8 @@ def normal_wishart(rng: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
     X = W.double()
     strength = 2.0  # of the prior mean, in rows
     mean = X.mean(0)
-    centred = X - mean
-    scatter = centred.mT @ centred + torch.eye(k).to(X)
+    centered = X - mean
+    scatter = centered.mT @ centered + torch.eye(k).to(X)
     scatter += strength * n / (strength + n) * torch.outer(mean, mean)
     root = torch.linalg.cholesky(torch.linalg.inv(scatter))
     # Bartlett: a Wishart matrix is A A' in the frame of its scale.
@@ -295,7 +300,7 @@ def draw_link(rng: Randomness, side: Side, seen: Tensor, transposed: Tensor) -> 
     """``B`` given ``W ~ N(mean + seen B, precision^-1)`` and a Gaussian prior on it.
 
     The solution of ``(S' S + p) B = S' (W - mean + E_1) + sqrt(p) E_2`` with ``E`` from
-    ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients come near it.
+    ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients approximate it.
 
     Parameters
     ----------

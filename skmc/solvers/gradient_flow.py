@@ -1,4 +1,4 @@
-"""Gradient descent with steps as long as the curvature allows."""
+"""Gradient descent whose step length follows the curvature."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 
-START = 0.1  # of its norm is what the first step moves a parameter by, at most
-GROWTH = 1.05
+START = 0.1  # the first step moves a parameter by this share of its norm at most
+GROWTH = 1.05  # a step is at most this much longer than the last one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,15 @@ class FlowState(State):
 
 
 class GradientFlow(ParametricSolver):
-    r"""Euler's method for ``d theta / dt = -dF/dtheta``, ``F = sum_k F_k(model())``.
+    r"""Euler's method for the gradient flow of a sum of terms.
 
-    Adam makes all directions grow alike; the flow lets the large singular values of a
-    factorization come first, and it is this that implicit low rank depends on. Steps
+    .. math::
+
+        \frac{d\theta}{dt} = -\frac{\partial F}{\partial\theta}, \qquad
+        F(\theta) = \sum_k F_k(X(\theta))
+
+    Adam makes all directions grow at the same rate. The flow lets the large singular
+    values of a factorization grow first, and implicit low rank depends on this. Steps
     are as long as the curvature met by the last one allows, ``|theta - theta before| /
     |grad - grad before|``, and at most 5 % longer than it. The first one moves no
     parameter by more than a tenth of its norm.
@@ -61,7 +66,7 @@ class GradientFlow(ParametricSolver):
     terms : sequence of Term
         Their sum is the objective. They have no parameters of their own.
     lr : float, optional
-        A constant step instead.
+        A constant step length; the default follows the curvature.
 
     References
     ----------

@@ -31,11 +31,11 @@ class NCARLState(State):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     D : Tensor of shape (\\*batch, n, n)
-        Weight of the nuclear norm at ``X``, ``n = min(shape)``.
+        Weight matrix of the nuclear norm at ``X``, where ``n = min(shape)``.
     laplacian : Tensor of shape (\\*batch, n, n)
-        Of the shorter axis of ``X``.
+        Laplacian of the graph along the shorter axis of ``X``.
     problem : _Problem
-        The linear systems, which stay.
+        The linear systems, which do not change.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
@@ -47,34 +47,45 @@ class NCARLState(State):
 class NCARL(Solver):
     r"""Nuclear norm and Dirichlet energy, both reweighted at every step.
 
-    ``min |X|_*^2 + alpha tr(X L(X) X')`` subject to ``X = M`` on the observed cells, or
-    with noise ``min |P(X - M)|_F^2 + lambda_noise |X|_*^2 + alpha tr(X L(X) X')``, all
-    of them *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``, and the
-    Laplacian ``L(X)`` of `adaptive_laplacian`, and minimises the quadratic form
+    .. math::
+
+        \min_X \|X\|_*^2 + \alpha \operatorname{tr}(X L(X) X^\top)
+        \quad\text{subject to } X = M \text{ on the observed cells}
+
+    or, with noise,
+
+    .. math::
+
+        \min_X \|P(X - M)\|_F^2 + \lambda_{noise} \|X\|_*^2
+        + \alpha \operatorname{tr}(X L(X) X^\top)
+
+    all of them *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``, and
+    the Laplacian ``L(X)`` of `adaptive_laplacian`, and minimizes the quadratic form
     ``Q = D + alpha L + 1e-6 I`` over each row ``x`` exactly::
 
         x_O = m_O,  x_H = -inv(Q_HH) Q_HO m_O      without noise,
         x = (m p) inv(diag p + Q)                  with, D times lambda_noise in Q,
 
-    O the row's observed and H its hidden cells, ``p`` its mask. A matrix with more
-    columns than rows is solved transposed, so that the systems are the small ones.
+    where ``O`` and ``H`` are the observed and the hidden cells of the row and ``p`` is
+    its mask. A matrix with more columns than rows is solved transposed, so that the
+    systems are small.
 
     Parameters
     ----------
     alpha : float >= 0
         Multiplies the Dirichlet energy.
     n_neighbors : int >= 1
-        Of a column (row, if transposed) in the graph; n - 1 where there are fewer.
+        Neighbors of a column (of a row, if transposed) in the graph; at most n - 1.
     lambda_noise : float > 0 or None
         Multiplies the nuclear norm of the noisy form; None keeps the observed cells.
 
     Notes
     -----
-    All is computed in double precision. The first X is the zero-filled matrix. The
-    unit of the 1e-6 in the graph is the square of the largest observed cell, which is
-    our reading: the paper's data lie in [0, 1], and the answer scales with the data.
-    ``objective`` is that of X with ``D(X)`` and ``L(X)``. It need not fall: the graph
-    of a step is not the best one for its X.
+    Everything is computed in double precision. The first X is the zero-filled matrix.
+    The unit of the 1e-6 in the graph is the square of the largest observed cell. This
+    is our reading: the paper's data lie in [0, 1], and the answer scales with the data.
+    ``objective`` is that of X with ``D(X)`` and ``L(X)``. It need not fall, since the
+    graph of a step is not the best one for its X.
 
     A row needs one Cholesky factor, of whichever is smaller: the system of its hidden
     cells (as above) or that of its observed ones, ``x = v H`` with ``H = inv(Q)`` and
@@ -151,8 +162,8 @@ class NCARL(Solver):
     def residual(self, data: Observed, previous, current: NCARLState) -> Tensor:
         """``|X - previous X|_F / |X|_F``.
 
-        A step goes all the way to the minimum for its ``D`` and ``L``, so what it moves
-        is how far from a fixed point the step before was. The paper's measure,
+        A step goes all the way to the minimum for its ``D`` and ``L``, so its length
+        says how far the previous iterate was from a fixed point. The paper's measure,
         ``|dX|_F / (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a
         picture of 240 x 240 with values in [0, 1].
 
@@ -180,8 +191,8 @@ class NCARL(Solver):
 def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
     r"""``D = |X|_* (X'X)^(-1/2)`` and ``|X|_*`` of ``gram = X'X (\*batch, n, n)``.
 
-    Directions whose singular value is at most 1e-5 of the sum of all get weight zero,
-    not a large one: the paper's rule.
+    Directions whose singular value is at most 1e-5 of the sum of all get weight zero
+    instead of a large weight, as in the paper.
 
     Parameters
     ----------
@@ -201,7 +212,7 @@ def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
-    r"""Laplacian of the adaptive k-nearest-neighbour graph of columns.
+    r"""Laplacian of the adaptive k-nearest-neighbor graph of columns.
 
     ``d_ij = |x_i - x_j|^2`` from ``gram = X'X (\*batch, n, n)``, ``d_i(l)`` its l-th
     smallest with the column itself first, ``kappa_i = d_i(k + 1) + 1e-6``::

@@ -17,15 +17,18 @@ from skmc.solvers.solver import Solver, State
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 DELTA_MIN, DELTA_MAX = 0.01, 0.99
-SHRINK, GROW = 0.5, 1.1  # of delta; the paper's sets are .1-.6 and 1.05-1.2
-LOWER = 0.8  # of mu_max; the paper's set is .1, .2, .8, .9
-TRIALS = 60  # of an epoch's step
-RAISE, RELAX = 2.0, 0.95  # of L, when it is too small and from epoch to epoch
+SHRINK, GROW = 0.5, 1.1  # multiply delta; the paper tries .1 to .6 and 1.05 to 1.2
+LOWER = 0.8  # multiplies the schedule's start; the paper tries .1, .2, .8, .9
+TRIALS = 60  # steps tried in an epoch
+RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
 
 
 @dataclass(frozen=True, kw_only=True)
 class NonsmoothState(State):
-    """The objective is Q at ``mu_min``, so that epochs compare; ``Q`` is at ``mu``.
+    """An iterate of `NonsmoothDescent`.
+
+    The objective is Q at the schedule's end, so that epochs are comparable; ``Q`` is
+    the value at ``mu``.
 
     Parameters
     ----------
@@ -105,43 +108,50 @@ class Trial:
 class NonsmoothDescent(Solver):
     r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
 
-    For rows ``X~``, zero where missing, a network ``f`` with hidden outputs ``z_i`` and
-    weight matrices ``W_j``, it goes down on ::
+    For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
+    outputs :math:`z_i` and weight matrices :math:`W_j`, it minimizes
 
-        Q = |P(f(X~) - M)|_F^2 + lambda sum_j |W_j|_F^2
-            + sum_i ( alpha |h_i|_1 + |z_i - h_i|_F^2 / (2 mu) )
-            + sum_j ( beta |V_j|_* + |W_j - V_j|_F^2 / (2 mu) ),   |theta|_inf <= bound,
+    .. math::
 
-    all of them *sums*, no half before the first (the paper's equations 33 and 46).
-    ``theta`` is all weights and biases. An epoch is ::
+        Q = \|P(f(\tilde X) - M)\|_F^2 + \lambda \sum_j \|W_j\|_F^2
+            &+ \sum_i \Big(\alpha \|h_i\|_1
+               + \frac{1}{2\mu} \|z_i - h_i\|_F^2\Big) \\
+            &+ \sum_j \Big(\beta \|V_j\|_*
+               + \frac{1}{2\mu} \|W_j - V_j\|_F^2\Big)
+
+    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, with no
+    half before the first (the paper's equations 33 and 46), and ``theta`` is all
+    weights and biases. An epoch is ::
 
         h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
         theta^ = theta + omega (theta - theta of the epoch before),
         theta <- clip(theta^ - grad / (gamma L)),
 
-    where ``grad`` is that of the smooth part g of Q at ``theta^``, ``D`` shrinks
-    singular values, and ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before /
-    L)``. ``mu`` follows the schedule. After ``grace`` epochs, one at which Q rises
-    (both sides at the epoch's ``mu``) is redone with half of ``delta``, and with
-    ``omega = 0`` where ``delta = .01`` was not enough; where Q falls, ``delta`` grows
-    by a tenth, to .99 at most.
+    where ``grad`` is the gradient of the smooth part g of Q at ``theta^``, ``D``
+    shrinks singular values, and
+    ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before / L)``. ``mu`` follows
+    the schedule. After ``grace`` epochs, an epoch that raises Q (with the epoch's
+    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0``
+    where ``delta = .01`` was not enough. Where Q falls, ``delta`` grows by a tenth, to
+    .99 at most.
 
-    What the paper leaves open and is ours: ``z_i`` is that of the current ``theta``, so
-    that ``h_i`` is the minimiser. ``L`` is found by backtracking: it starts an epoch at
-    .95 of the last and doubles until ``g(theta) <= g(theta^) + <grad, theta - theta^> +
-    L/2 |theta - theta^|^2``. The descent test, whose equation is in a supplement that
-    is not public, is taken to be that of Proposition 2, ::
+    The following is ours, because the paper leaves it open. ``z_i`` belongs to the
+    current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by backtracking:
+    it starts an epoch at .95 of the last value and doubles until
+    ``g(theta) <= g(theta^) + <grad, theta - theta^> + L/2 |theta - theta^|^2``. The
+    equation of the descent test is in a supplement that is not public; we take that of
+    Proposition 2, ::
 
         g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
             - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
 
-    where it fails, ``mu_max`` becomes .8 of it. With ``L`` by backtracking it seldom
-    does.
+    Where it fails, the start of the schedule is multiplied by .8. With ``L`` found by
+    backtracking it seldom fails.
 
     Parameters
     ----------
     network : Autoencoder
-        Its parameters are the start.
+        Its parameters are the starting point.
     activity : L1Norm
         ``alpha |h_i|_1`` of each hidden layer.
     rank : NuclearNorm
@@ -149,15 +159,15 @@ class NonsmoothDescent(Solver):
     decay : SquaredNorm
         ``lambda |W_j|_F^2``; its weight is ``2 lambda``.
     box : Box
-        Where the parameters stay.
+        The bound of the parameters.
     schedule : CosineSchedule
-        Of ``mu``.
+        Values of ``mu``.
     gamma : float > 1
         Divides the length ``1 / L`` of the steps.
     grace : int
-        Epochs at the start that may raise Q; the paper has 200 or 300.
+        Number of first epochs that may raise Q; the paper uses 200 or 300.
     omega : float, optional
-        In place of the adaptive one.
+        A fixed weight of the extrapolation, in place of the adaptive one.
     """
 
     def __init__(
@@ -413,12 +423,13 @@ class NonsmoothDescent(Solver):
         return (self.gamma - 1) / (2 * (self.gamma + 1)) * math.sqrt(ratio)
 
     def residual(self, data: Observed, previous, current: NonsmoothState) -> Tensor:
-        """The largest of three, all relative.
+        """The largest of three relative measures.
 
-        The paper's two are ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
-        (the division is ours). Those say that the slack variables are met, not that
-        anything is learned, and without weights they are zero at the start; so ours is
-        added, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
+        The paper has two, ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
+        (the division is ours). They say that the slack variables agree with what they
+        replace, not that anything is learned, and without penalties they are zero at
+        the start. So we add a third, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with
+        the proximal gradient G.
 
         Parameters
         ----------

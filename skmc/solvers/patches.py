@@ -22,7 +22,9 @@ DROPPED = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class PatchState(State):
-    """The objective is that of `seen`; the completion is made when it is asked for.
+    """An iterate of `PatchTraining`, whose objective is that of `seen`.
+
+    The completion is computed only when it is needed.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ class PatchState(State):
     holes : tuple of Tensor
         Rows and columns hidden.
     queue : int64 Tensor
-        What is left of the epoch, of ``cells``.
+        Those of ``cells`` that are left in this epoch.
     picture : Patches
         Of the observed cells, (n_rows, n_cols, 2).
     order : int64 Tensor of shape (n_rows, n_cols)
@@ -69,15 +71,20 @@ class PatchState(State):
 
 
 class PatchTraining(Solver):
-    r"""Adam on ``1/2 mean (network(patch) - M)^2`` over observed cells.
+    r"""Adam on the squared error of cells predicted from the patches around them.
 
-    A step is a twenty-fifth of an epoch or, where that is less than a mini-batch of 128
-    cells (a quarter of all, where that is fewer), one mini-batch. The objective is that
-    of the predictions made when each cell was last drawn.
+    .. math::
 
-    Inside a hole little is known around a cell, unlike around observed ones. So in
-    three of four patches cells are dropped besides: those which will not be known
-    around a random hidden cell in the round in which it is filled.
+        \min_\theta \frac{1}{2 |\Omega|} \sum_{ij \in \Omega}
+        (f_\theta(\text{patch}_{ij}) - M_{ij})^2
+
+    half a *mean* over observed cells. A step is a twenty-fifth of an epoch, but at
+    least one mini-batch of 128 cells (of a quarter of all cells, where that is fewer).
+    The objective is that of the predictions made when each cell was last drawn.
+
+    Less is known around a cell inside a hole than around an observed one. So three of
+    four patches lose further cells: those that will not be known around a random hidden
+    cell in the round in which it is filled.
 
     Parameters
     ----------
@@ -170,8 +177,8 @@ class PatchTraining(Solver):
     def residual(self, data: Observed, previous, current: PatchState) -> Tensor:
         """``|dF/dtheta| |theta| / mean M^2`` of the last mini-batch.
 
-        It stays above a usual ``tol`` as long as batches differ: what ends a training
-        is its horizon or a stop rule.
+        It stays above any usual ``tol`` as long as mini-batches differ: training ends
+        at its horizon or by a stop rule.
 
         Parameters
         ----------
@@ -192,7 +199,7 @@ class PatchTraining(Solver):
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:
-        """Hidden cells as filled now, observed ones as last predicted in training.
+        """Hidden cells as filled now, observed cells as last predicted in training.
 
         Parameters
         ----------

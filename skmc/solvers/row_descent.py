@@ -47,8 +47,8 @@ class Batch:
 
     Parameters
     ----------
-    rows : object
-        Which: their numbers, or a slice of all.
+    rows : Tensor or slice
+        Their positions in the matrix.
     seen : bool Tensor of shape (k, n_cols)
         True where they are known.
     inputs : Tensor of shape (k, n_cols)
@@ -57,17 +57,23 @@ class Batch:
         Of the free inputs.
     """
 
-    rows: Any  # which: their numbers, or a slice of all
+    rows: Any  # positions, or a slice of all
     seen: Tensor  # (k, n_cols), bool
     inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
     optimizer: torch.optim.Optimizer | None  # of the free inputs
 
 
 class RowDescent(Solver):
-    r"""Adam on ``1/2 |P(f(X~) - M)|_F^2 + sum_j R_j(theta_j)``, a *sum* over cells.
+    r"""Adam on the misfit of a network that maps rows to rows, in mini-batches.
 
-    ``X~`` holds the observed cells and ``inputs`` elsewhere. A step is an epoch: one
-    step of Adam for each mini-batch, whose loss has its share of the penalties.
+    .. math::
+
+        \min_\theta \tfrac12 \|P(f_\theta(\tilde X) - M)\|_F^2
+        + \sum_j R_j(\theta_j)
+
+    a *sum* over observed cells, where :math:`\tilde X` holds the observed cells and
+    ``inputs`` elsewhere. A step is an epoch: one step of Adam for each mini-batch. The
+    loss of a mini-batch includes its share of the penalties.
 
     Parameters
     ----------
@@ -80,16 +86,16 @@ class RowDescent(Solver):
     horizon : int
         Steps until the learning rate is zero.
     batch_size : int
-        Rows; they are shared out at random, once.
+        Rows of a mini-batch. Rows are assigned to mini-batches at random, once.
     rng : Randomness
-        Shares them out.
+        Assigns the rows.
     inputs : Tensor of shape (n_rows, n_cols), optional
-        What stands in for missing cells at the start, zero without.
+        Values of missing inputs at the start; zero by default.
     free : bool
-        Learn the missing inputs along with the network. They are no targets: their
-        gradient comes through the network alone.
+        Whether missing inputs are learned along with the network. They are not targets:
+        their gradient comes through the network alone.
     warm_up : int
-        Epochs.
+        Epochs during which the learning rate rises to its full value.
     """
 
     def __init__(

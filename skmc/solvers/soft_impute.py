@@ -31,11 +31,11 @@ class SoftImputeState(State):
     before : SVD
         The SVD of the iterate before.
     seen_before : Tensor of shape (n_cells,)
-        That at the observed cells.
+        That iterate at the observed cells.
     momentum : Momentum
         Of the next step.
     moved : Tensor of shape ()
-        ``|X - Y| / |X|``, ``Y`` being where the step started.
+        ``|X - Y| / |X|``, where the step started at ``Y``.
     """
 
     X: LowRank
@@ -48,24 +48,30 @@ class SoftImputeState(State):
 
 
 class SoftImpute(Solver):
-    r"""``min 1/2 |P(X - M)|_F^2 + weight |X|_*``, over rank at most ``max_rank``.
+    r"""Accelerated Soft-Impute on sparse data.
 
-    Each step fills the missing cells from ``Y`` and shrinks the singular values, ::
+    .. math::
 
-        X <- D_weight(P(M) + P_perp(Y))
+        \min_X \tfrac12 \|P(X - M)\|_F^2 + \lambda \|X\|_*
+        \quad\text{subject to } \operatorname{rank} X \le \text{max\_rank}
 
-    where ``Y`` is ``X`` and Nesterov's momentum, which starts anew whenever the
-    objective would rise. The filled matrix is sparse plus low-rank and is not formed;
-    its largest singular values are sought from the last ones.
+    a *sum* over observed cells. Each step fills the missing cells from ``Y`` and
+    shrinks the singular values, ::
+
+        X <- D_lambda(P(M) + P_perp(Y))
+
+    where ``Y`` is ``X`` with `Momentum`, which restarts whenever the objective would
+    rise. The filled matrix is sparse plus low-rank and is not formed; the search for
+    its largest singular values starts from those of the last step.
 
     Parameters
     ----------
     weight : float > 0
-        Multiplies the nuclear norm.
+        ``lambda``.
     max_rank : int, optional
-        Of the answer; None is no bound.
+        Largest rank of the answer; None sets no bound.
     start : SVD, optional
-        Where to begin, such as the answer for a larger weight; else at zero.
+        Where to begin, such as the answer for a larger weight. The default is zero.
 
     References
     ----------
@@ -141,12 +147,12 @@ class SoftImpute(Solver):
         )
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
-        """Duality gap over the objective, which is about so far from its least at most.
+        """Duality gap over the objective: a bound on how far it is from its minimum.
 
-        The dual variable is the misfit ``P(M - X)``, cut to spectral norm ``weight``,
-        which is known to a part in ten thousand.
-        Where ``max_rank`` is reached the problem is not convex, and the measure is how
-        far the last step moved, ``|X - Y| / |X|``.
+        The dual variable is the misfit ``P(M - X)``, scaled down to spectral norm
+        ``weight``; that norm is known to one part in ten thousand. Where ``max_rank``
+        is reached the problem is not convex, and the measure is how far the last step
+        moved, ``|X - Y| / |X|``.
 
         Parameters
         ----------
@@ -191,7 +197,7 @@ def initial_momentum() -> Momentum:
 
 
 def largest_weight(data: SparseObserved) -> float:
-    """``|P(M)|_2``, from which on the answer is zero.
+    """``|P(M)|_2``: for this weight and larger ones the answer is zero.
 
     Parameters
     ----------

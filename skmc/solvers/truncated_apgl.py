@@ -73,7 +73,7 @@ class TruncatedAPGL(TruncatedNorm):
         ``w`` (the paper's lambda), in units of one over the mean singular value of
         the zero-filled matrix, so that the answer has no unit. Singular values of the
         misfit are at most ``1 / w``. The paper's .06 for pictures in 0..255 is 27 on a
-        centred one of 240 x 240.
+        centered one of 240 x 240.
     inner_iter : int >= 1, default=20
         Steps with the same ``A, B`` at most; with fewer, momentum cannot build up.
     inner_tol : float >= 0, default=1e-4

@@ -27,7 +27,7 @@ class WeightedState(State):
     full : SVD
         The SVD of ``X``.
     length : Tensor of shape (\\*batch,)
-        Of the next step: the paper's ``1 / alpha``.
+        Length of the next step: the paper's ``1 / alpha``.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
@@ -36,35 +36,41 @@ class WeightedState(State):
 
 
 class WeightedTruncated(Solver):
-    r"""TNN-WRE: a single loop of weighted subgradient steps, which shorten.
+    r"""TNN-WRE: a single loop of weighted subgradient steps that shorten.
 
-    ::
+    .. math::
+
+        \min_X \|X\|_* - \sum_{i \le r} \sigma_i(X)
+        \quad\text{subject to } P(X) = P(M)
+
+    by the steps ::
 
         X = X - 1/alpha (W U V' - W U_r V_r'),   P(X) = P(M),   alpha = growth alpha
 
-    with the singular vectors ``U, V`` of X, the first ``rank`` of them in ``U_r, V_r``
-    (vectors of a singular value that is zero are left out), and a diagonal ``W`` of row
-    weights.
+    with the singular vectors ``U, V`` of X, the first ``rank`` of them in ``U_r, V_r``,
+    and a diagonal matrix ``W`` of row weights. Zero singular values have no singular
+    vectors here.
 
     The longest step ``1 / alpha`` is ``length`` times ``sqrt(max(m, n))`` times the
     root mean square of the observed values: then the entries of the first step are
     about as large as those of the data. On pictures of 300 x 300 in 0..255 with a root
-    mean square of 115, that is the paper's ``alpha = 5e-4``. The unit is ours, so that
-    the answer has none.
+    mean square of 115, that is the paper's ``alpha = 5e-4``. The unit is ours; with it
+    the answer does not depend on the unit of the data.
 
-    Rows with fewer observed cells are moved further: ``w_i = 2 - k_i / n_cols`` for
-    ``k_i`` observed cells, divided by the mean of all rows, which leaves ``alpha`` its
-    meaning. That rows with more cells have the smaller weights is the paper's, this
-    formula is ours, and so is one W for both terms.
+    Rows with fewer observed cells move further: ``w_i = 2 - k_i / n_cols`` for ``k_i``
+    observed cells, divided by the mean of all rows, which preserves the meaning of
+    ``alpha``. The paper asks for smaller weights of rows with more cells; this formula
+    is ours, and so is the single ``W`` for both terms.
 
     Parameters
     ----------
     rank : int >= 0
-        Singular values that are free; 0 is the nuclear norm.
+        How many singular values are free; 0 is the nuclear norm.
     length : float > 0, default=1
         Length of the first step, see above.
     growth : float > 1, default=1.15
-        After every step ``alpha`` is multiplied by it. After 100 steps a million.
+        Multiplies ``alpha`` after every step. The default makes it 1.2e6 times as large
+        in 100 steps.
 
     References
     ----------
@@ -116,9 +122,9 @@ class WeightedTruncated(Solver):
         """How far all further steps together can move X, relative to ``P(M)``.
 
         A step moves X by at most ``max(w) sqrt(min(m, n) - rank) / alpha``, and the
-        lengths of all further ones sum to ``growth / (growth - 1)`` of the next. So
-        this is a bound on the distance to where the schedule leads, not on that to a
-        stationary point: with a schedule laid down beforehand that may be another one.
+        lengths of all further steps sum to ``growth / (growth - 1)`` times the next. So
+        this bounds the distance to where the schedule ends, which need not be a
+        stationary point.
 
         Parameters
         ----------
