@@ -26,7 +26,7 @@ LOOPS = {
     "new_rows/rows.py": "blocks of rows",
     "sensing/rank_one.py": "a second round of refinement",
     "solvers/gibbs.py": "conjugate gradients inside of one step, and a diagonal",
-    "solvers/ncarl.py": "blocks of rows",
+    "solvers/ncarl_systems.py": "blocks of rows",
     "solvers/nonsmooth.py": "trials of a step's length, inside of one step",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,8 +11,15 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
 from skmc.models import Autoencoder, bent, slope_at
-from skmc.solvers.nonsmooth_parts import Blocks, Forward, Theta, inner
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.nonsmooth_parts import (
+    Blocks,
+    Forward,
+    NonsmoothState,
+    Theta,
+    Trial,
+    inner,
+)
+from skmc.solvers.solver import Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 DELTA_MIN, DELTA_MAX = 0.01, 0.99
@@ -21,88 +27,6 @@ SHRINK, GROW = 0.5, 1.1  # multiply delta; the paper tries .1 to .6 and 1.05 to 
 LOWER = 0.8  # multiplies the schedule's start; the paper tries .1, .2, .8, .9
 TRIALS = 60  # steps tried in an epoch
 RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
-
-
-@dataclass(frozen=True, kw_only=True)
-class NonsmoothState(State):
-    """An iterate of `NonsmoothDescent`.
-
-    The objective is Q at the schedule's end, so that epochs are comparable; ``Q`` is
-    the value at ``mu``.
-
-    Parameters
-    ----------
-    objective : Tensor of shape (\\*batch,)
-        The objective at this iterate.
-    theta : Theta
-        The parameters.
-    before : Theta
-        Those of the epoch before.
-    forward : Forward
-        What the network makes at them.
-    blocks : Blocks
-        The slack variables.
-    schedule : CosineSchedule
-        Of ``mu``.
-    mu : float
-        Width of the smoothing.
-    Q : float
-        The objective at ``mu``.
-    delta : float
-        Bounds ``omega``; smaller after Q rose, larger after it fell.
-    omega : float
-        Weight of the extrapolation.
-    lipschitz : float
-        ``L`` of the last step.
-    gradient : float
-        Norm of the proximal gradient at the extrapolated parameters.
-    iteration : int
-        Steps done.
-    """
-
-    theta: Theta
-    before: Theta  # theta of the epoch before
-    forward: Forward  # at theta
-    blocks: Blocks
-    schedule: CosineSchedule
-    mu: float
-    Q: float
-    delta: float
-    omega: float
-    lipschitz: float
-    gradient: float  # norm of the proximal gradient at the extrapolated theta
-    iteration: int
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A step of an epoch, which may have to be taken again.
-
-    Parameters
-    ----------
-    theta : Theta
-        The parameters after it.
-    forward : Forward
-        What the network makes at them.
-    end : float
-        The smooth part of Q there.
-    way : float
-        Squared norm of the move from the extrapolated parameters.
-    short : bool
-        Whether the step is short enough for ``L`` to bound the smooth part.
-    omega : float
-        Weight of the extrapolation.
-    lipschitz : float
-        ``L``.
-    """
-
-    theta: Theta
-    forward: Forward
-    end: float
-    way: float
-    short: bool
-    omega: float
-    lipschitz: float
 
 
 class NonsmoothDescent(Solver):

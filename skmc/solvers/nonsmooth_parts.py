@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from skmc.linalg import CosineSchedule
+from skmc.solvers.solver import State
+
 Layers = Sequence[Tensor]
 
 
@@ -110,6 +113,88 @@ class Blocks:
             *zip(theta.weights, self.V, strict=True),
         ]
         return float(sum((a - b).square().sum() for a, b in pairs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonsmoothState(State):
+    """An iterate of `NonsmoothDescent`.
+
+    The objective is Q at the schedule's end, so that epochs are comparable; ``Q`` is
+    the value at ``mu``.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    theta : Theta
+        The parameters.
+    before : Theta
+        Those of the epoch before.
+    forward : Forward
+        What the network makes at them.
+    blocks : Blocks
+        The slack variables.
+    schedule : CosineSchedule
+        Of ``mu``.
+    mu : float
+        Width of the smoothing.
+    Q : float
+        The objective at ``mu``.
+    delta : float
+        Bounds ``omega``; smaller after Q rose, larger after it fell.
+    omega : float
+        Weight of the extrapolation.
+    lipschitz : float
+        ``L`` of the last step.
+    gradient : float
+        Norm of the proximal gradient at the extrapolated parameters.
+    iteration : int
+        Steps done.
+    """
+
+    theta: Theta
+    before: Theta  # theta of the epoch before
+    forward: Forward  # at theta
+    blocks: Blocks
+    schedule: CosineSchedule
+    mu: float
+    Q: float
+    delta: float
+    omega: float
+    lipschitz: float
+    gradient: float  # norm of the proximal gradient at the extrapolated theta
+    iteration: int
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A step of an epoch, which may have to be taken again.
+
+    Parameters
+    ----------
+    theta : Theta
+        The parameters after it.
+    forward : Forward
+        What the network makes at them.
+    end : float
+        The smooth part of Q there.
+    way : float
+        Squared norm of the move from the extrapolated parameters.
+    short : bool
+        Whether the step is short enough for ``L`` to bound the smooth part.
+    omega : float
+        Weight of the extrapolation.
+    lipschitz : float
+        ``L``.
+    """
+
+    theta: Theta
+    forward: Forward
+    end: float
+    way: float
+    short: bool
+    omega: float
+    lipschitz: float
 
 
 def inner(a: Theta, b: Theta) -> float:
