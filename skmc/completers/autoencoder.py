@@ -204,7 +204,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
             lr=self.lr,
             horizon=self.max_iter,
             batch_size=self.batch_size,
-            draw=rng,
+            rng=rng,
             **params,
         )
 

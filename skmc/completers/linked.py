@@ -186,7 +186,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         svd = full_svd(start.X).first(rank)
         root = svd.s.sqrt()
         # All trials start from the same units.
-        model = LinkedFactorization.near(
+        model = LinkedFactorization.nearly_linear(
             (svd.U * root).contiguous(),
             (svd.V * root).contiguous(),
             N_UNITS,

@@ -273,7 +273,7 @@ class NSRCompleter(IterativeCompleter):
     ) -> Solver:
         start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS)
         # All trials start from the same units.
-        network = SkipNetwork.near(
+        network = SkipNetwork.from_svd(
             full_svd(start.X).first(rank),
             data.values,
             self.lambda_encoder,
@@ -291,7 +291,7 @@ class NSRCompleter(IterativeCompleter):
             horizon=horizon,
             warm_up=max(1, horizon // 10),
             batch_size=self.batch_size,
-            draw=rng.stream(1),
+            rng=rng.stream(1),
             free=True,
         )
 

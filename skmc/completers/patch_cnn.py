@@ -196,7 +196,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         return self._training(params.patch_size, params.max_iter, rng)
 
     def _training(self, side: int, horizon: int, rng: Randomness) -> Solver:
-        return PatchTraining(side, lr=self.lr, horizon=horizon, draw=rng)
+        return PatchTraining(side, lr=self.lr, horizon=horizon, rng=rng)
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         network, data = None, prepared.data

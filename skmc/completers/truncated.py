@@ -57,7 +57,7 @@ class TNNRCompleter(IterativeCompleter):
         Singular value decompositions at most.
     tol : float >= 0, default=1e-3
         Stop once what the optimality conditions leave over is at most ``tol``: see
-        ``residual`` of the solvers in `skmc.solvers.truncated`. For TNN-WRE, once all
+        ``residual`` of the solvers in `skmc.solvers`. For TNN-WRE, once all
         further steps cannot move X by more than ``tol |P(M)|_F``.
     {scaling}
     {device}
