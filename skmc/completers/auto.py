@@ -79,7 +79,7 @@ class AutoCompleter(BaseCompleter):
         Largest number of completers in a stack; 1 keeps the best candidate alone.
     validation_fraction : float in (0, 1), default=0.1
         Approximate share of the observed cells that is held out. If these are fewer
-        than 500, the candidates are judged by up to five draws of held-out cells.
+        than 500, they are drawn up to five times, and all draws are used to judge.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None

@@ -41,11 +41,11 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         \min_f \tfrac{1}{2} \operatorname{mean}_{(i, j)} (X_{ij} - M_{ij})^2,
         \qquad X_{ij} = f(\text{patch of } P(M) \text{ and } P \text{ around } (i, j))
 
-    Half a *mean* over mini-batches of observed cells of the scaled data. The network
-    sees the observed cells of the patch, :math:`P(M)`, and which they are, :math:`P`,
-    but not the cell itself. The method suits matrices in which the order of rows and
-    columns has a meaning, such as pictures, fields and spectrograms. It cannot predict
-    what the neighboring cells do not tell.
+    This is half a *mean* over mini-batches of observed cells of the scaled data. The
+    network sees the observed cells of the patch, :math:`P(M)`, and which they are,
+    :math:`P`, but not the cell itself. The method suits matrices in which the order of
+    rows and columns has a meaning, such as pictures, fields and spectrograms. It cannot
+    predict what the neighboring cells do not tell.
 
     Only the abstract of the paper is public: a CNN on patches whose size is found by a
     stochastic search. The rest is our reading. The network is
