@@ -287,7 +287,7 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
         completer = make(PatchCNNCompleter, random_state=seed)
         assert chosen(completer, (50, 40), seed) == 9
         assert tried[0] == 7
-        assert len(set(tried)) == len(tried) <= patch_cnn.TRIALS
+        assert len(set(tried)) == len(tried) <= patch_cnn.N_SIDES
     tried.clear()
     small = make(PatchCNNCompleter)
     chosen(small, (400, 4), 0)
