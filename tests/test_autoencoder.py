@@ -154,7 +154,7 @@ def test_gradient_of_missing_inputs_comes_through_the_network(points):
         lr=0.01,
         horizon=10,
         batch_size=250,
-        draw=draw(),
+        rng=draw(),
         inputs=start,
         free=True,
     )
@@ -258,7 +258,7 @@ def test_the_order_of_rows_in_batches_is_undone(points):
         lr=0.01,
         horizon=10,
         batch_size=60,
-        draw=draw(),
+        rng=draw(),
         free=True,
     )
     solution = solve(solver, data, max_iter=1)

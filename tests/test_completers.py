@@ -264,7 +264,7 @@ BAD_INPUT = {
     "no container": ({"a": [1.0]}, "X must be a matrix in an array, .* got dict"),
     "text column": (
         pd.DataFrame({"age": [1.0, 2.0], "name": ["a", "b"]}),
-        r"holds 'a' at row 0, column 1 \('name'\), which is no number",
+        r"holds 'a' at row 0, column 1 \('name'\), which is not a number",
     ),
     "ragged": ([[1, 2], [3]], "X is not rectangular"),
     "one dimension": ([1.0, 2.0], "Expected 2D array, got 1D array"),

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, minimize_on_stiefel
-from skmc.linalg.dsvd import _lengths, objective
-from skmc.linalg.inverse import polynomial
+from skmc.linalg.dsvd_steps import lengths, objective
 from skmc.linalg.stiefel import Skew
+from skmc.linalg.unrolled import polynomial
 
 
 def normal(*shape, seed=0, dtype=torch.float64):
@@ -473,7 +473,7 @@ def test_lengths_are_those_of_the_parabola(m):
     (bend,) = torch.autograd.grad(slope, t)
     assert bend > 0
     expected = -slope / bend
-    ours, longest = _lengths(Skew.of(U, G), U, M @ V)
+    ours, longest = lengths(Skew.of(U, G), U, M @ V)
     assert ours < longest <= 2 / torch.linalg.matrix_norm(G @ U.mT - U @ G.mT, 2)
     torch.testing.assert_close(ours, expected.detach())
 

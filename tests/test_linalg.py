@@ -82,11 +82,11 @@ def test_shrinkage_is_lapacks(name, share, near):
         "right": shrink(dense(A), tau),
         "wrong": whole.first(1),
     }[near]
-    found = shrink(A, tau, near=guess, tol=1e-9)
+    found = shrink(A, tau, warm_start=guess, tol=1e-9)
     scale = max(float(whole.s[0]), 1e-300)
     torch.testing.assert_close(found.dense(), expected, atol=1e-6 * scale, rtol=0)
     assert (found.s > 0).all()
-    assert shrink(A, tau, near=guess, max_rank=1).rank <= 1
+    assert shrink(A, tau, warm_start=guess, max_rank=1).rank <= 1
 
 
 @pytest.mark.parametrize("name", MATRICES)
@@ -147,7 +147,7 @@ def test_few_steps_with_a_warm_start_come_nearer():
     exact = shrink(A, 12.0, tol=1e-9)
     near, errors = SVD(A.low.left[:, :0], A.low.left[0, :0], A.low.right[:, :0]), []
     for _ in range(6):
-        near = shrink(A, 12.0, near=near, max_steps=1)
+        near = shrink(A, 12.0, warm_start=near, max_steps=1)
         errors.append(float((near.dense() - exact.dense()).norm()))
     assert errors[-1] < 1e-3 * errors[0]
 

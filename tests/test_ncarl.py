@@ -11,7 +11,7 @@ from skmc import Observed, patterns
 from skmc.completers import NCARLCompleter
 from skmc.datasets import load_photo
 from skmc.loop import solve
-from skmc.solvers import NCARL, ncarl
+from skmc.solvers import NCARL, ncarl_systems
 from skmc.solvers.ncarl import adaptive_laplacian
 
 
@@ -72,7 +72,7 @@ def one_step(data, alpha=1e3, k=5, noise=None):
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])
 def test_rows_are_those_of_the_formula(rate, dtype, block, monkeypatch):
     """``v_O = inv(H_OO) m_O, x = v H``; and the observed cells stay."""
-    monkeypatch.setitem(ncarl.BLOCK, "cpu", block)
+    monkeypatch.setitem(ncarl_systems.BLOCK, "cpu", block)
     data = observed(rate=rate, dtype=dtype)
     Q, state = one_step(data, alpha=1e4)
     H = torch.linalg.inv(Q).numpy()

@@ -265,7 +265,7 @@ def test_parameters_are_contiguous(holes):
     """Adam's fused steps take it that a gradient lies as its parameter does."""
     data = Observed(torch.tensor(holes), ~torch.isnan(torch.tensor(holes)))
     svd = full_svd(data.values).first(2)
-    skip = SkipNetwork.near(svd, data.values, 1.0, 5, draw())
+    skip = SkipNetwork.from_svd(svd, data.values, 1.0, 5, draw())
     linked = LinkedFactorizationCompleter(2, 1.0, random_state=0)
     solver = linked._make_solver(data, linked._params({}), draw())
     for model in (skip, solver.model):
@@ -285,7 +285,7 @@ def test_embedded_rows_hold_no_more_than_a_block(monkeypatch, of_rank_two):
     monkeypatch.setattr(decoder, "decode", decode)
     np.testing.assert_allclose(of_rank_two.transform(rows + 1), expected)
     assert max(sizes) <= 200
-    skip = SkipNetwork.near(
+    skip = SkipNetwork.from_svd(
         full_svd(torch.eye(6)).first(2), torch.eye(6), 1.0, 90, draw()
     )
     assert skip.n_held == 2 * 90  # the wide layer's slopes

@@ -19,7 +19,8 @@ from skmc.metrics import relative_error
 from skmc.models import Autoencoder, bent, slope_at
 from skmc.new_rows import ForwardPass
 from skmc.solvers import CosineSchedule, NonsmoothDescent
-from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN, Theta, inner
+from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN
+from skmc.solvers.nonsmooth_parts import Theta, inner
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 SHAPE, WIDTHS = (20, 6), [6, 5, 4, 6]
@@ -190,10 +191,10 @@ def test_failing_the_descent_test_lowers_mu_max(data):
         with torch.no_grad():
             forward = ours.forward(data, uphill.theta)
             after = blind.step(data, replace(uphill, forward=forward, lipschitz=L))
-        assert after.schedule.mu_max == pytest.approx(top)
-    assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).mu_max == 1.0
+        assert after.schedule.start == pytest.approx(top)
+    assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).start == 1.0
     # With L by backtracking it holds.
-    assert states(solver(), data, 30)[-1].schedule.mu_max == 100.0
+    assert states(solver(), data, 30)[-1].schedule.start == 100.0
 
 
 def test_slack_variables_meet_what_they_stand_for(data):

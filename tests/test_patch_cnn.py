@@ -148,7 +148,7 @@ def test_another_level_is_another_level_of_the_answer():
 
 def test_a_step_of_training_descends_and_draws_no_global_numbers():
     data = observed((9, 8))
-    solver = PatchTraining(5, lr=0.003, horizon=100, draw=Randomness.of([0]))
+    solver = PatchTraining(5, lr=0.003, horizon=100, rng=Randomness.of([0]))
     before = torch.get_rng_state()
     state = solver.init(data)
     start = data.energy / data.n_observed / 2
@@ -166,7 +166,7 @@ def test_a_step_of_training_descends_and_draws_no_global_numbers():
 
 def test_an_epoch_draws_every_cell_once():
     data = observed((30, 20))
-    solver = PatchTraining(3, lr=0.003, horizon=100, draw=Randomness.of([0]))
+    solver = PatchTraining(3, lr=0.003, horizon=100, rng=Randomness.of([0]))
     state = solver.init(data)
     n_cells = int(data.n_observed)
     n_steps = -(-n_cells // training.BATCH)
@@ -182,7 +182,7 @@ def test_what_is_dropped_is_what_holes_will_not_know(monkeypatch):
     mask = torch.ones(12, 11, dtype=torch.bool)
     mask[3:8, 2:9] = False
     data = Observed(torch.zeros(12, 11), mask)
-    solver = PatchTraining(5, lr=0.01, horizon=10, draw=Randomness.of([0]))
+    solver = PatchTraining(5, lr=0.01, horizon=10, rng=Randomness.of([0]))
     state = solver.init(data)
     order = np.pad(state.order.numpy(), 2, mode="reflect")
     expected = {
@@ -287,7 +287,7 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
         completer = make(PatchCNNCompleter, random_state=seed)
         assert chosen(completer, (50, 40), seed) == 9
         assert tried[0] == 7
-        assert len(set(tried)) == len(tried) <= patch_cnn.TRIALS
+        assert len(set(tried)) == len(tried) <= patch_cnn.N_SIDES
     tried.clear()
     small = make(PatchCNNCompleter)
     chosen(small, (400, 4), 0)

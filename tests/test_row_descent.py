@@ -29,7 +29,7 @@ def data():
 def solver(**params):
     network = Autoencoder.random([6, 4, 6], draw())
     penalties = {"weights.0": SquaredNorm(0.3), "weights.1": L1Norm(0.2)}
-    fixed = {"lr": 0.01, "horizon": 100, "batch_size": 20, "draw": draw()}
+    fixed = {"lr": 0.01, "horizon": 100, "batch_size": 20, "rng": draw()}
     return RowDescent(network, penalties, **{**fixed, **params})
 
 

@@ -29,7 +29,7 @@ from skmc.sensing import (
     RankOneMeasurements,
     SpectralSensingRegressor,
 )
-from skmc.sensing.operators import ScaledMeasurements
+from skmc.sensing.dense import ScaledMeasurements
 from skmc.solvers import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
@@ -141,6 +141,34 @@ def test_measured_cells_are_observed_cells():
         term.value_and_grad(X), known.value_and_grad(X), strict=True
     ):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_measured_data_stay_measured():
+    """Moved, cast, or without some of the measurements."""
+    rng = np.random.RandomState(0)
+    A = DenseMeasurements(rng.randn(12, *SHAPE))
+    y, X = torch.from_numpy(rng.randn(12)), torch.from_numpy(rng.randn(*SHAPE))
+    data = Measured.of(A, y)
+    single = data.to(torch.float32)
+    assert isinstance(single, Measured)
+    assert {single.values.dtype, single.y.dtype, single.operator.A.dtype} == {
+        torch.float32
+    }
+    torch.testing.assert_close(
+        single.misfit(X.float()), data.misfit(X).float(), rtol=1e-5, atol=0
+    )
+    assert single.to("cpu", torch.float64).y.dtype == torch.float64
+    assert data.to("cpu").y.dtype == torch.float64
+    hidden = torch.arange(12) % 3 == 0
+    rest = data.hide(hidden)
+    expected = (A.forward(X) - y)[~hidden].square().sum()
+    torch.testing.assert_close(rest.misfit(X), expected)
+    torch.testing.assert_close(
+        rest.residual(X), A[~hidden].adjoint((A.forward(X) - y)[~hidden])
+    )
+    assert rest.n_observed == 8
+    with pytest.raises(ValueError, match=r"hidden has shape .* one for each measure"):
+        data.hide(torch.zeros(SHAPE, dtype=torch.bool))
 
 
 def test_operators_own_what_they_measure():
@@ -664,7 +692,7 @@ def test_an_interrupted_fit_is_a_fit(monkeypatch):
     A, y, _ = gaussian(50)
 
     def step(self, data, state):
-        if state.t > 5:
+        if state.momentum.t > 5:
             raise KeyboardInterrupt
         return original(self, data, state)
 

@@ -1,36 +1,44 @@
 """Terms: the gradient is the derivative, the prox is the argmin, batch = loop.
 
-A new term is a new row of the table.
+Terms are discovered: every subclass of `Term` at the door of `skmc.terms`. What it is
+tested on are its own `examples`.
 """
 
 from __future__ import annotations
+
+import copy
+import inspect
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from skmc import Observed
-from skmc.sensing import DenseMeasurements
+from skmc import Observed, terms
+from skmc.linalg import Randomness
+from skmc.loop import solve
+from skmc.models import FactorProduct
+from skmc.solvers import Descent, GradientFlow
 from skmc.terms import (
     AdaptiveDirichletEnergy,
     Blocks,
-    Box,
     Columns,
     DirichletEnergy,
-    L1Norm,
-    MeasurementError,
-    NuclearNorm,
     Rows,
     SquaredError,
     SquaredNorm,
+    Sum,
     Term,
     TotalVariation,
-    graph_laplacian,
 )
 
 SHAPE = 7, 6
 TRANSFORMS = [Rows(), Columns(), Blocks(2), Blocks(3)]
+CLASSES = [
+    member
+    for member in vars(terms).values()
+    if inspect.isclass(member) and issubclass(member, Term) and member is not Term
+]
 
 
 def draw(*shape, seed=0) -> Tensor:
@@ -38,46 +46,35 @@ def draw(*shape, seed=0) -> Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-def laplacian_of(k, seed=1):
-    A = draw(k, k, seed=seed).abs()
-    return graph_laplacian(A + A.mT)
+def examples(*batch) -> dict[str, Term]:
+    """All examples of all terms, by names."""
+    found = {}
+    for cls in CLASSES:
+        seeds = range(int(np.prod(batch)))
+        rng = Randomness.of(seeds, batch, torch.float64)
+        for number, term in enumerate(cls.examples(SHAPE, rng)):
+            found[f"{cls.__name__} {number}"] = term
+    return found
 
 
-def measured(k):
-    """Of five matrices; ``k`` picks members of three sets of results."""
-    return MeasurementError(DenseMeasurements(draw(5, *SHAPE)), draw(3, 5, seed=1)[k])
-
-
-def observed(*batch):
-    return Observed(draw(*batch, *SHAPE, seed=2), draw(*batch, *SHAPE, seed=3) > -0.5)
-
-
-TERMS = {
-    "squared error": lambda: SquaredError(observed()),
-    "measurement error": lambda: measured(0),
-}
-for t in TRANSFORMS:
-    k = t.n_items(*SHAPE)
-    TERMS[f"dirichlet {t.name}"] = lambda t=t, k=k: DirichletEnergy(
-        laplacian_of(k), t, 0.7
-    )
-    for adjacency in ("row", "global"):
-        TERMS[f"adaptive {t.name} {adjacency}"] = lambda t=t, k=k, a=adjacency: (
-            AdaptiveDirichletEnergy(draw(k, k, seed=4), t, 1.3, a)
-        )
-TERMS["total variation"] = lambda: TotalVariation(0.7, 1.3)
-TERMS["l1 norm"] = lambda: L1Norm(0.7)
-TERMS["box"] = lambda: Box(3.0)
-TERMS["squared norm"] = lambda: SquaredNorm(0.7)
-TERMS["nuclear norm"] = lambda: NuclearNorm(0.7)
+TERMS, BATCHED = examples(), examples(3)
 
 every_term = pytest.mark.parametrize("name", TERMS)
+
+
+def term_of(name) -> Term:
+    return copy.deepcopy(TERMS[name])
+
+
+def test_terms_are_found():
+    assert {SquaredError, AdaptiveDirichletEnergy, Sum} <= set(CLASSES)
+    assert len(TERMS) >= len(CLASSES)
 
 
 @every_term
 def test_closed_form_gradients_are_the_derivatives(name):
     X = draw(*SHAPE, seed=5)
-    term, reference = TERMS[name](), TERMS[name]()
+    term, reference = term_of(name), term_of(name)
     value, grad = term.value_and_grad(X)
     expected, expected_grad = Term.value_and_grad(reference, X)
     torch.testing.assert_close(value, expected)
@@ -89,22 +86,55 @@ def test_closed_form_gradients_are_the_derivatives(name):
 
 
 @every_term
+def test_terms_follow_their_parameters_or_say_that_they_lag(name):
+    X, term = draw(*SHAPE, seed=5), term_of(name)
+    old, _ = term.value_and_grad(X)
+    with torch.no_grad():
+        for p in term.parameters():
+            p += draw(*p.shape, seed=7)
+    value, grad = term.value_and_grad(X)
+    new, new_grad = Term.value_and_grad(copy.deepcopy(term), X)
+    if term.lags:
+        torch.testing.assert_close(value, old)
+        assert not torch.allclose(value, new)
+    else:
+        torch.testing.assert_close(value, new)
+        torch.testing.assert_close(grad, new_grad)
+
+
+@every_term
 def test_gradients_of_parameters_accumulate(name):
-    X, term = draw(*SHAPE, seed=5), TERMS[name]()
+    X, term = draw(*SHAPE, seed=5), term_of(name)
     term.value_and_grad(X)
     once = [p.grad.clone() for p in term.parameters()]
-    term.value_and_grad(X)
+    for _ in range(term.every):
+        term.value_and_grad(X)
     for first, p in zip(once, term.parameters(), strict=True):
         torch.testing.assert_close(p.grad, 2 * first)
 
 
 @every_term
+def test_gradients_may_be_changed_in_place(name):
+    """They are no memory of the term's or of the point's."""
+    X, term = draw(*SHAPE, seed=5), term_of(name)
+    value, grad = term.value_and_grad(X)
+    expected, before = grad.clone(), X.clone()
+    grad.zero_()
+    torch.testing.assert_close(X, before, rtol=0, atol=0)
+    again, grad = term.value_and_grad(X)
+    torch.testing.assert_close(grad, expected)
+    torch.testing.assert_close(again, value)
+
+
+@every_term
 def test_prox_is_the_argmin(name):
-    term, V, step = TERMS[name](), 2 * draw(*SHAPE, seed=6), 0.4
+    term, V, step = term_of(name), 2 * draw(*SHAPE, seed=6), 0.4
     try:
         X = term.prox(V, step)
     except NotImplementedError as error:
         assert type(term).__name__ in str(error)
+        with pytest.raises(NotImplementedError, match=type(term).__name__):
+            term.prox_and_value(V, step)
         return
 
     def objective(X):
@@ -114,54 +144,113 @@ def test_prox_is_the_argmin(name):
     for seed in range(20):
         for size in (1e-3, 1e-1, 1.0):
             assert objective(X + size * draw(*SHAPE, seed=seed)) > best
-    # Where the term is smooth, the slope at the argmin is zero.
-    if isinstance(term, SquaredError | SquaredNorm):
-        slope = step * term.value_and_grad(X)[1] + X - V
-        torch.testing.assert_close(slope, torch.zeros_like(slope), atol=1e-10, rtol=0)
+    same, value = term.prox_and_value(V, step)
+    torch.testing.assert_close(same, X)
+    torch.testing.assert_close(value, term(X))
+    # Where the term is smooth, the gradient at the argmin is zero.
+    if isinstance(term, SquaredError | SquaredNorm | DirichletEnergy):
+        grad = step * term.value_and_grad(X)[1] + X - V
+        torch.testing.assert_close(grad, torch.zeros_like(grad), atol=1e-10, rtol=0)
 
 
-BATCHED = {
-    "squared error": lambda k: SquaredError(Observed(*member(k))),
-    "measurement error": measured,
-    "dirichlet": lambda k: DirichletEnergy(laplacian_of(7), Rows(), weight(k)),
-    "adaptive row": lambda k: AdaptiveDirichletEnergy(
-        draw(3, 7, 7)[k], Rows(), weight(k), "row"
-    ),
-    "adaptive global": lambda k: AdaptiveDirichletEnergy(
-        draw(3, 6, 6)[k], Columns(), weight(k), "global"
-    ),
-    "adaptive blocks": lambda k: AdaptiveDirichletEnergy(
-        draw(3, 9, 9)[k], Blocks(2), weight(k), "row"
-    ),
-    "total variation": lambda k: TotalVariation(weight(k), weight(k) + 1),
-    "l1 norm": lambda k: L1Norm(weight(k)),
-    "squared norm": lambda k: SquaredNorm(weight(k)),
-    "nuclear norm": lambda k: NuclearNorm(weight(k)),
-}
+def member(term, k):
+    """One of the members of a batched term, without a batch axis."""
+    alone = copy.deepcopy(term)
+    alone.select(torch.tensor(k))
+    return alone
 
 
-def member(k):
-    data = observed(3)
-    return data.values[k], data.mask[k]
-
-
-def weight(k):
-    return torch.tensor([0.0, 0.5, 2.0], dtype=torch.float64)[k]
-
-
+@pytest.mark.parametrize("weight", [None, 0.0])
 @pytest.mark.parametrize("name", BATCHED)
-def test_batched_is_looped(name):
-    X, every = draw(3, *SHAPE, seed=8), slice(None)
-    together = BATCHED[name](every)
+def test_batched_is_looped(name, weight):
+    X, together = draw(3, *SHAPE, seed=8), copy.deepcopy(BATCHED[name])
+    for part in together.modules():
+        for buffer in dict(part.named_buffers(recurse=False)).values():
+            if weight is not None and buffer.shape == (3,):
+                buffer[0] = weight
+    alone = [member(together, k) for k in range(3)]
     values, grads = together.value_and_grad(X)
     torch.testing.assert_close(together(X), values)
     for k in range(3):
-        alone = BATCHED[name](k)
-        value, grad = alone.value_and_grad(X[k])
+        value, grad = alone[k].value_and_grad(X[k])
         torch.testing.assert_close(values[k], value)
         torch.testing.assert_close(grads[k], grad)
-        for p, q in zip(together.parameters(), alone.parameters(), strict=True):
+        for p, q in zip(together.parameters(), alone[k].parameters(), strict=True):
+            assert p.shape == (3, *q.shape)
             torch.testing.assert_close(p.grad[k], q.grad)
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_batched_prox_is_looped(name):
+    """Of steps as long for all members, and of a length for each."""
+    V, together = draw(3, *SHAPE, seed=8), BATCHED[name]
+    for steps in (torch.tensor([0.2, 0.4, 1.0], dtype=V.dtype), 0.4):
+        try:
+            X, values = together.prox_and_value(V, steps)
+        except NotImplementedError:
+            return
+        for k in range(3):
+            step = steps if isinstance(steps, float) else steps[k]
+            one, value = member(together, k).prox_and_value(V[k], step)
+            torch.testing.assert_close(X[k], one)
+            torch.testing.assert_close(values[k], value)
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_members_can_be_removed(name):
+    """Before the first evaluation and between two."""
+    X, together = draw(3, *SHAPE, seed=8), copy.deepcopy(BATCHED[name])
+    for members in (torch.tensor([0, 2]), torch.tensor([False, True])):
+        values, grads = copy.deepcopy(together).value_and_grad(X)
+        together.value_and_grad(X)
+        together.select(members)
+        X = X[members]
+        fewer, fewer_grads = together.value_and_grad(X)
+        torch.testing.assert_close(fewer, values[members])
+        torch.testing.assert_close(fewer_grads, grads[members])
+
+
+class Bending(Term):
+    """A term from outside the package: all it has is a weight and ``forward``."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.add_weight("weight", weight)
+
+    def forward(self, X):
+        down = X.diff(n=2, dim=-2).square().sum((-2, -1))
+        return self.weight.to(X) / 2 * down
+
+
+@pytest.mark.parametrize("solver", ["descent", "flow"])
+@torch.no_grad()
+def test_a_term_from_outside_in_a_batch_with_weights_of_its_members(solver):
+    weights = torch.tensor([0.0, 0.5, 4.0])
+    values = draw(3, 8, 5, seed=1)
+    mask = draw(3, 8, 5, seed=2) > -0.5
+
+    def solver_for(data, weight, rng):
+        model = FactorProduct.random((8, 5), 2, 5, 0.1, rng)
+        parts = [SquaredError(data), Bending(weight)]
+        if solver == "flow":
+            return GradientFlow(model, parts)
+        return Descent(model, parts, lr=0.02, horizon=60)
+
+    data = Observed(values, mask)
+    rng = Randomness.of(range(3), (3,), torch.float64)
+    batched = solver_for(data, weights, rng)
+    state = batched.init(data)
+    for _ in range(20):
+        state = batched.step(data, state)
+    chosen = torch.tensor([0, 2])
+    state, data = batched.select(state, chosen), data.select(chosen)
+    for _ in range(20):
+        state = batched.step(data, state)
+    for k, X in zip((0, 2), state.X, strict=True):
+        one = Observed(values[k], mask[k])
+        rng = Randomness.of([k], (), torch.float64)
+        alone = solve(solver_for(one, weights[k], rng), one, max_iter=40)
+        torch.testing.assert_close(alone.X, X)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: t.name)

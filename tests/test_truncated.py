@@ -121,8 +121,8 @@ def test_the_slope_of_apgl_is_a_derivative():
         misfit = data.residual(X + h * D).square().sum()
         return float(weight / 2 * misfit - (T * (X + h * D)).sum())
 
-    slope = TruncatedAPGL(2).slope(data, X, T, weight)
-    assert (value(0.1) - value(-0.1)) / 0.2 == pytest.approx(float((slope * D).sum()))
+    grad = TruncatedAPGL(2).grad(data, X, T, weight)
+    assert (value(0.1) - value(-0.1)) / 0.2 == pytest.approx(float((grad * D).sum()))
 
 
 @pytest.mark.parametrize("rank", [0, 2])

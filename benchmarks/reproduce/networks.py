@@ -220,7 +220,7 @@ class Adam:
             lr=0.01,
             horizon=EPOCHS,
             batch_size=len(X),
-            draw=Randomness.of([self.seed], dtype=data.values.dtype),
+            rng=Randomness.of([self.seed], dtype=data.values.dtype),
         )
         solution = solve(adam, data, max_iter=EPOCHS)
         self.reconstruction_ = scaling.undo(solution.X).numpy()

@@ -72,7 +72,7 @@ def epoch(batch_size: int, n_epochs: int = 5) -> dict:
         lr=LR,
         horizon=10**9,
         batch_size=batch_size,
-        draw=Randomness.of([0]),
+        rng=Randomness.of([0]),
         free=True,
     )
     state = solver.init(data)

@@ -84,7 +84,7 @@ def training(data: Observed, side: int) -> dict:
     lot = torch.rand(data.shape, generator=torch.Generator().manual_seed(0))
     data = data.hide(lot > 0.2)
     n_cells = int(data.n_observed)
-    solver = PatchTraining(side, lr=1e-3, horizon=10**9, draw=Randomness.of([0]))
+    solver = PatchTraining(side, lr=1e-3, horizon=10**9, rng=Randomness.of([0]))
     state = solver.init(data)
     loader = loader_of(data, side)
     network = PatchCNN(side, 1.0, Randomness.of([0]))

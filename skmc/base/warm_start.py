@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from skmc.cells import Observed
-from skmc.solvers import Learning, Solver
+from skmc.solvers import ParametricSolver, Solver
 
 
 class WarmStart:
@@ -29,7 +29,7 @@ class WarmStart:
             )
         return True
 
-    def _resumed(self, solver: Learning, data: Observed) -> Solver:
+    def _resumed(self, solver: ParametricSolver, data: Observed) -> Solver:
         """Set the start of ``solver`` to the parameters of the last fit, if any."""
         solver.remember = self.warm_start and not data.batch_shape
         if self._resumes(data):

@@ -1,4 +1,4 @@
-"""What the containers of partly observed matrices mean."""
+"""Reading partly observed matrices from any container."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.ndarray:
     """Read any container into one float array with NaN where a cell is missing.
 
-    Missing are: masked cells of a `numpy.ma.MaskedArray` (whatever lies under the
-    mask), NaN and None in arrays, lists and tensors, nulls of a DataFrame, cells that
-    a SciPy sparse matrix or `Entries` does not store (a stored zero is a zero), and
-    cells equal to ``missing_values``.
+    The following cells are missing: masked cells of a `numpy.ma.MaskedArray` (whatever
+    lies under the mask), NaN and None in arrays, lists and tensors, nulls of a
+    DataFrame, cells that a SciPy sparse matrix or `Entries` does not store (a stored
+    zero is a zero), and cells equal to ``missing_values``.
 
     Parameters
     ----------
@@ -92,14 +92,14 @@ def _as_array(X: Any, name: str) -> np.ndarray:
 def sparse_cells(
     X: Any, *, name: str = "X", missing_values: float = np.nan
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, columns and values of what a SciPy sparse matrix stores, never dense.
+    """Rows, columns and values of the stored cells of a SciPy sparse matrix.
 
-    As `to_cells`, with the same errors.
+    The matrix is never made dense. Errors are those of `to_cells`.
 
     Parameters
     ----------
     X : SciPy sparse array or matrix
-        What is stored is observed.
+        Stored cells are observed.
     name : str, default="X"
         What errors call ``X``.
     missing_values : float, default=numpy.nan
@@ -135,7 +135,7 @@ def sparse_cells(
 def _to_float(
     array: np.ndarray, X: Any, name: str, unread: np.ndarray | None = None
 ) -> np.ndarray:
-    """As float32 or float64; nothing is said of cells that are not to be read."""
+    """As float32 or float64; cells that are not to be read may hold anything."""
     kind = array.dtype.kind
     if kind == "c":
         raise ValueError(
@@ -144,7 +144,7 @@ def _to_float(
         )
     if kind in "mM":
         raise TypeError(
-            f"{name} holds dates or durations ({array.dtype}), which are no numbers; "
+            f"{name} holds dates or durations ({array.dtype}), which are not numbers; "
             "subtract a date and divide by a unit, or leave the column out."
         )
     if kind in "fiub":
@@ -154,7 +154,7 @@ def _to_float(
 
 
 def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
-    """Objects: None and pandas.NA are missing, what is no number is an error."""
+    """Read objects: None and pandas.NA are missing, text and the like are errors."""
     cells = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
         na = value is None or type(value).__name__ in ("NAType", "NaTType")
@@ -168,8 +168,8 @@ def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
             cells[place] = float(value)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"{name} holds {value!r} at {describe(place, X)}, which is no number; "
-                f"encode it or leave the column out ({error})."
+                f"{name} holds {value!r} at {describe(place, X)}, which is not a "
+                f"number; encode it or leave the column out ({error})."
             ) from error
     return cells
 
@@ -180,7 +180,7 @@ def _refuse_what_overflows(
     """``place`` maps a boolean array to the position of its first True."""
     largest = np.sqrt(np.finfo(values.dtype).max)
     for wrong, what, remedy in (
-        (np.isinf(values), "infinity", "replace it by NaN or mask"),
+        (np.isinf(values), "infinity", "replace it with NaN or mask"),
         (
             np.abs(values) > largest,
             f"a number above {largest:.0e}, whose square overflows,",
@@ -201,7 +201,7 @@ def describe(place: tuple, X: Any = None) -> str:
     place : tuple
         Row and column.
     X : DataFrame, optional
-        Which knows the column's name.
+        Gives the column's name.
 
     Returns
     -------

@@ -65,7 +65,7 @@ class Entries:
     def from_triplets(
         cls, rows, cols, values, shape=None, *, duplicates="error"
     ) -> Entries:
-        """Cells as they come, one row index, column index and value each.
+        """From the row index, column index and value of each cell.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class Entries:
         shape : tuple of int, default: one more than the largest positions
             ``(n_rows, n_cols)``.
         duplicates : {"error", "mean"}
-            What to do when a cell comes more than once.
+            What to do when a cell occurs more than once.
 
         Returns
         -------
@@ -87,9 +87,9 @@ class Entries:
         ------
         ValueError
             Unequal lengths, a position outside ``shape``, a value that is not finite,
-            or a cell that comes twice.
+            or a cell that occurs twice.
         TypeError
-            Positions that are no integers.
+            Positions that are not integers.
 
         Examples
         --------
@@ -139,7 +139,7 @@ class Entries:
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n_cells,)``, as of a list of samples."""
+        """``(n_cells,)``, the shape of a list of samples."""
         return (len(self.values),)
 
     def __len__(self) -> int:
@@ -160,7 +160,7 @@ class Entries:
         return f"Entries({len(self)} cells of a {n_rows} x {n_cols} matrix)"
 
     def to_cells(self) -> np.ndarray:
-        """Dense array of shape ``matrix_shape`` with NaN where nothing is known.
+        """Dense array of shape ``matrix_shape`` with NaN in unobserved cells.
 
         Returns
         -------
@@ -183,7 +183,7 @@ def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
     cols : array-like of int
         Zero-based positions.
     shape : tuple of int
-        Of the matrix.
+        Shape of the matrix.
 
     Returns
     -------

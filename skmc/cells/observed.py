@@ -16,10 +16,10 @@ class Observed:
     Parameters
     ----------
     values : Tensor of shape (\\*batch, n_rows, n_cols)
-        Floating-point. What stands where ``mask`` is False is never read (NaN is
-        fine there); it is replaced by zero.
+        Floating-point. Values where ``mask`` is False are never read (they may be NaN)
+        and are replaced with zero.
     mask : bool Tensor, same shape
-        True where the cell was seen.
+        True where the cell is observed.
 
     Raises
     ------
@@ -78,7 +78,7 @@ class Observed:
 
     @cached_property
     def n_observed(self) -> Tensor:  # (*batch,)
-        """How many cells of each member are seen, ``(*batch,)``."""
+        """Number of observed cells of each member, ``(*batch,)``."""
         return self.indicator.sum((-2, -1))
 
     def residual(self, X: Tensor) -> Tensor:
@@ -115,12 +115,12 @@ class Observed:
         return self.values.square().sum((-2, -1))
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
-        """Over observed cells, ``(*batch, 1, n_cols)`` or ``(*batch, 1, 1)``.
+        """Sums over observed cells, ``(*batch, 1, n_cols)`` or ``(*batch, 1, 1)``.
 
         Parameters
         ----------
         cells : Tensor of shape (\\*batch, n_rows, n_cols)
-            What is added up.
+            The summands.
         by_column : bool
             Whether each column has a sum of its own.
 
@@ -131,12 +131,12 @@ class Observed:
         return (cells * self.indicator).sum(-2 if by_column else (-2, -1), keepdim=True)
 
     def spread(self, sums: Tensor) -> Tensor:
-        """What belongs to columns or to all, in the shape of `values` or broadcast.
+        """Statistics of columns, or of all cells, in a shape that broadcasts.
 
         Parameters
         ----------
         sums : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
-            As of `sums`.
+            As returned by `sums`.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class Observed:
         return sums
 
     def zero(self) -> Tensor:
-        """The completion that knows nothing.
+        """The zero matrix.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class Observed:
         return torch.zeros_like(self.values)
 
     def fill(self, X: Tensor) -> Tensor:
-        """The observed values, and ``X`` elsewhere.
+        """The observed values, with ``X`` elsewhere.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Observed:
         Parameters
         ----------
         hidden : bool Tensor of shape (\\*batch, n_rows, n_cols)
-            True where a cell is to be hidden.
+            True for cells to hide.
 
         Returns
         -------

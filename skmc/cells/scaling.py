@@ -1,4 +1,4 @@
-"""Standardisation from the observed cells alone."""
+"""Standardization from the observed cells alone."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from skmc.cells.sparse_observed import SparseObserved
 
 T = TypeVar("T", Observed, SparseObserved)
 
-OFFSET = 100  # deviations
+OFFSET = 100  # deviations that a mean may amount to and not be subtracted
 
 
 @dataclass(frozen=True)
 class Scaling:
     """``z = (x - shift) / scale`` with mean and standard deviation of observed cells.
 
-    A constant column has ``scale`` zero: it is standardised to zero, and `undo` returns
-    the constant whatever the model says.
+    A constant column has ``scale`` zero: it is standardized to zero, and `undo` returns
+    the constant whatever the model predicts.
 
     Parameters
     ----------
     shift : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
-        Mean and standard deviation.
+        Mean of the observed cells, of each column or of all; zero without centering.
     scale : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
-        Mean and standard deviation.
+        Standard deviation of the same cells, or their root mean square without
+        centering.
     """
 
     shift: Tensor  # (*batch, 1, n_cols) or (*batch, 1, 1)
@@ -41,22 +42,22 @@ class Scaling:
         """From the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
-        "auto" is "columns" for columns of unlike units: the deviations of a tenth of
-        them are more than 5 times those of another tenth, or their means account for
-        two thirds of all variance; else it is "global". The rule is ours: matrices of
-        one unit (pictures, ratings, interactions) lose structure when each column is
-        centred on an estimate of its own, tables of many units cannot do without.
-        With ``centre=False`` "auto" only divides a matrix of one unit, by its root mean
-        square, for methods which a mean of up to 100 deviations does not disturb.
+        "auto" means "columns" where columns have different units: the deviations of a
+        tenth of them are more than 5 times those of another tenth, or their means
+        account for two thirds of all variance. Otherwise it means "global". The rule is
+        ours: matrices of one unit (pictures, ratings, interactions) lose structure when
+        each column is centered on its own estimate, while tables of many units need it.
+        With ``centre=False``, "auto" only divides a matrix of one unit by its root mean
+        square, for methods that a mean of up to 100 deviations does not disturb.
 
         Parameters
         ----------
         data : Observed or SparseObserved
             The observed cells.
         how : {"auto", "columns", "global"} or None
-            Whose mean and deviation; None leaves all as it is.
+            Which cells share a mean and a deviation; None changes nothing.
         centre : bool, default=True
-            Whether "auto" takes the mean from a matrix of one unit.
+            Whether "auto" subtracts the mean of a matrix of one unit.
 
         Returns
         -------
@@ -66,7 +67,7 @@ class Scaling:
         if how is None:
             one = values.new_ones((*data.batch_shape, 1, 1))
             return cls(torch.zeros_like(one), one)
-        # Sums of squares of very large or small numbers leave the floating range.
+        # Sums of squares of very large or very small numbers would overflow.
         dense = values if values.ndim > 1 else values[None]
         low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
         unit = torch.maximum(high, -low)
@@ -156,14 +157,14 @@ def _moments(
     mean = data.sums(z, by_column=by_column) / some
     squares = (z - data.spread(mean)).square_()
     deviation = (data.sums(squares, by_column=by_column) / some).sqrt()
-    # What is left of a constant after rounding is not a deviation.
+    # The rounding of a constant is not a deviation.
     noise = 32 * eps * mean.abs()
     deviation = torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
     return mean, deviation, count
 
 
 def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
-    """Whether columns have unlike units, shape ``(*batch, 1, 1)``."""
+    """Whether columns have different units, shape ``(*batch, 1, 1)``."""
     spread = torch.where(deviations > 0, deviations, torch.nan)
     low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
     between = torch.where(seen, means, torch.nan)

@@ -14,17 +14,18 @@ from skmc.linalg import LowRank, SparsePlusLowRank
 
 @dataclass(frozen=True, eq=False)
 class SparseObserved:
-    """What `skmc.Observed` is, for matrices of which only few cells are seen.
+    """The observed cells of a matrix of which few cells are observed.
 
-    Completions are products of factors (`LowRank`) and are never formed: memory is that
-    of the observed cells and of the factors. There are no batch axes.
+    The counterpart of `skmc.Observed`. Completions are products of factors (`LowRank`)
+    and are never formed: memory is that of the observed cells and of the factors. There
+    are no batch axes.
 
     Parameters
     ----------
     rows, cols : int64 Tensor of shape (n_cells,)
         Positions, sorted by row and then by column, each cell once; see `of`.
     values : floating Tensor of shape (n_cells,)
-        Of the cells.
+        Values of the cells.
     shape : tuple of int
         ``(n_rows, n_cols)``.
     """
@@ -69,7 +70,7 @@ class SparseObserved:
 
     @property
     def n_observed(self) -> Tensor:
-        """How many cells are seen, of shape ``()``."""
+        """Number of observed cells, of shape ``()``."""
         return torch.full_like(self.values[:1].sum(), len(self.values))
 
     @property
@@ -164,12 +165,12 @@ class SparseObserved:
         return self.residual(X).square().sum()
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
-        """Over all cells, ``(1, n_cols)`` or ``(1, 1)``.
+        """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.
 
         Parameters
         ----------
         cells : Tensor of shape (n_cells,)
-            What is added up.
+            The summands.
         by_column : bool
             Whether each column has a sum of its own.
 
@@ -184,12 +185,12 @@ class SparseObserved:
         return cells.sum().view(1, 1)
 
     def spread(self, sums: Tensor) -> Tensor:
-        """What belongs to columns or to all, at the cells.
+        """Statistics of columns, or of all cells, at the cells.
 
         Parameters
         ----------
         sums : Tensor of shape (1, n_cols) or (1, 1)
-            As of `sums`.
+            As returned by `sums`.
 
         Returns
         -------
@@ -198,7 +199,7 @@ class SparseObserved:
         return sums[0, self.cols] if sums.shape[1] > 1 else sums[0]
 
     def zero(self) -> LowRank:
-        """The completion that knows nothing.
+        """The zero matrix, of rank 0.
 
         Returns
         -------
@@ -224,7 +225,7 @@ class SparseObserved:
         return SparsePlusLowRank(self.matrix(values), transposed, X)
 
     def fill(self, X: LowRank) -> SparsePlusLowRank:
-        """The observed values, and ``X`` elsewhere.
+        """The observed values, with ``X`` elsewhere.
 
         Parameters
         ----------
@@ -238,7 +239,7 @@ class SparseObserved:
         return self.plus(-self.residual(X), X)
 
     def only(self, chosen: Tensor) -> SparseObserved:
-        """The same matrix with those cells alone where ``chosen`` is True.
+        """The same matrix with only the cells where ``chosen`` is True.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Estimators."""
+"""Completers: estimators that fill the missing cells of a matrix."""
 
 from skmc.completers.air import AIRCompleter
 from skmc.completers.auto import AutoCompleter

@@ -1,4 +1,4 @@
-"""What `AutoCompleter` tries, about how long each takes, and how they are judged."""
+"""The candidates of `AutoCompleter`, their costs, and the search among them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from skmc.completers.svd import SVDCompleter
 from skmc.completers.truncated import TNNRCompleter
 from skmc.model_selection import predict_cells
 
-NARROW = 60  # columns of a table, which can be chained one by one
-LINES = 4  # rows, or columns, that can be told from those in random order
-ALIKE_BESIDE = 0.55
-SPARSE = 0.35  # observed, as ratings are
+MAX_COLUMNS_TO_CHAIN = 60  # IterativeImputer fits a regression for each column
+MIN_LINES = 4  # rows, or columns, needed to measure smoothness
+SMOOTH_RATIO = 0.55  # of differences between neighbors and between random pairs
+SPARSE_SHARE = 0.35  # of cells observed, as in ratings
 
-SURE = 1e4  # weight of the sum of a stack's weights being one
-FREE = 1 / 20  # of max_time, that nobody asks a reason for
-MOST = 3.0  # times the cost of the best candidate
-LEAST = 0.05  # weight in a stack
-POOL = 6  # of which a stack is made
-SMALL_GAIN = 0.01  # of the mean loss
-ALIKE = 1.01  # times the lowest error
-LOW_RANK = ("SVD", "IALM", "TNNR", "Soft-Impute")  # of which the first is the cheapest
-# A dear one is worth its time where the error of a cheap one is so near to the lowest.
+SUM_TO_ONE_WEIGHT = 1e4  # penalty that makes the weights of a stack sum to one
+FREE_SHARE_OF_MAX_TIME = 1 / 20  # can be spent without regard to cost
+MAX_COST_RATIO = 3.0  # of all trials to the best candidate
+MIN_STACK_WEIGHT = 0.05
+STACK_POOL_SIZE = 6  # candidates from which a stack is made
+MIN_GAIN_SHARE = 0.01  # of the mean loss, to prefer a stack
+TIE_RATIO = 1.01  # of an error to the lowest
+LOW_RANK = ("SVD", "IALM", "TNNR", "Soft-Impute")  # the first is the cheapest
+# An expensive candidate is tried if the error of a cheap related method, divided by the
+# lowest error, is at most this.
 TREES, FEW_TREES = "chained, trees", "chained, few trees"
 SCOUTS = {TREES: (FEW_TREES, 1.15), "patch CNN": ("KNN", 2.0)}
 Part = tuple[Entries, Entries]
@@ -51,7 +52,7 @@ LOSSES: dict[str, Callable] = {"mae": np.abs, "rmse": np.square}
 
 
 class Candidate(NamedTuple):
-    """``seconds`` is about what a fit takes on one core, None where nobody knows."""
+    """``seconds`` is the approximate time of a fit on one core, None if unknown."""
 
     name: str
     estimator: Any
@@ -59,33 +60,33 @@ class Candidate(NamedTuple):
 
 
 def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
-    """The candidates for a matrix, about in order of cost.
+    """The candidates for a matrix, approximately in order of cost.
 
-    Costs were fitted by eye to times on the evaluation data.
+    The formulas of the costs were fitted by eye to run times on the evaluation data.
     """
     (m, n), share = cells.shape, float((~np.isnan(cells)).mean())
     size, cubic = m * n, m * n * min(m, n)
-    on, drawn = {"device": device}, {"device": device, "random_state": seed}
+    on, seeded = {"device": device}, {"device": device, "random_state": seed}
     chained = {"keep_empty_features": True, "random_state": seed}
     found = [
         Candidate("means", MeanCompleter(), 1e-8 * size),
         Candidate("KNN", KNNCompleter(**on), 0.01 + 1e-9 * m * size),
-        Candidate("SVD", SVDCompleter(**drawn), 0.03 + 4e-8 * cubic),
+        Candidate("SVD", SVDCompleter(**seeded), 0.03 + 4e-8 * cubic),
         Candidate("IALM", IALMCompleter(**on), 0.03 + 1e-7 * cubic),
-        Candidate("NCARL", NCARLCompleter(**drawn), 0.1 + 1.3e-7 * cubic),
-        Candidate("TNNR", TNNRCompleter(**drawn), 0.1 + 2.5e-7 * cubic),
+        Candidate("NCARL", NCARLCompleter(**seeded), 0.1 + 1.3e-7 * cubic),
+        Candidate("TNNR", TNNRCompleter(**seeded), 0.1 + 2.5e-7 * cubic),
         Candidate(
             "Soft-Impute",
-            SoftImputeCompleter(**drawn),
+            SoftImputeCompleter(**seeded),
             0.8 + 8e-5 * size + 1.5e-7 * cubic,
         ),
         Candidate(
             "AIR",
-            AIRCompleter(**drawn),
+            AIRCompleter(**seeded),
             0.1 + 2.2e-6 * (m * m + n * n) + 1.1e-7 * cubic,
         ),
     ]
-    if n <= NARROW:
+    if n <= MAX_COLUMNS_TO_CHAIN:
         found.append(
             Candidate(
                 "chained, linear",
@@ -107,29 +108,29 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
             )
     if smooth(cells):
         found += [
-            Candidate("DMF, TV", DMFCompleter("tv", **drawn), 0.2 + 6e-5 * size),
-            Candidate("patch CNN", PatchCNNCompleter(**drawn), 0.2 + 3.5e-4 * size),
+            Candidate("DMF, TV", DMFCompleter("tv", **seeded), 0.2 + 6e-5 * size),
+            Candidate("patch CNN", PatchCNNCompleter(**seeded), 0.2 + 3.5e-4 * size),
         ]
-    if share < SPARSE:
+    if share < SPARSE_SHARE:
         found += [
             Candidate(
-                "Factorization", FactorizationCompleter(**drawn), 0.5 + 5e-5 * size
+                "Factorization", FactorizationCompleter(**seeded), 0.5 + 5e-5 * size
             ),
             Candidate(
-                "Bayesian", BayesianFactorizationCompleter(**drawn), 0.2 + 3e-5 * size
+                "Bayesian", BayesianFactorizationCompleter(**seeded), 0.2 + 3e-5 * size
             ),
         ]
-    # On most tables trees are best; whether here the few will tell.
+    # Trees are best on most tables, so the few trees are tried early.
     return sorted(
         found, key=lambda c: (c.seconds or 0.0) / (10 if c.name == FEW_TREES else 1)
     )
 
 
 def smooth(cells: np.ndarray) -> bool:
-    """Whether cells that lie beside each other are alike, as in a picture.
+    """Whether neighboring rows and columns are similar, as in a picture.
 
-    They are if their differences, over those of rows (columns) in random order, are
-    below 0.55 in the geometric mean of the two directions.
+    This holds if the mean difference between neighbors, divided by that between rows
+    (columns) in random order, is below 0.55 in the geometric mean of both directions.
     """
     rng, product = np.random.RandomState(0), 1.0
     for X in (cells, cells.T):
@@ -138,14 +139,14 @@ def smooth(cells: np.ndarray) -> bool:
             differences = np.abs(np.diff(rows, axis=0))
             known = differences[~np.isnan(differences)]
             steps.append(known.mean() if len(known) else 0.0)
-        if len(X) >= LINES and steps[1] > 0:
+        if len(X) >= MIN_LINES and steps[1] > 0:
             product *= steps[0] / steps[1]
-    return bool(product < ALIKE_BESIDE**2)
+    return bool(product < SMOOTH_RATIO**2)
 
 
 @dataclass
 class Trial:
-    """What became of a candidate."""
+    """The outcome of a candidate."""
 
     name: str
     estimator: Any
@@ -159,7 +160,7 @@ class Trial:
     losses: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def run(self, parts: Sequence[Part], loss: Callable) -> None:
-        """Fit and judge on each of ``parts``; a failure becomes the status."""
+        """Fit and judge on each part; a failure becomes the status."""
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -170,10 +171,10 @@ class Trial:
                     values.append(predict_cells(self.fitted, train, test))
                 self.values = np.concatenate(values)
                 if not np.isfinite(self.values).all():
-                    raise ValueError("it predicts what is not finite")
+                    raise ValueError("predictions are not finite")
                 truth = np.concatenate([test.values for _, test in parts])
                 self.losses = loss(self.values - truth)
-            except Exception as failure:  # a method that fails is a result, too
+            except Exception as failure:  # any failure of a method is a result
                 self.status = f"failed: {failure!r}"
         self.n_warnings, self.ended = len(caught), True
         self.seconds = time.perf_counter() - start
@@ -185,10 +186,11 @@ class Search:
     Parameters
     ----------
     parts : sequence of (Entries, Entries)
-        Cells of one matrix to fit to, and to judge by.
+        Cells of one matrix to train on, and held-out cells.
     metric : {"mae", "rmse"}
+        The error to minimize.
     max_time : float or None
-        Seconds from now on.
+        Seconds, counted from now.
     """
 
     def __init__(self, parts: Sequence[Part], metric: str, max_time):
@@ -201,12 +203,12 @@ class Search:
         self.interrupted = False
 
     @property
-    def free(self) -> float:
-        """Seconds of cost that nobody asks a reason for."""
-        return FREE * self.max_time
+    def free_seconds(self) -> float:
+        """Seconds of cost that can be spent without a reason."""
+        return FREE_SHARE_OF_MAX_TIME * self.max_time
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return self.max_time - (time.perf_counter() - self.begin)
 
     def run(self, candidates: list[Candidate]) -> None:
@@ -230,18 +232,18 @@ class Search:
 
     @property
     def judged(self) -> list[Trial]:
-        """The trials that went well, the best ones first."""
+        """The trials that succeeded, the best first."""
         return sorted((t for t in self.trials if len(t.losses)), key=self.error)
 
     def error(self, trial: Trial) -> float:
-        """Over the held-out cells; NaN for a trial that did not go well."""
+        """The error on the held-out cells; NaN if the trial did not succeed."""
         if not len(trial.losses):
             return np.nan
         mean = float(trial.losses.mean())
         return mean**0.5 if self.metric == "rmse" else mean
 
     def _next(self, waiting: list[Candidate]) -> int:
-        """The first, but what is of low rank comes last if that does not go well."""
+        """The first; low-rank methods come last if their errors are high so far."""
         if self._low_rank() > 1.05:
             for k, candidate in enumerate(waiting):
                 if candidate.name not in LOW_RANK:
@@ -249,49 +251,50 @@ class Search:
         return 0
 
     def _low_rank(self) -> float:
-        """The best error of low rank over the best of all."""
+        """The lowest error of low-rank methods, divided by the lowest error."""
         errors = {trial.name: self.error(trial) for trial in self.judged}
-        kin = [error for name, error in errors.items() if name in LOW_RANK]
-        return min(kin) / (min(errors.values()) or 1.0) if kin else 1.0
+        low = [error for name, error in errors.items() if name in LOW_RANK]
+        return min(low) / (min(errors.values()) or 1.0) if low else 1.0
 
     def _against(self, trial: Trial) -> str | None:
-        """Why this one is not to be tried."""
+        """The reason to skip this trial, if there is one."""
         judged = self.judged
         if not judged:
             return None
-        best, cost, left = judged[0], trial.cost, self.left
+        best, cost, left = judged[0], trial.cost, self.seconds_left
         speed = self._speed()
         seconds = 0.0 if cost is None else cost * speed
         if left <= 0:
             return "no time is left"
         if seconds > left:
-            return f"would take about {seconds:.2g} s, {max(left, 0):.2g} s are left"
+            return f"would take about {seconds:.2g} s, but only {left:.2g} s are left"
         if cost is None or best.cost is None:
             return None
         spent = sum(t.cost or 0.0 for t in self.trials if t.fitted is not None)
         if trial.name in SCOUTS:
-            name, near = SCOUTS[trial.name]
+            name, largest_ratio = SCOUTS[trial.name]
             error = next((self.error(t) for t in judged if t.name == name), np.inf)
-            if error > near * self.error(best):
-                return f"{name} is not near the best"
+            if error > largest_ratio * self.error(best):
+                return f"the error of {name} is far above the lowest"
             if spent <= 1.5 * cost:
                 return None
-        if spent + cost + max(cost, best.cost) <= self.free:
+        if spent + cost + max(cost, best.cost) <= self.free_seconds:
             return None
         if trial.name in LOW_RANK and self._low_rank() > 1.2:
-            return "what is of low rank is not near the best"
+            return "the errors of low-rank methods are far above the lowest"
         if (
-            spent + cost + best.cost <= MOST * best.cost  # even if it is no better
-            or 2 * spent <= cost <= max(self.free, MOST * spent)  # if it is
+            # The first bound holds if this one is no better, the second if it is.
+            spent + cost + best.cost <= MAX_COST_RATIO * best.cost
+            or 2 * spent <= cost <= max(self.free_seconds, MAX_COST_RATIO * spent)
         ):
             return None
         return (
-            f"would take about {seconds:.2g} s, much for what {best.name} does in "
-            f"{best.seconds:.2g} s"
+            f"would take about {seconds:.2g} s, too long compared with {best.name}, "
+            f"which takes {best.seconds:.2g} s"
         )
 
     def _speed(self) -> float:
-        """Seconds per second of cost on this machine; one until more is known."""
+        """Measured seconds per second of estimated cost; one before any trial."""
         done = [(t.seconds, t.cost) for t in self.trials if t.fitted is not None]
         seconds, cost = (
             1.0 + sum(part)
@@ -300,23 +303,23 @@ class Search:
         return seconds / cost
 
     def std_error(self, differences: np.ndarray) -> float:
-        """Of their mean; the cells of one row count as one."""
+        """Standard error of the mean difference; the cells of a row count as one."""
         sums = np.bincount(self.rows, differences - differences.mean())
         return float(np.sqrt(np.square(sums).sum()) / len(differences))
 
     def choose(self, max_members: int) -> dict[str, float]:
-        """Names and weights of the best, or of a stack of the best ones."""
+        """Names and weights of the best candidate, or of a stack."""
         judged = self.judged
         best = judged[0]
-        equals = [t for t in judged if self.as_good(t, best)]
-        if TREES in {t.name for t in equals}:  # of which many are the safer choice
-            equals = [t for t in equals if t.name != FEW_TREES]
-        chosen = min(equals, key=lambda t: t.cost or 0.0)  # the first where not known
+        tied = [t for t in judged if self.is_tied(t, best)]
+        if TREES in {t.name for t in tied}:  # more trees are the safer choice
+            tied = [t for t in tied if t.name != FEW_TREES]
+        chosen = min(tied, key=lambda t: t.cost or 0.0)  # the first of unknown cost
         pool = self._affordable(best)
         if len(pool) > 1 < max_members:
             P = np.stack([t.values for t in pool], 1)
             gain = chosen.losses - self._crossed(P, max_members)
-            needed = min(self.std_error(gain), SMALL_GAIN * chosen.losses.mean())
+            needed = min(self.std_error(gain), MIN_GAIN_SHARE * chosen.losses.mean())
             if isinstance(chosen.estimator, MeanCompleter):
                 needed = 2 * self.std_error(gain)
             if gain.mean() > needed:
@@ -326,30 +329,30 @@ class Search:
         return {chosen.name: 1.0}
 
     def _affordable(self, best: Trial) -> list[Trial]:
-        """The best and some of the next which there is time to fit again."""
+        """The best, and those of the next that there is time to fit again."""
         spent = sum(t.cost or 0.0 for t in self.trials if t.fitted is not None)
         total, seconds = spent + (best.cost or 0.0), best.seconds
-        most = max(self.free, MOST * (best.cost or 0.0))
+        most = max(self.free_seconds, MAX_COST_RATIO * (best.cost or 0.0))
         pool = [best]
-        others = self.judged[1:POOL]
+        others = self.judged[1:STACK_POOL_SIZE]
         for trial in sorted(others, key=lambda t: (t.cost or 0.0, t.seconds)):
             total, seconds = total + (trial.cost or 0.0), seconds + trial.seconds
-            if total <= most and seconds <= self.left:
+            if total <= most and seconds <= self.seconds_left:
                 pool.append(trial)
         return pool
 
-    def as_good(self, trial: Trial, best: Trial) -> bool:
+    def is_tied(self, trial: Trial, best: Trial) -> bool:
         """Within two standard errors of the best, and a hundredth of its error.
 
-        The latter is not asked of means, which have to be beaten beyond doubt.
+        Column means only need the former: others have to be better beyond doubt.
         """
         behind = trial.losses - best.losses
-        near = self.error(trial) <= ALIKE * self.error(best)
-        near |= isinstance(trial.estimator, MeanCompleter)
-        return bool(near and behind.mean() <= 2 * self.std_error(behind))
+        close = self.error(trial) <= TIE_RATIO * self.error(best)
+        close |= isinstance(trial.estimator, MeanCompleter)
+        return bool(close and behind.mean() <= 2 * self.std_error(behind))
 
     def _crossed(self, P: np.ndarray, n_members: int) -> np.ndarray:
-        """Losses of a stack on fifths of the cells, weights from the others."""
+        """Losses of a stack on fifths of the cells, with weights from the others."""
         y = self.truth
         fold = np.arange(len(y)) * 5 // len(y)
         guess = np.empty(len(y))
@@ -360,16 +363,16 @@ class Search:
 
 
 def stack_weights(P: np.ndarray, y: np.ndarray, n_members: int) -> np.ndarray:
-    """Weights >= 0 of sum one that make ``|P w - y|^2`` small, few above zero.
+    """Nonnegative weights of sum one, few above zero, that make ``|P w - y|^2`` small.
 
-    They are the minimum over all columns of ``P``, then over the ``n_members`` columns
-    that have the largest weights there.
+    They minimize it over all columns of ``P``, then over the ``n_members`` columns with
+    the largest weights.
     """
     if not len(y):
         return np.eye(P.shape[1])[0]
     weights = _convex(P, y)
     kept = np.argsort(-weights, kind="stable")[:n_members]
-    kept = kept[weights[kept] >= LEAST]
+    kept = kept[weights[kept] >= MIN_STACK_WEIGHT]
     found = np.zeros(P.shape[1])
     found[kept] = _convex(P[:, kept], y)
     return found
@@ -377,7 +380,7 @@ def stack_weights(P: np.ndarray, y: np.ndarray, n_members: int) -> np.ndarray:
 
 def _convex(P: np.ndarray, y: np.ndarray) -> np.ndarray:
     unit = np.abs(P).max() or 1.0
-    one = SURE * len(y) ** 0.5
+    one = SUM_TO_ONE_WEIGHT * len(y) ** 0.5
     weights, _ = nnls(
         np.vstack([P / unit, np.full(P.shape[1], one)]), np.append(y / unit, one)
     )

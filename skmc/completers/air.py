@@ -1,4 +1,4 @@
-"""Adaptive and implicit regularization."""
+"""Adaptive and implicit regularization (AIR)."""
 
 from __future__ import annotations
 
@@ -34,71 +34,75 @@ from skmc.terms import (
     Transform,
 )
 
-# A learned Laplacian, its parameters, their gradient, Adam's two moments, and what is
-# in flight.
+# A Laplacian, its parameters, their gradient, Adam's two moments, and temporaries.
 LAPLACIAN_COPIES = 8
 
 
 class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
     r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
 
-    ::
+    .. math::
 
-        min  1/2 |P(X - M)|_F^2 + lambda_row tr(X' L_r X) + lambda_col tr(X L_c X')
-        over X = W[L-1] ... W[0] and the Laplacians L_r, L_c,
+        \min_{W, A} \tfrac{1}{2} \|P(X - M)\|_F^2
+        + \lambda_{\text{row}} \operatorname{tr}(X^\top L_r X)
+        + \lambda_{\text{col}} \operatorname{tr}(X L_c X^\top)
+        \quad\text{over } X = W_{L-1} \cdots W_0
 
-    all three *sums* (over observed cells, over all pairs of rows, of columns), in
-    units of the scaled data. ``L = diag(A 1) - A`` and the adjacency ``A`` is a
-    softmax of free parameters, see `skmc.terms.AdaptiveDirichletEnergy`: the model
-    learns which rows resemble each other while it completes, and the energy fades as
-    only true likenesses keep their weight. Adam takes ``max_iter`` steps; the factors'
-    learning rate follows a cosine to zero, the Laplacians' stays.
+    All three terms are *sums*, over the observed cells (which :math:`P` selects), over
+    all pairs of rows and over all pairs of columns, in units of the scaled data.
+    :math:`L = \operatorname{diag}(A 1) - A`, and the adjacency matrix :math:`A` is a
+    softmax of free parameters, see `skmc.terms.AdaptiveDirichletEnergy`. The model
+    learns which rows are similar while it completes, and the energy fades because only
+    truly similar rows keep their weight. Adam takes ``max_iter`` steps; the factors'
+    learning rate follows a cosine to zero, the Laplacians' stays constant.
 
     Parameters
     ----------
     lambda_row, lambda_col : float >= 0, default=0.25
-        Multiply the energy of rows and of columns; 0 leaves the term out. The paper's
-        weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units;
-        the default is ours, and so are those of ``depth``, ``lr``, ``init_scale`` and
-        ``max_iter``: what worked on a dozen pictures, ratings and tables.
+        Multiply the energies of rows and of columns; 0 drops the term. The paper's
+        weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units.
+        The default is ours, as are those of ``depth``, ``lr``, ``init_scale`` and
+        ``max_iter``: they worked on a dozen pictures, ratings and tables.
     blocks : dict of {int: float} or None, default=None
-        Further energies between disjoint blocks: block size -> weight >= 0. Blocks of
-        ``b x b`` are compared as vectors; what does not fill a block is left out.
+        Further energies between disjoint blocks, as block size -> weight >= 0. Blocks
+        of ``b x b`` are compared as vectors; cells that do not fill a block are left
+        out.
     adjacency : {"row", "global"}, default="row"
-        Softmin over each row, symmetrised (the authors' code), or softmax over all
+        Softmin over each row, symmetrized (the authors' code), or softmax over all
         cells (the paper).
     laplacian_every : int >= 1, default=5
-        The Laplacians take one step for so many steps of the factors, and one that is
-        as many times as long. The papers' is 1; to wait a little costs less and
-        completes pictures and ratings better, tables a little worse.
+        The Laplacians take one step for this many steps of the factors, and it is this
+        many times as long. The papers use 1. Larger values cost less; they complete
+        pictures and ratings better, tables slightly worse.
     depth : int >= 1, default=2
-        Number of factors ``L``; the paper's is 3.
+        Number of factors :math:`L`; the paper uses 3.
     width : int >= 1 or None, default=None
-        Inner size of the factors; None is ``min(n_samples, n_features)``, no bound on
-        the rank.
+        Inner size of the factors. None is ``min(n_samples, n_features)``, which does
+        not bound the rank.
     lr : float > 0 or "auto", default="auto"
-        Learning rate of Adam, for factors and Laplacians alike: together with
-        ``max_iter`` it sets how far the Laplacians can move. "auto" is ``0.6 /
+        Learning rate of Adam for both factors and Laplacians. Together with
+        ``max_iter`` it limits how far the Laplacians can move. "auto" is ``0.6 /
         sqrt(width)``: the entries of a product of factors move ``sqrt(width)`` times
         as fast as those of the factors.
     init_scale : float > 0, default=0.01
-        Standard deviation of the factors' entries at the start (mean zero). The
-        Laplacians' parameters start uniform in ``+-1 / sqrt(k)``, ``k`` items.
+        Standard deviation of the factors' initial entries, whose mean is zero. The
+        Laplacians' parameters start uniform in ``+-1 / sqrt(k)`` for ``k`` items.
     fixed_laplacians : dict of {str: array} or None, default=None
         Laplacians to use instead of learning them, by the names in ``laplacians_``.
     max_iter : int >= 1, default=400
-        Steps of Adam.
+        Number of steps of Adam.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
+        Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all factors ``W``.
     {early_stopping}
     {validation_fraction}
     {n_iter_no_change}
     {warm_start}
-        The last fit must have had ``warm_start=True``, too. Learning rates begin anew.
+        The last fit must also have had ``warm_start=True``. Learning rates start anew.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start and the held-out cells.
+        Draws the initial parameters and the held-out cells.
     {reading}
 
     Attributes
@@ -209,7 +213,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         self.keep_observed = keep_observed
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        blocks = checked_blocks(params.blocks, data)
+        blocks = _checked_blocks(params.blocks, data)
         weighted: list[tuple[Transform, float | Tensor]] = [
             (Rows(), params.lambda_row),
             (Columns(), params.lambda_col),
@@ -227,7 +231,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
             if isinstance(weight, Tensor) or weight > 0:
                 L = fixed.get(transform.name)
                 stream = rng.stream(number)
-                terms.append(energy(params, data, transform, weight, L, stream))
+                terms.append(_energy(params, data, transform, weight, L, stream))
         width = params.width or min(data.shape)
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng
@@ -237,7 +241,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         return self._resumed(solver, data)
 
 
-def energy(
+def _energy(
     params: Any,
     data: Observed,
     transform: Transform,
@@ -245,40 +249,16 @@ def energy(
     L: Any,
     rng: Randomness,
 ) -> Term:
-    """The energy of the items of a transform, learned or with a fixed Laplacian.
+    """The energy of items, with a learned or the fixed Laplacian ``L``.
 
-    Parameters
-    ----------
-    params : namespace
-        Hyper-parameters of the completer.
-    data : Observed
-        The observed cells.
-    transform : Rows, Columns or Blocks
-        What the items are.
-    weight : float or Tensor of shape (\\*batch,)
-        Multiplies the energy.
-    L : array-like of shape (k, k) or None
-        The fixed Laplacian.
-    rng : Randomness
-        Draws the start of a learned one.
-
-    Returns
-    -------
-    Term
-
-    Raises
-    ------
-    MemoryError
-        The Laplacian does not fit into memory.
-    ValueError
-        ``L`` is not symmetric positive semi-definite of the right shape.
+    ``rng`` draws the initial parameters of a learned one.
     """
     k = transform.n_items(*data.shape)
     needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
     if needed > memory_of(data.values.device):
         raise MemoryError(
             f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB "
-            "to learn; set its weight (lambda_row, lambda_col, blocks) to 0."
+            "to learn; set its weight (lambda_row, lambda_col or blocks) to 0."
         )
     if L is None:
         W = rng.uniform(k, k, k**-0.5)
@@ -295,27 +275,10 @@ def energy(
     return DirichletEnergy(torch.as_tensor(L).to(data.values), transform, weight)
 
 
-def checked_blocks(
+def _checked_blocks(
     blocks: Mapping[int, float] | None, data: Observed
 ) -> list[tuple[int, float]]:
-    """Sizes and weights of blocks.
-
-    Parameters
-    ----------
-    blocks : mapping of int to float or None
-        The parameter of the completer.
-    data : Observed
-        The observed cells.
-
-    Returns
-    -------
-    list of tuple
-
-    Raises
-    ------
-    ValueError
-        A size does not fit into the matrix, or a weight is negative.
-    """
+    """Sizes and weights of the parameter ``blocks``."""
     for size, weight in (blocks or {}).items():
         whole = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
         if not (whole and isinstance(weight, Real) and 0 <= float(weight) < np.inf):

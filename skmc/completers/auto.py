@@ -1,4 +1,4 @@
-"""The family tried on held-out cells, and the best of it."""
+"""Automatic choice of a completer on held-out cells."""
 
 from __future__ import annotations
 
@@ -24,89 +24,96 @@ from skmc.completers.mean import MeanCompleter
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
 
-ENOUGH = 500  # held-out cells; where there are fewer, they are drawn again ...
-PARTS = 5  # ... as often, at most
+ENOUGH_HELD_OUT = 500  # cells; if a draw has fewer, more parts are drawn
+MAX_PARTS = 5
 
 
 class AutoCompleter(BaseCompleter):
-    r"""Tries completers on held-out cells, in order of cost, and keeps the best.
+    r"""Compare completers on held-out cells, in order of cost, and keep the best.
 
-    A part of the observed cells is held out, lying as the missing ones do
+    A part of the observed cells is held out in the pattern of the missing ones
     (`skmc.patterns.like_missing`). Each candidate is fitted to the others and judged by
-    its mean error on those. What is best, or a stack ::
+    its mean error on those. Then the best candidate is fitted to all observed cells, or
+    a stack of a few:
 
-        X = sum_k w_k X_k,   w >= 0,   sum_k w_k = 1,
+    .. math::
 
-    of a few with the weights of least squares on the held-out cells, is then fitted to
-    all observed cells. A stack is kept only where its mean loss, on held-out cells that
-    did not make its weights, is lower than the best single candidate's by a standard
-    error or by a hundredth. Of candidates whose error is within a hundredth of the
-    lowest, and their difference within two standard errors, the cheapest is taken; and
-    column means are taken unless they are beaten by more than two standard errors.
+        X = \sum_k w_k X_k, \qquad w_k \ge 0, \qquad \sum_k w_k = 1
+
+    The weights are the least-squares solution on the held-out cells. The stack is kept
+    only if its mean loss, on held-out cells that were not used for its weights, is
+    below that of the best single candidate by a standard error or by a hundredth. If
+    the errors of several candidates are within a hundredth of the lowest, and their
+    differences within two standard errors, the cheapest is chosen. Column means are
+    chosen unless another candidate is better by more than two standard errors.
 
     Parameters
     ----------
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
-        "auto" is the family that suits the shape: column means, `KNNCompleter`,
-        `SVDCompleter`, `IALMCompleter`, `NCARLCompleter`, `TNNRCompleter`,
-        `SoftImputeCompleter`, `AIRCompleter`; up to 60 columns also
-        `sklearn.impute.IterativeImputer` ("chained, linear", "chained, few trees" and
-        "chained, trees"); where rows and columns that lie beside each other are alike,
-        as in pictures, `DMFCompleter` with total variation and `PatchCNNCompleter`;
-        with less than 35 % of the cells observed `FactorizationCompleter` and
-        `BayesianFactorizationCompleter`. A sequence names some of these ("means",
-        "KNN", "SVD" ..., see ``leaderboard_``). A mapping holds completers, or imputers
-        of scikit-learn, which are tried in its order, the cheapest first.
+        "auto" depends on the matrix:
+
+        - always column means, `KNNCompleter`, `SVDCompleter`, `IALMCompleter`,
+          `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter` and `AIRCompleter`;
+        - up to 60 columns, `sklearn.impute.IterativeImputer` ("chained, linear",
+          "chained, few trees" and "chained, trees");
+        - where neighboring rows and columns are similar, as in pictures,
+          `DMFCompleter` with total variation and `PatchCNNCompleter`;
+        - with less than 35 % of the cells observed, `FactorizationCompleter` and
+          `BayesianFactorizationCompleter`.
+
+        A sequence selects some of these by name ("means", "KNN", "SVD" ..., see
+        ``leaderboard_``). A mapping holds completers or scikit-learn imputers, which
+        are tried in its order; put the cheapest first.
     max_time : float > 0 or None, default=120
-        Seconds. Costs of "auto" are guessed from the shape and corrected by the clock.
-        A candidate is not begun if it would not end in time, nor if the whole would
-        take more than about 3 times what the best candidate alone takes; a twentieth of
-        ``max_time`` is spent in any case. Where the chosen cannot be fitted again in
-        time, its fit without the held-out cells is kept. A fit that has begun is not
-        broken off. None sets no limits.
+        Time limit in seconds; None sets no limits. Costs of "auto" are estimated from
+        the shape and corrected by measured times. A candidate is skipped if it would
+        exceed the limit, or if all trials together would take more than about 3 times
+        what the best candidate alone takes. The first twentieth of ``max_time`` is
+        exempt from the second rule. If there is no time to fit the chosen completers
+        again, their fits without the held-out cells are kept. A running fit is not
+        interrupted.
     metric : {"mae", "rmse"}, default="mae"
-        What is meant by best: mean absolute error, as `score` has it, or root mean
-        square error.
+        The error to minimize: mean absolute error, as in `score`, or root mean square
+        error.
     max_members : int >= 1, default=3
-        Of a stack; 1 keeps the best candidate alone.
+        Largest number of completers in a stack; 1 keeps the best candidate alone.
     validation_fraction : float in (0, 1), default=0.1
-        About this share of the observed cells is held out. Where these are fewer than
-        500, other ones are as well, up to five times, and candidates are judged by all.
+        Approximate share of the observed cells that is held out. If these are fewer
+        than 500, they are drawn up to five times, and all draws are used to judge.
     {device}
-        A mapping's estimators have
-        their own.
+        Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells, and seeds the candidates that "auto" or names give.
+        Draws the held-out cells, and seeds all candidates except those of a mapping.
     {reading}
 
     Attributes
     ----------
     leaderboard_ : pandas.DataFrame
-        A row for each candidate, the best ones first: "candidate"; "status", which says
-        too why one was not tried or how it failed; "error" on the held-out cells;
-        "behind", how much more that is than the best one's mean loss, and the
-        "std_error" of this difference (cells of one row count as one; the loss of
-        "rmse" is the squared error); "weight" in the answer; "seconds"; "warnings", how
-        many. Built when asked for; needs pandas.
+        A row for each candidate, the best first: "candidate"; "status", which also says
+        why a candidate was not tried or how it failed; "error" on the held-out cells;
+        "behind", by how much its mean loss exceeds that of the best, and "std_error" of
+        this difference (the cells of a row count as one; the loss of "rmse" is the
+        squared error); "weight" in the completion; "seconds"; "warnings", their number.
+        Computed at each access; needs pandas.
     verdict_ : str
-        The same in a sentence or two.
+        A summary of the leaderboard in a sentence or two.
     weights_ : dict of str to float
-        Of the chosen.
+        Weights of the chosen completers.
     completers_ : dict of str to estimator
-        The chosen, fitted.
+        The chosen completers, fitted.
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        Where an imputer of scikit-learn is among the chosen, which has no own value for
-        observed cells, it counts with these cells themselves.
+        The model's value of every cell. Imputers of scikit-learn predict no values for
+        observed cells; they count with the observed values.
     {input}
 
     Notes
     -----
-    Columns of unlike units (`skmc.cells.Scaling.of`) are standardised before anything
-    is fitted, and errors are in standard deviations of the columns; a matrix of one
-    unit is left as it is. What is tried depends on the clock only where ``max_time``
-    is short. An interruption keeps the best so far. The matrix is made dense.
-    `skmc.persistence.save` stores it unless scikit-learn's imputers are among the
-    chosen; pickle stores any.
+    If the columns have different units (`skmc.cells.Scaling.of`), they are standardized
+    before any fit, and errors are in standard deviations of the columns. A matrix of
+    one unit is not scaled. The candidates that are tried depend on the clock only if
+    ``max_time`` is short. After an interruption the best so far is kept. The matrix is
+    made dense. `skmc.persistence.save` stores the completer unless scikit-learn's
+    imputers are among the chosen; pickle always does.
 
     References
     ----------
@@ -126,7 +133,7 @@ class AutoCompleter(BaseCompleter):
     'SVD is the best of 3 candidates'
     >>> completer = completer.fit(rng.randn(60, 8))
     >>> completer.verdict_
-    'Column means are as good as anything here, of 3 candidates.'
+    'No candidate is better than column means (3 compared).'
     """
 
     completer_tags = CompleterTags(recovers=0.05)
@@ -178,7 +185,7 @@ class AutoCompleter(BaseCompleter):
             if not search.judged:
                 if search.interrupted:
                     raise KeyboardInterrupt
-                raise ValueError(_nothing(search))
+                raise ValueError(_all_failed(search))
             weights = search.choose(self.max_members)
         else:
             search.trials = [Trial(*first) for first in candidates]
@@ -207,9 +214,9 @@ class AutoCompleter(BaseCompleter):
                 wanted, known = list(self.candidates), [c.name for c in found]
                 if unknown := [name for name in wanted if name not in known]:
                     raise ValueError(
-                        f"candidates holds {unknown[0]!r}; for a matrix of shape "
-                        f"{scaled.shape} there are {known}. Others go into a mapping "
-                        "of names to estimators."
+                        f"candidates contains {unknown[0]!r}; for a matrix of shape "
+                        f"{scaled.shape} the names are {known}. Pass other estimators "
+                        "in a mapping of names to estimators."
                     )
                 found = [c for c in found if c.name in wanted]
         if not found:
@@ -225,15 +232,15 @@ class AutoCompleter(BaseCompleter):
             )
             if not (n_hidden := hidden.sum()):
                 break
-            n_parts = min(PARTS, math.ceil(ENOUGH / n_hidden))
+            n_parts = min(MAX_PARTS, math.ceil(ENOUGH_HELD_OUT / n_hidden))
             out = hidden[cells.rows, cells.cols]
             parts.append((cells[~out], cells[out]))
         return Search(parts, self.metric, self.max_time)
 
     def _final(self, trial: Trial, search: Search, scaled: np.ndarray):
-        """Fitted to all cells, where there is time for it."""
+        """The estimator fitted to all cells, if there is time for it."""
         if trial.fitted is not None and (
-            search.interrupted or trial.seconds > search.left
+            search.interrupted or trial.seconds > search.seconds_left
         ):
             return trial.fitted
         with warnings.catch_warnings():
@@ -273,7 +280,7 @@ class AutoCompleter(BaseCompleter):
 
     @property
     def leaderboard_(self):
-        """What was tried, as a DataFrame; see the attributes."""
+        """The candidates and their errors, see the attributes of the class."""
         check_is_fitted(self)
         try:
             pandas = importlib.import_module("pandas")
@@ -286,12 +293,12 @@ class AutoCompleter(BaseCompleter):
 
 @dataclass(frozen=True)
 class Units:
-    """Means and deviations of columns of unlike units, else zero and one.
+    """Means and deviations of columns with different units, otherwise zero and one.
 
     Parameters
     ----------
     shift, scale : ndarray of shape (1, n_cols) or (1, 1)
-        Subtracted from the cells, which are then divided by ``scale``.
+        ``shift`` is subtracted from the cells, which are then divided by ``scale``.
     """
 
     shift: np.ndarray
@@ -299,7 +306,7 @@ class Units:
 
     @classmethod
     def of(cls, cells: np.ndarray) -> Units:
-        """Units of the observed cells.
+        """Measure the units of the observed cells.
 
         Parameters
         ----------
@@ -319,12 +326,12 @@ class Units:
         return cls(shift, scale)
 
     def standardise(self, cells: np.ndarray) -> np.ndarray:
-        """Cells in these units.
+        """Convert cells to these units.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            Rows.
+            Rows in the data's units.
 
         Returns
         -------
@@ -342,11 +349,11 @@ class Stack:
     Parameters
     ----------
     completers : dict of {str: estimator}
-        Fitted to scaled cells.
+        Completers fitted to scaled cells.
     weights : dict of {str: float}
-        By the same names.
+        Weight of each completer.
     units : Units
-        Of the cells.
+        Units of the cells.
     """
 
     completers: dict[str, Any]
@@ -356,14 +363,14 @@ class Stack:
     def combined(
         self, scaled: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """The weighted mean of ``values(completer, scaled)``, in the data's units.
+        """Average ``values(completer, scaled)`` and return to the data's units.
 
         Parameters
         ----------
         scaled : ndarray of shape (k, n_cols)
             Rows in the stack's units.
         values : callable
-            One completer's values for them.
+            Returns the values of one completer for these rows.
 
         Returns
         -------
@@ -377,12 +384,12 @@ class Stack:
 
 
 def _first_that_fits(trials: list[Trial], scaled: np.ndarray) -> Trial:
-    """With nothing to judge by; those before it have failed."""
+    """The first candidate that can be fitted, if no cells can be held out."""
     for trial in trials:
         try:
             fitted = clone(trial.estimator).fit(scaled)
             if np.shape(_reconstruction(fitted, scaled)) != scaled.shape:
-                raise ValueError("it makes a matrix of another shape")
+                raise ValueError("the completed matrix has another shape")
         except Exception as failure:
             trial.status = f"failed: {failure!r}"
         else:
@@ -392,7 +399,7 @@ def _first_that_fits(trials: list[Trial], scaled: np.ndarray) -> Trial:
 
 
 def _reconstruction(completer, scaled: np.ndarray) -> np.ndarray:
-    """Of the matrix that was fitted."""
+    """The completer's values for the fitted matrix."""
     if isinstance(completer, BaseCompleter):
         return completer.reconstruction_
     return np.asarray(completer.transform(scaled))
@@ -404,7 +411,7 @@ def _own_values(completer, scaled: np.ndarray) -> np.ndarray:
     return np.asarray(completer.transform(scaled))
 
 
-def _nothing(search: Search) -> str:
+def _all_failed(search: Search) -> str:
     said = "; ".join(f"{t.name} {t.status}" for t in search.trials)
     return f"none of the candidates could be fitted: {said}."
 
@@ -437,32 +444,37 @@ def _leaderboard(search: Search, weights: dict[str, float]) -> list[dict[str, An
 def _verdict(search: Search, weights: dict[str, float]) -> str:
     judged = search.judged
     if not judged:
-        return f"Too few cells to hold any out: {next(iter(weights))} was not judged."
+        name = next(iter(weights))
+        return f"Too few cells to hold any out: the error of {name} is unknown."
     best, n = judged[0], len(judged)
-    of_all = f"of {n} candidates"
     means = next((t for t in judged if isinstance(t.estimator, MeanCompleter)), None)
     if len(weights) > 1:
         parts = ", ".join(f"{w:.0%} {name}" for name, w in weights.items())
-        said = f"A stack of {parts} is better than any single one {of_all}"
+        said = f"A stack of {parts} is better than each of {n} candidates alone"
     elif means is not None and means.name in weights:
-        said = f"Column means are as good as anything here, {of_all}"
+        said = f"No candidate is better than column means ({n} compared)"
         if best is not means:
             share = 1 - search.error(best) / search.error(means)
-            said += (
-                f": the held-out error of the best, {best.name}, is {share:.1%} lower, "
-                "which may be chance"
+            said = (
+                f"No candidate is significantly better than column means ({n} "
+                f"compared): the held-out error of the best, {best.name}, is "
+                f"{share:.1%} lower"
             )
     else:
         (name,) = weights
-        said = f"{name} is the best {of_all}"
+        said = f"{name} is the best of {n} candidates"
         if name != best.name:
-            said = f"{name} is as good as the best {of_all}, {best.name}, and cheaper"
+            said = (
+                f"{name} is nearly as good as the best of {n} candidates, {best.name}, "
+                "and cheaper"
+            )
         if means is not None:
             share = search.error(best) / (search.error(means) or 1.0)
-            said += f": its held-out error is {share:.1%} of that of column means"
+            whose = "its" if name == best.name else "the lowest"
+            said += f": {whose} held-out error is {share:.1%} of that of column means"
     untried = sum(t.status.startswith("not tried") for t in search.trials)
     failed = sum(t.status.startswith("failed") for t in search.trials)
-    for number, what in ((untried, "not tried for its time"), (failed, "failed")):
+    for number, what in ((untried, "not tried to save time"), (failed, "failed")):
         if number:
             said += f"; {number} {what}"
     return said + "."

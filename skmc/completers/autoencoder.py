@@ -1,4 +1,4 @@
-"""Autoencoders that learn their missing inputs along with their weights."""
+"""Autoencoders that learn their missing inputs together with their weights."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.base import (
-    CompleterTags,
-    EarlyStopping,
-    IterativeCompleter,
-)
+from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -24,34 +20,37 @@ from skmc.new_rows import LearnedInputs
 from skmc.solvers import RowDescent, Solver
 from skmc.terms import SquaredNorm
 
-# Between .1 and 1 it makes no difference; the paper's 4 saturates the units.
+# Values from .1 to 1 give equal results; the paper's 4 saturates the units.
 GAIN = 0.3
 
 
 class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
-    r"""AEMC, an autoencoder of rows with holes; with several hidden layers DLMC.
+    r"""Autoencoder of rows with missing cells (AEMC); with several hidden layers, DLMC.
 
-    ::
+    .. math::
 
-        min  1/(2n) |P(f(X~) - M)|_F^2 + lambda_weights/2 sum_i |W[i]|_F^2
+        \min \frac{1}{2n} \|P(f(\tilde X) - M)\|_F^2
+        + \frac{\lambda_{\text{weights}}}{2} \sum_i \|W_i\|_F^2
 
-    over the weights ``W[i]`` and biases of the network ``f`` and over the missing
-    cells of its input ``X~``, whose other cells are those of ``M``. Half a *sum* over
-    observed cells of the scaled data, divided by the number of rows ``n``; half a *sum*
-    of squared weights, biases free. Rows are samples (columns in the paper). Missing
-    inputs start at zero and are no targets: their gradient comes through the network.
-    The completion is ``f(X~)``. Hidden units bend by ``1.7159 tanh(2a/3)``, outputs are
-    linear.
+    over the weights :math:`W_i` and biases of the network :math:`f` and over the
+    missing cells of its input :math:`\tilde X`, whose other cells are those of
+    :math:`M`. The first term is half a *sum* over the observed cells of the scaled data
+    (:math:`P` selects them), divided by the number of rows :math:`n`. The second is
+    half a *sum* of squared weights; biases are not penalized. Rows are samples (columns
+    in the paper). Missing inputs start at zero and are not targets: their gradient
+    comes through the network. The completion is :math:`f(\tilde X)`. Hidden units apply
+    ``1.7159 tanh(2a/3)``; outputs are linear.
 
-    With several hidden layers an autoencoder of one is trained first, then one on its
-    codes and so on; these are put inside each other and trained together as above,
-    ``X~`` starting from the completion by the first.
+    With several hidden layers, an autoencoder with one hidden layer is trained first,
+    then one on its codes, and so on. They are nested and trained together as above,
+    with :math:`\tilde X` starting from the completion by the first.
 
-    Ours: Adam in mini-batches of rows (the paper has nonlinear conjugate gradients),
-    early stopping, the defaults (the paper's ``lambda_weights`` of 1e-3 overfits),
-    weights that start uniform in ``+-.3 sqrt(6 / (fan_in + fan_out))`` (the paper's 4
-    instead of .3 saturates the units and costs 4 to 10 % in error), and inside, where
-    codes are the data, ``lambda_weights`` times the mean square of these.
+    Ours: Adam in mini-batches of rows (the paper uses nonlinear conjugate gradients);
+    early stopping; the defaults (the paper's ``lambda_weights`` of 1e-3 overfits);
+    initial weights that are uniform in ``+-.3 sqrt(6 / (fan_in + fan_out))`` (the
+    paper's 4 instead of .3 saturates the units and costs 4 to 10 % in error); for inner
+    autoencoders, whose data are codes, ``lambda_weights`` times the mean square of
+    these codes.
 
     Parameters
     ----------
@@ -59,25 +58,26 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         Widths of the encoder's layers. The decoder mirrors them: (100, 50) is
         100-50-100.
     lambda_weights : float >= 0, default=0.3
-        Multiplies half the sum of squares of all weights. 0.1 is better for several
-        layers on pictures.
+        Multiplies half the sum of squares of all weights. With several layers, 0.1 is
+        better for pictures.
     lr : float > 0, default=0.01
-        Adam's learning rate at the start; it falls to zero over ``max_iter`` on a
-        cosine. 0.003 is better for ratings.
+        Adam's initial learning rate, decayed to zero by a cosine over ``max_iter``
+        epochs. 0.003 is better for ratings.
     batch_size : int >= 1, default=100
-        Rows in a mini-batch; they are shared out at random, once.
+        Rows in a mini-batch. Rows are assigned to mini-batches at random, once.
     max_iter : int >= 1, default=500
-        Passes over all rows, for each stage of the training.
+        Number of epochs, which are passes over all rows, for each stage of training.
     tol : float >= 0, default=1e-6
-        Stop when ``|dF/dtheta| |theta| / (|X| |P(M)|)`` is at most this.
+        Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all parameters ``W``.
     {early_stopping}
     {validation_fraction}
-    n_iter_no_change : int >= 1, default=100
-        Epochs; looked at every 25.
+    {n_iter_no_change}
+        An iteration is an epoch.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start, the mini-batches and the held-out cells.
+        Draws the initial weights, the mini-batches and the held-out cells.
     {reading}
 
     Attributes
@@ -91,8 +91,8 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
 
     Notes
     -----
-    New rows go through the network with missing inputs of their own, fitted to the
-    row's observed cells by `skmc.new_rows.LearnedInputs`.
+    New rows pass through the network. Their missing inputs are fitted to their observed
+    cells by `skmc.new_rows.LearnedInputs`.
 
     References
     ----------
@@ -173,7 +173,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
     def _shells(
         self, first: Autoencoder, inputs: Tensor, rng: Randomness
     ) -> list[Autoencoder]:
-        """The autoencoders of the rows, of their codes, of the codes' codes ..."""
+        """The autoencoders of the rows, of their codes, of the codes of these, ..."""
         shells, codes = [first], inputs
         for outer, inner in zip(self.hidden, self.hidden[1:], strict=False):
             with torch.no_grad():
@@ -196,7 +196,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         unit: float = 1.0,
         **params,
     ) -> RowDescent:
-        # The solver's loss is a sum: n times the paper's.
+        # The solver's loss is a sum, n times the paper's loss.
         decay = SquaredNorm(self.lambda_weights * unit * data.shape[0])
         return RowDescent(
             network,
@@ -204,7 +204,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
             lr=self.lr,
             horizon=self.max_iter,
             batch_size=self.batch_size,
-            draw=rng,
+            rng=rng,
             **params,
         )
 
@@ -218,18 +218,18 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         ).outputs
 
     def _row_map(self, outputs, data):
-        if "network" not in outputs:  # interrupted before there was one
+        if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         return LearnedInputs(outputs["network"])
 
 
 def nested(shells: Sequence[Autoencoder]) -> Autoencoder:
-    """All encoders after each other, then the decoders from the innermost outwards.
+    """Nest autoencoders: all encoders, then the decoders in reverse order.
 
     Parameters
     ----------
     shells : sequence of Autoencoder
-        From the outermost inwards.
+        From the outermost to the innermost.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Factorization with biases, averaged over draws."""
+"""Bayesian factorization with biases, averaged over posterior samples."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from skmc.base import (
-    CompleterTags,
-    FactoredCompleter,
-    Trials,
-)
+from skmc.base import CompleterTags, FactoredCompleter, Trials
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
 from skmc.linalg import Randomness
@@ -22,30 +18,34 @@ RANK = 30
 
 
 class BayesianFactorizationCompleter(FactoredCompleter):
-    r"""Low-rank factors with biases, averaged over draws: nothing to tune.
+    r"""Low-rank factors with biases, averaged over posterior samples: nothing to tune.
 
-    ``M_ij = mean + u_i' v_j + b_i + c_j + e``, all Gaussian, with the means, precision
-    matrices and the variance of the noise drawn as well; see `skmc.solvers.gibbs.Gibbs`
-    for the priors. The answer is the average over the draws of each row's expectation
-    given the columns. It is more accurate than `FactorizationCompleter` and takes
-    longer.
+    .. math::
+
+        M_{ij} = \text{mean} + u_i^\top v_j + b_i + c_j + e_{ij}
+
+    Factors, biases and noise are Gaussian. Gibbs sampling also draws their means, their
+    precision matrices and the variance of the noise; `skmc.solvers.gibbs.Gibbs` states
+    the priors. The completion is the average over the draws of each row's expectation
+    given the columns. It is more accurate than that of `FactorizationCompleter` and
+    takes longer.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or None, default=None
-        Columns of ``U`` and ``V``; more than needed does little harm. None is 30, or
-        the largest there is.
+        Number of columns of ``U`` and ``V``. A rank that is too large does little harm.
+        None is 30, or ``min(n_samples, n_features)`` if that is smaller.
     n_draws : int >= 1, default=60
-        Draws that are averaged.
+        Number of draws that are averaged.
     n_burn_in : int >= 0, default=15
-        Draws before those, which are left out.
+        Number of draws before those, which are discarded.
     implicit : bool, default=False
-        Whether *which* cells of a row are observed says something of it, whatever their
-        values, and likewise for columns. True for ratings: people rate what they chose.
-        For cells missing at random it costs time and a little accuracy.
+        Whether to model that *which* cells of a row are observed tells something about
+        it, whatever their values, and likewise for columns. True suits ratings, as
+        people rate what they chose. If cells are missing at random it costs time and a
+        little accuracy.
     {scaling}
-        The priors are meant for
-        data of variance 1: None is for those who have seen to that.
+        The priors are meant for data of variance 1; use None only for such data.
     {device}
     random_state : int, RandomState instance or None, default=None
         Draws everything.
@@ -54,24 +54,26 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     Attributes
     ----------
     rank_ : int
+        The rank that was used.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
-        Their product is the scaled completion; ``k = n_draws (rank + 1) + 1``: at the
-        defaults 15 kB for each row and column, half of that in single precision.
+        Their product is the scaled completion; ``k = n_draws (rank + 1) + 1``. At the
+        defaults they take 15 kB for each row and column, half of that in single
+        precision.
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        Made at each access.
+        The model's value of every cell, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" (half the squared misfit of a draw) and "residual"
         (infinite: there is no optimum) at every draw.
     {n_iter_}
     status_ : {"max_iter", "diverged", "interrupted"}
-        "max_iter" is how it is meant to end.
+        How the fit ended; "max_iter" is the normal end.
     {input}
 
     Notes
     -----
-    New rows get their expectation given their cells, averaged over the draws. That the
-    links of ``implicit`` enter as a linear map of 1 / sqrt(k) indicators, on rows and
-    columns, is our reading of what the papers leave open.
+    New rows get their expectation given their cells, averaged over the draws.
+    ``implicit`` adds a linear map of indicators, each 1 / sqrt(k) for k observed cells,
+    to the means of rows and columns. This is our reading of what the papers leave open.
 
     References
     ----------
@@ -131,7 +133,7 @@ class BayesianFactorizationCompleter(FactoredCompleter):
 
     @property
     def max_iter(self) -> int:
-        """Draws in all, those of the burn-in included."""
+        """Number of all draws, including the burn-in."""
         return self.n_burn_in + self.n_draws
 
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:

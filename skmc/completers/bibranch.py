@@ -1,4 +1,4 @@
-"""Bi-branch neural networks."""
+"""Bi-branch neural networks (BiBNN)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    EarlyStopping,
-    IterativeCompleter,
-    Trials,
-)
+from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
@@ -23,49 +18,52 @@ from skmc.terms import SquaredError
 
 
 class BiBNNCompleter(EarlyStopping, IterativeCompleter):
-    r"""Two networks, one for rows and one for columns, whose outputs are multiplied.
+    r"""Bi-branch network (BiBNN): one network for rows times one for columns.
 
-    ::
+    .. math::
 
-        min  1/2 |P(X - M)|_F^2,   X[i, j] = <f(e_i), g(e_j)>,
+        \min \tfrac{1}{2} \|P(X - M)\|_F^2
+        \quad\text{over } X_{ij} = \langle f(e_i), g(e_j) \rangle
 
-    half a *sum* over observed cells of the scaled data. ``f`` takes the number of the
-    row as a one-hot vector, ``g`` that of the column; each has the hidden layers
-    ``hidden`` (tanh) and a linear output of size ``rank``. Without a hidden layer this
-    is plain factorization, ``X = U V'``. Only the paper's abstract is public: all that
-    goes beyond two branches is our reading. The network has no regularizer but its size
-    and early stopping.
+    This is half a *sum* over the observed cells of the scaled data, which :math:`P`
+    selects. :math:`f` takes the number of the row as a one-hot vector, :math:`g` that
+    of the column. Each has the hidden layers ``hidden`` (tanh) and a linear output of
+    size ``rank``. Without a hidden layer this is plain factorization,
+    :math:`X = U V^\top`. Only the size of the networks and early stopping regularize.
+    Only the paper's abstract is public: everything beyond two branches is our reading.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Size of both outputs, a bound on the rank of the completion. "auto" is what
-        `SVDCompleter` chooses on held-out cells: with few cells a size of 20 overfits
+        Size of both outputs, which bounds the rank of the completion. "auto" is what
+        `SVDCompleter` chooses on held-out cells: with few cells, a size of 20 overfits
         before the rest is learned.
     hidden : tuple of int >= 1, default=(256,)
-        Widths of the hidden layers of either branch; () has none.
+        Widths of the hidden layers of each branch; () has none.
     lr : float > 0, default=0.003
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     init_scale : float > 0, default=0.03
-        Standard deviation of the first layer's entries (of ``U`` and ``V`` without a
-        hidden layer) at the start; further weights have variance ``1 / fan_in``.
+        Standard deviation of the initial entries of the first layer (of ``U`` and ``V``
+        without a hidden layer). Further weights have variance ``1 / fan_in``.
     max_iter : int >= 1, default=1000
-        Steps of Adam.
+        Number of steps of Adam.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
+        Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all weights ``W``.
     {early_stopping}
-        Without it the network fits noise in the end.
+        Without it the network eventually fits noise.
     {validation_fraction}
     {n_iter_no_change}
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start and the held-out cells.
+        Draws the initial weights and the held-out cells.
     {reading}
 
     Attributes
     ----------
     rank_ : int
+        The rank that was used.
     {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective", "residual" and "validation", the root mean square over
@@ -74,9 +72,9 @@ class BiBNNCompleter(EarlyStopping, IterativeCompleter):
 
     Notes
     -----
-    A row which was not there in `fit` has no number. `transform` fits its embedding, a
-    vector in place of ``f(e_i)``, to its observed cells: ridge regression on the span
-    of the columns' vectors, see `skmc.new_rows.FoldIn`.
+    A row that was not in `fit` has no number. `transform` fits its embedding, a vector
+    in place of ``f(e_i)``, to its observed cells by ridge regression on the span of the
+    columns' vectors, see `skmc.new_rows.FoldIn`.
 
     References
     ----------

@@ -35,62 +35,69 @@ from skmc.terms import (
 
 
 class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
-    r"""Deep matrix factorization (DMF), RDMF with total variation, DMF+DE with graphs.
+    r"""Deep matrix factorization: plain (DMF), with total variation or with graphs.
 
-    ::
+    .. math::
 
-        min  1/2 |P(X - M)|_F^2 + R(X)   over   X = W[L-1] ... W[0],
+        \min_W \tfrac{1}{2} \|P(X - M)\|_F^2 + R(X)
+        \quad\text{over } X = W_{L-1} \cdots W_0
 
-    half a *sum* over observed cells of the scaled data. Low rank is implicit: small
-    random factors, gradient descent, and stopping in time.
+    The first term is half a *sum* over the observed cells of the scaled data, which
+    :math:`P` selects. Low rank is implicit: it results from small random factors,
+    gradient descent and early stopping.
 
     Parameters
     ----------
     regularizer : {"tv", "dirichlet"} or None, default=None
-        None: ``R = 0``. "tv" (RDMF): ``lambda_row sum |X[i+1,j] - X[i,j]| + lambda_col
-        sum |X[i,j+1] - X[i,j]|``; the paper leaves exponent and weights open, the
-        anisotropic form is ours. "dirichlet" (DMF+DE): ``lambda_row tr(X' L_r X) +
-        lambda_col tr(X L_c X')`` with the Laplacians of the graphs.
+        :math:`R`, a *sum* over neighboring cells or over edges:
+
+        - None: zero (DMF).
+        - "tv" (RDMF): ``lambda_row sum |X[i+1,j] - X[i,j]| + lambda_col
+          sum |X[i,j+1] - X[i,j]|``. The paper leaves exponent and weights open; this
+          anisotropic form is ours.
+        - "dirichlet" (DMF+DE): ``lambda_row tr(X' L_r X) + lambda_col tr(X L_c X')``
+          with the Laplacians of the graphs.
     lambda_row, lambda_col : float >= 0, default=0.1
         Multiply the regularizer between rows and between columns.
     row_graph, col_graph : array or SciPy sparse matrix, default=None
-        Symmetric non-negative adjacencies, (n_samples, n_samples) and (n_features,
-        n_features), for "dirichlet"; their diagonals are ignored. None takes the graph
-        of the ``n_neighbors`` nearest rows (columns) by `KNNCompleter`'s distance of
-        the scaled data. Graphs are divided by their mean degree, so that the weights
-        mean the same for all; that is ours.
+        Symmetric non-negative adjacency matrices for "dirichlet", of shape (n_samples,
+        n_samples) and (n_features, n_features); their diagonals are ignored. None uses
+        the ``n_neighbors`` nearest rows (columns) by `KNNCompleter`'s distance of the
+        scaled data. Graphs are divided by their mean degree, so that the weights mean
+        the same for all graphs; this is ours.
     n_neighbors : int >= 1, default=10
-        For graphs that are not given.
+        Number of neighbors in graphs that are not given.
     depth : int >= 1, default=3
-        Number of factors ``L``.
+        Number of factors :math:`L`.
     width : int >= 1 or None, default=None
-        Inner size of the factors; None is ``min(n_samples, n_features)``.
+        Inner size of the factors. None is ``min(n_samples, n_features)``.
     lr : float > 0, default=0.003
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     init_scale : float > 0, default=0.01
-        Standard deviation of the factors' entries at the start (mean zero).
+        Standard deviation of the factors' initial entries, whose mean is zero.
     max_iter : int >= 1, default=2000
-        Steps of Adam.
+        Number of steps of Adam.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
+        Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all factors ``W``.
     {early_stopping}
-        Without it the factorization fits noise in the end.
+        Without it the factorization eventually fits noise.
     {validation_fraction}
     {n_iter_no_change}
     {warm_start}
-        The last fit must have had ``warm_start=True``, too. Learning rates begin anew.
+        The last fit must also have had ``warm_start=True``. Learning rates start anew.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start and the held-out cells.
+        Draws the initial factors and the held-out cells.
     {reading}
 
     Attributes
     ----------
     {reconstruction_}
     laplacians_ : dict of ndarray
-        Of the graphs of "dirichlet", as used: "rows" (n_samples, n_samples), "columns"
-        (n_features, n_features). Empty without.
+        With "dirichlet", the Laplacians that were used: "rows" (n_samples, n_samples),
+        "columns" (n_features, n_features). Otherwise empty.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
@@ -195,7 +202,7 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
                 if isinstance(weight, torch.Tensor) or weight > 0:
                     items, seen = transform(data.values), transform(data.mask)
                     graph, k = getattr(params, name), params.n_neighbors
-                    L = laplacian_of(name, graph, items, seen, k)
+                    L = _laplacian_of(name, graph, items, seen, k)
                     terms.append(DirichletEnergy(L, transform, weight))
         width = params.width or min(data.shape)
         model = FactorProduct.random(
@@ -205,32 +212,13 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         return self._resumed(solver, data)
 
 
-def laplacian_of(
+def _laplacian_of(
     name: str, graph: Any, values: Tensor, mask: Tensor, n_neighbors: int
 ) -> Tensor:
-    """The Laplacian of a graph, with a mean degree of 1.
+    """The Laplacian of a graph, scaled to a mean degree of 1.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter, for the message.
-    graph : array-like or sparse matrix of shape (k, k), or None
-        Its adjacency; None is the graph of nearest neighbors.
-    values : Tensor of shape (k, n)
-        The items that it joins.
-    mask : bool Tensor of shape (k, n)
-        Which of their cells are observed.
-    n_neighbors : int
-        Of the graph of nearest neighbors.
-
-    Returns
-    -------
-    Tensor of shape (k, k)
-
-    Raises
-    ------
-    ValueError
-        The adjacency is not symmetric and non-negative of the right shape.
+    ``graph`` is an adjacency matrix that connects the rows of ``values``; None is the
+    graph of nearest neighbors. ``name`` is used in the error message.
     """
     k = values.shape[-2]
     if graph is None:

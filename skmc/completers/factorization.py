@@ -9,81 +9,84 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import (
-    CompleterTags,
-    FactoredCompleter,
-    Trials,
-    WarmStart,
-)
+from skmc.base import CompleterTags, FactoredCompleter, Trials, WarmStart
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import ALS, Solver
 
 FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-FIRST_RANK = 16  # with which the weight is chosen
+FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 TRIAL_SWEEPS = 10
 
 
 class FactorizationCompleter(WarmStart, FactoredCompleter):
-    r"""Low-rank factors with biases: ratings of any number, never made dense.
+    r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
-    ``X = mean + U V' + b 1' + 1 c'`` where factors and biases minimise ::
+    The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
+    biases minimize
 
-        1/2 |P(X - M)|_F^2 + lambda / 2 (sum_i p_i (|u_i|^2 + b_i^2)
-                                         + sum_j q_j (|v_j|^2 + c_j^2)),
+    .. math::
 
-    half a *sum* over observed cells, by alternating least squares: all columns given
-    the rows, all rows given the columns, each a batch of small systems. With
-    ``per_cell=False`` and without biases this is the factored form of
-    ``lambda |X|_*``, see `SoftImputeCompleter`.
+        \tfrac{1}{2} \|P(X - M)\|_F^2
+        + \tfrac{\lambda}{2} \sum_i p_i (\|u_i\|^2 + b_i^2)
+        + \tfrac{\lambda}{2} \sum_j q_j (\|v_j\|^2 + c_j^2)
+
+    The first term is half a *sum* over the observed cells of the scaled data, which
+    :math:`P` selects; the others are *sums* over rows and over columns. Alternating
+    least squares updates all columns given the rows, then all rows given the columns,
+    each as a batch of small systems. With ``per_cell=False`` and without biases this is
+    the factored form of :math:`\lambda \|X\|_*`, see `SoftImputeCompleter`.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Columns of ``U`` and ``V``. "auto" tries 1, 2, 3, 4, 6, ... 64 on a held-out
-        tenth of the observed cells.
+        Number of columns of ``U`` and ``V``. "auto" tries 1, 2, 3, 4, 6, ... 64 on a
+        held-out tenth of the observed cells.
     lambda_ridge : float > 0 or "auto", default="auto"
-        ``lambda``, of data whose variance is 1 after scaling. "auto" tries .32, .224,
-        .157, ... on the same cells, at rank 16 if ``rank`` is "auto", too.
+        :math:`\lambda`, for data whose variance is 1 after scaling. "auto" tries .32,
+        .224, .157, ... on the same held-out cells, at rank 16 if ``rank`` is "auto"
+        too.
     biases : {"both", "rows", "columns"} or None, default="both"
-        Which of ``b`` and ``c`` there are. The mean comes with ``scaling``.
+        Which of ``b`` and ``c`` the model has. The mean comes with ``scaling``.
     per_cell : bool, default=True
-        Whether ``p_i`` and ``q_j`` are the numbers of observed cells of the row and of
-        the column; else they are 1.
+        Whether :math:`p_i` and :math:`q_j` are the numbers of observed cells of the row
+        and of the column. False sets them to 1.
     max_iter : int >= 1, default=200
-        Sweeps over columns and rows.
+        Maximum number of sweeps over columns and rows.
     tol : float >= 0, default=1e-3
-        Stop when the slope along the columns' factors ``V`` is at most ``tol`` in
-        units of ``|P(M)|^2 / |V|``; along the rows' it is zero.
+        Stop when the gradient with respect to the columns' factors ``V`` is at most
+        ``tol |P(M)|^2 / |V|``. The gradient with respect to the rows' factors is zero.
     {warm_start}
-        A choice of "auto" is made anew; factors of another
-        rank start anew as well.
+        A choice of "auto" is made again. If the rank changes, the factors start anew.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start, and the held-out cells of "auto".
+        Draws the initial factors and the held-out cells of "auto".
     {reading}
 
     Attributes
     ----------
     rank_ : int
+        The rank that was used.
     lambda_ridge_ : float
+        The weight that was used.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
-        Their product is the scaled completion. Biases are among them: of rows the last
-        but one column of ``row_factors_``, of columns the last of ``col_factors_``.
+        Their product is the scaled completion. They include the biases: those of rows
+        are the last but one column of ``row_factors_``, those of columns the last
+        column of ``col_factors_``.
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        Made at each access.
+        The model's value of every cell, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every sweep.
     {solve}
 
     Notes
     -----
-    Rows, new ones too, are completed by the same ridge regression on the columns'
-    factors that the sweeps use. Results in the dtype of the input: ``float32`` ratings
-    take half the memory and time.
+    All rows, including new ones, are completed by the ridge regression on the columns'
+    factors that the sweeps use. Results have the dtype of the input: ``float32``
+    ratings take half the memory and time.
 
     References
     ----------

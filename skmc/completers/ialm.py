@@ -1,4 +1,4 @@
-"""Nuclear norm minimisation by augmented Lagrange multipliers."""
+"""Nuclear-norm minimization by augmented Lagrange multipliers."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-)
+from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import InexactALM, Solver
 
 
 class IALMCompleter(IterativeCompleter):
-    r"""The matrix of least nuclear norm that agrees with the observed cells.
+    r"""Nuclear-norm minimization by the inexact augmented Lagrangian method (IALM).
 
-    ``min |X|_*``, the *sum* of singular values, subject to ``X = M`` on the observed
-    cells, by the inexact augmented Lagrangian method, see
-    `skmc.solvers.alm.InexactALM`. There is no weight to choose. Data with noise in the
-    observed cells are better served by `SoftImputeCompleter`.
+    .. math::
+
+        \min_X \|X\|_* \quad\text{subject to } X = M \text{ on the observed cells}
+
+    The nuclear norm is the *sum* of the singular values of the scaled matrix. There is
+    no weight to choose. If the observed cells are noisy, `SoftImputeCompleter` is a
+    better choice. See `skmc.solvers.alm.InexactALM`.
 
     Parameters
     ----------
     max_iter : int >= 1, default=1000
-        Each costs a decomposition of the matrix: all singular values, or the largest
-        ones where few exceed the threshold.
+        Maximum number of iterations. Each one decomposes the matrix: it computes all
+        singular values, or only the largest if few exceed the threshold.
     tol : float >= 0, default=1e-3
         Stop when ``|X + E - P(M)| / |P(M)|`` is at most ``tol`` and the filled-in cells
-        ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``. The
-        authors have 1e-4, which changes completions by .2 % and takes twice as long.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
-        square: the nuclear norm here does not shrink a mean.
+        ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``.
+        ``P(M)`` is zero at missing cells. The authors use 1e-4, which changes
+        completions by .2 % and takes twice as long.
+    {scaling}
+        Where "auto" would be "global", it only divides by the root mean square: the
+        nuclear norm here does not shrink a mean.
     {device}
     {reading}
 

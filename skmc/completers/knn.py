@@ -1,4 +1,4 @@
-"""Nearest neighbours."""
+"""Nearest neighbors."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import (
-    BaseCompleter,
-    CompleterTags,
-    Outcome,
-    Priors,
-    resolve_device,
-)
+from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
 from skmc.new_rows import RowIndex, knn_values
 
 
 class KNNCompleter(BaseCompleter):
-    r"""A missing cell is the mean of its column over the nearest rows that have it.
+    r"""Average each missing cell over the nearest rows that have its column.
 
-    Distances are ``sqrt(n_features / n_common * sum (x - y)^2)`` over the columns that
-    both rows have, on the data as they are: standardise columns of unequal scales.
-    The answer is that of `sklearn.impute.KNNImputer`, from a few matrix products in
-    bounded memory, on CUDA too.
+    The distance of two rows is computed over the columns that both have observed:
+
+    .. math::
+
+        d(x, y)^2 = \frac{n_{\text{features}}}{n_{\text{common}}} \sum_j (x_j - y_j)^2
+
+    The data are not scaled: standardize columns of different scales first. The result
+    is that of `sklearn.impute.KNNImputer`, computed by a few matrix products in bounded
+    memory, also on CUDA.
 
     Parameters
     ----------
     n_neighbors : int >= 1, default=5
-        Rows averaged, chosen per cell among those which have the column.
+        Number of rows averaged, chosen for each cell among those that have the column.
     weights : {"uniform", "distance"}, default="uniform"
-        Equal weights, or the inverse distance (rows at distance zero count alone).
+        Equal weights, or the inverse distance. With "distance", only rows at distance
+        zero count if there are any.
     {device}
     {missing_values}
     {add_indicator}
     {keep_empty_features}
     keep_observed : bool, default=True
-        Return observed cells as they are; False returns the neighbours' mean, which
-        for rows of the fitted matrix may include the row itself.
+        Whether to return observed cells unchanged. False returns the neighbors' mean,
+        which for rows of the fitted matrix may include the row itself.
 
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        Each cell from the *other* rows; computed when asked for.
+        Each cell predicted from the *other* rows; computed at each access.
     {input}
 
     References
@@ -94,7 +94,7 @@ class KNNCompleter(BaseCompleter):
 
     @property
     def reconstruction_(self) -> np.ndarray:
-        """The model's value of every cell, made at the first access."""
+        """The model's value of every cell, computed at each access."""
         check_is_fitted(self)
         own = np.arange(len(self._cells))
         completed = self._average(self._cells, leave_out=own, everywhere=True)
@@ -104,7 +104,7 @@ class KNNCompleter(BaseCompleter):
         return self._average(cells, everywhere=not self.keep_observed)
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        # A fitted row still holds the cells that are hidden from it here.
+        # The fitted rows still contain the cells that are hidden here.
         own = RowIndex(self._cells).find(cells)
         return self._average(np.where(hidden, np.nan, cells), leave_out=own)
 
@@ -112,7 +112,7 @@ class KNNCompleter(BaseCompleter):
         self, cells: np.ndarray, leave_out=None, everywhere: bool = False
     ) -> np.ndarray:
         device = resolve_device(self.device)
-        # Squares of very large or small numbers leave the floating range.
+        # Squares of very large or small numbers overflow or underflow.
         unit = max(map(abs, self.data_range_)) or 1.0
 
         def split(cells: np.ndarray):

@@ -11,12 +11,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    Prepared,
-    Trials,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Prepared, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import RANKS, choose_rank
 from skmc.linalg import Randomness, full_svd
@@ -27,65 +22,69 @@ from skmc.solvers import Descent, HardRank, Solver
 from skmc.terms import SquaredError, SquaredNorm
 
 N_UNITS = 16
-SVD_STEPS = 50  # to start from
-TRIAL_SHARE = 3 / 8  # of max_iter, to judge a rank or a weight by
+SVD_STEPS = 50  # for the start
+TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a rank or a weight
 RIDGES = (100.0, 10.0, 1.0, 0.1)
 
 
 class _LinkedDescent(Descent):
-    """Keeps the model, to complete new rows with."""
+    """Descent that keeps the model, to complete new rows."""
 
     def outputs(self, state) -> dict[str, Any]:
         return {**super().outputs(state), "model": copy.deepcopy(state.model)}
 
 
 class LinkedFactorizationCompleter(IterativeCompleter):
-    r"""A low-rank matrix seen through one learned pointwise link (ours).
+    r"""Low-rank matrix seen through one learned pointwise function, the link (ours).
 
-    ::
+    .. math::
 
-        min  1/2 |P(f(U V') - M)|_F^2 + lambda_ridge / 2 (|U|_F^2 + |V|_F^2),
-        f(c) = a c + b + sum_j h_j tanh(s_j c + t_j),   16 units,
+        \min \tfrac{1}{2} \|P(f(U V^\top) - M)\|_F^2
+        + \tfrac{\lambda}{2} (\|U\|_F^2 + \|V\|_F^2),
+        \qquad f(c) = a c + b + \sum_{j=1}^{16} h_j \tanh(s_j c + t_j)
 
-    a *sum* over the observed cells of the scaled data; ``f`` is one function of one
-    number, applied to every cell and learned together with ``U`` and ``V``. Answers
-    with a floor or a ceiling, counts, saturating sensors: where such a link hides in
-    the data, completion is nearly exact at ranks at which a linear model is not; where
-    none does, ``f`` stays near a line and the answer near that of the truncated SVD.
-    It starts at that SVD and at ``f(c) = c``; Adam takes ``max_iter`` steps.
+    The first term is half a *sum* over the observed cells of the scaled data, which
+    :math:`P` selects. :math:`f` is a function of one number, applied to every cell and
+    learned together with ``U`` and ``V``. Examples are answers with a floor or a
+    ceiling, counts and saturating sensors. If the data contain such a link, completion
+    is nearly exact at ranks at which a linear model is not. Otherwise :math:`f` stays
+    nearly linear, and the completion stays near the truncated SVD. The fit starts at
+    this SVD and at :math:`f(c) = c`.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Columns of ``U`` and ``V``. "auto" takes what completes a held-out tenth of the
-        observed cells best, among ranks from half to twice of `SVDCompleter`'s choice.
+        Number of columns of ``U`` and ``V``. "auto" tries ranks from half to twice of
+        `SVDCompleter`'s choice and takes the best on a held-out tenth of the observed
+        cells.
     lambda_ridge : float >= 0 or "auto", default="auto"
-        Multiplies half the squared norms of the factors. "auto" tries 100, 10, 1 and
-        0.1 on a held-out tenth of the observed cells, before ``rank`` is chosen and
-        again if that is not `SVDCompleter`'s choice: a link needs little of it to show,
-        noise and few cells need much.
+        :math:`\lambda`, which multiplies half the squared norms of the factors. "auto"
+        tries 100, 10, 1 and 0.1 on a held-out tenth of the observed cells, before
+        ``rank`` is chosen, and again if that is not `SVDCompleter`'s choice. A link
+        only shows if the weight is small; noise and few cells need a large one.
     lr : float > 0, default=0.03
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     max_iter : int >= 1, default=400
-        Trials of "auto" have three eighths of it.
+        Number of steps of Adam. Trials of "auto" take three eighths of it.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it.
-    scaling : {"auto", "columns", "global"} or None, default="global"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. One link for all cells means one unit for all: with
-        "columns" it acts on standardised columns. "auto" is "columns" where the columns
-        have unlike units, see `skmc.cells.Scaling.of`.
+        Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all parameters ``W``.
+    {scaling}
+        One link for all cells requires one unit for all cells: with "columns" the link
+        acts on standardized columns.
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start of the link and the held-out cells of "auto".
+        Draws the initial link and the held-out cells of "auto".
     {reading}
 
     Attributes
     ----------
     rank_ : int
+        The rank that was used.
     lambda_ridge_ : float
+        The weight that was used.
     latent_ : ndarray of shape (n_samples, n_features)
-        ``U V'``. Known up to an affine map, which the link undoes.
+        :math:`U V^\top`, determined up to an affine map, which the link undoes.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         ``f(latent_)`` in the data's units.
     history_ : dict of ndarray
@@ -94,8 +93,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
 
     Notes
     -----
-    `transform` fits the ``rank`` numbers of a new row to its observed cells, with the
-    link and ``V`` as they are and the fitted rows' mean and covariance as the prior.
+    `transform` fits the ``rank`` numbers of a new row to its observed cells. The link
+    and ``V`` are fixed, and the prior has the fitted rows' mean and covariance.
 
     Examples
     --------
@@ -185,8 +184,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS, tol=self.tol)
         svd = full_svd(start.X).first(rank)
         root = svd.s.sqrt()
-        # All trials start from the same units.
-        model = LinkedFactorization.near(
+        # All trials start with the same units of the link.
+        model = LinkedFactorization.nearly_linear(
             (svd.U * root).contiguous(),
             (svd.V * root).contiguous(),
             N_UNITS,
@@ -203,7 +202,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = super()._fitted(prepared, outputs)
-        model = outputs.get("model")  # None if interrupted before there was one
+        model = outputs.get("model")  # None if interrupted before the first model
         latent = outputs["X"] if model is None else model.latent().detach()
         return {**fitted, "latent_": latent.cpu().numpy().astype(prepared.cells.dtype)}
 
@@ -214,12 +213,13 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         return EmbeddedRows.of(model, model.U.detach(), outputs["X"], data)
 
     def link(self, latent) -> np.ndarray:
-        """``f`` in the data's units, of numbers on the scale of ``latent_``.
+        """Apply the link to latent values and return to the data's units.
 
         Parameters
         ----------
         latent : array-like
-            Of any shape for ``scaling="global"`` or None; else (n, n_features).
+            Numbers on the scale of ``latent_``, of any shape for ``scaling="global"``
+            or None, otherwise of shape (n, n_features).
 
         Returns
         -------
@@ -231,10 +231,10 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         if n_units > 1 and z.shape[-1:] != (n_units,):
             raise ValueError(
                 f"latent has shape {tuple(z.shape)}, but with scaling="
-                f"{self.scaling!r} each column has a unit of its own: it must be (n, "
+                f"{self.scaling!r} each column has its own unit: it must be (n, "
                 f"{n_units})."
             )
         model = getattr(self._fold_in, "decoder", None)
-        # None if interrupted before there was a link.
+        # None if interrupted before the first model.
         cells = z if model is None else model.link_and_slope(z)[0]
         return self._scaling.undo(cells).numpy().reshape(z.shape)

@@ -1,4 +1,4 @@
-"""Column means: the baseline that everything else has to beat."""
+"""Column means, the baseline."""
 
 from __future__ import annotations
 
@@ -6,24 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import (
-    BaseCompleter,
-    CompleterTags,
-    Outcome,
-    Priors,
-)
+from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors
 
 
 class MeanCompleter(BaseCompleter):
-    """Every missing cell is the mean of its column's observed cells.
+    """Fill each missing cell with the mean of its column's observed cells.
 
     Parameters
     ----------
-    {missing_values}
-    {add_indicator}
-    {keep_empty_features}
-    keep_observed : bool, default=True
-        Return observed cells as they are; False returns the column means there too.
+    {reading}
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Nuclear norm with an adaptive graph."""
+"""Nuclear norm with an adaptive graph (NCARL)."""
 
 from __future__ import annotations
 
@@ -8,74 +8,76 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    Prepared,
-    Trials,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Prepared, Trials
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import NCARL, Solver
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
 NEIGHBORS = (5, 10, 20)
-TRIAL_STEPS = 5  # more do not choose better
+TRIAL_STEPS = 5  # more steps do not improve the choice
 
 
 class NCARLCompleter(IterativeCompleter):
-    r"""Least nuclear norm, smooth along a graph of columns that is learned (NCARL).
+    r"""Nuclear-norm minimization with a learned graph of similar columns (NCARL).
 
-    ::
+    .. math::
 
-        min  |X|_*^2 + alpha tr(X L(X) X')   subject to  X = M on observed cells
+        \min_X \|X\|_*^2 + \alpha \operatorname{tr}(X L(X) X^\top)
+        \quad\text{subject to } X = M \text{ on the observed cells}
 
-    or, with ``lambda_noise``, ::
+    or, with ``lambda_noise``,
 
-        min  |P(X - M)|_F^2 + lambda_noise |X|_*^2 + alpha tr(X L(X) X').
+    .. math::
 
-    All three are *sums*. ``L(X)`` is the Laplacian of the ``n_neighbors`` nearest
-    columns, whose weights fall linearly with squared distance,
-    `skmc.solvers.ncarl.adaptive_laplacian`. Each of few iterations takes ``L`` and the
-    weights of the nuclear norm from the last X, and then completes every row exactly,
-    by one linear system of its observed or its hidden cells, whichever are fewer. Where
-    there are fewer rows than columns the matrix is solved transposed, and the graph is
-    one of rows.
+        \min_X \|P(X - M)\|_F^2 + \lambda_{\text{noise}} \|X\|_*^2
+        + \alpha \operatorname{tr}(X L(X) X^\top)
+
+    where :math:`P` selects the observed cells. The norms, squared, and the trace are
+    *sums*. :math:`L(X)` is the Laplacian of the graph of the ``n_neighbors`` nearest
+    columns, whose weights decrease linearly with squared distance, see
+    `skmc.solvers.ncarl.adaptive_laplacian`. Each of a few iterations takes ``L`` and
+    the weights of the nuclear norm from the last X. It then completes every row exactly
+    by one linear system of its observed or its hidden cells, whichever are fewer. A
+    matrix with fewer rows than columns is transposed, and the graph connects rows.
 
     Parameters
     ----------
     alpha : float >= 0 or "auto", default="auto"
-        Multiplies the Dirichlet energy. The two norms have the same unit, squared, so
-        this is a pure number. "auto" tries 10, 100, 1e3 and 1e4 (times
-        ``lambda_noise``, where that is given) with 5 neighbours on a held-out tenth of
-        the observed cells, 5 iterations each. The range is the paper's, the choice is
-        ours. Little weight fails where few cells are seen.
+        Multiplies the graph's energy. Both terms have the same unit, so this is a pure
+        number. "auto" tries 10, 100, 1e3 and 1e4 (times ``lambda_noise`` if given) with
+        5 neighbors on a held-out tenth of the observed cells, 5 iterations each. The
+        range is the paper's, the choice is ours. Small values fail where few cells are
+        observed.
     n_neighbors : int >= 1 or "auto", default="auto"
-        Neighbours of each column (row) in the graph; at most one less than there are is
-        used. "auto" tries 5, 10 and 20 like ``alpha``, after it.
+        Number of neighbors of each column (row) in the graph, at most the number of
+        columns (rows) minus one. "auto" tries 5, 10 and 20 like ``alpha``, after it.
     lambda_noise : float > 0 or None, default=None
-        Multiplies the squared nuclear norm in the second form, which does not keep to
-        the observed cells; 1e-3 suits noise of a tenth of the range of a picture. Ask
-        with ``keep_observed=False`` for its values there. None is the first form.
+        Multiplies the squared nuclear norm in the second form, which does not keep the
+        observed cells; ``keep_observed=False`` returns its values there. 1e-3 suits
+        noise of a tenth of a picture's range. None is the first form.
     max_iter : int >= 1, default=15
-        The paper's number. The fit is meant to end there and gives no warning.
+        Maximum number of iterations; 15 is the paper's number. The fit normally ends
+        there, without a warning.
     tol : float >= 0, default=1e-3
-        A fit has converged once an iteration moves X by at most ``tol |X|_F``. The
-        measure and its value are ours, see `skmc.solvers.ncarl.NCARL.residual`.
+        Stop when an iteration moves X by at most ``tol |X|_F``. This measure and its
+        value are ours, see `skmc.solvers.ncarl.NCARL.residual`.
     {scaling}
-        The paper does not standardise (None).
-    device : str or torch.device, default="auto"
-        Where to compute, in double precision; "auto" is CUDA if there is one.
+        The paper does not standardize (None).
+    {device}
+        Always in double precision.
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of "auto"; with given numbers there is nothing random.
+        Draws the held-out cells of "auto". With given numbers, nothing is random.
     {reading}
 
     Attributes
     ----------
     alpha_ : float
+        The weight that was used.
     n_neighbors_ : int
+        The number of neighbors that was used.
     laplacian_ : ndarray of shape (k, k), k = min(n_samples, n_features)
-        ``L(X)`` of the completion, as scaled.
+        :math:`L(X)` of the scaled completion.
     laplacian_axis_ : {"columns", "rows"}
         What the graph connects.
     {reconstruction_}
@@ -103,7 +105,7 @@ class NCARLCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.05, equivariant=True)
     check_every = 1  # a step costs far more than a check
-    warn_at_max_iter = False  # the method is one of few steps
+    warn_at_max_iter = False  # the method takes few steps by design
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "n_neighbors": [
@@ -168,6 +170,6 @@ class NCARLCompleter(IterativeCompleter):
         fitted = super()._fitted(prepared, outputs)
         n_rows, n_cols = prepared.cells.shape
         fitted["laplacian_axis_"] = "rows" if n_rows < n_cols else "columns"
-        if "laplacian" in outputs:  # else interrupted before there was one
+        if "laplacian" in outputs:  # not if interrupted before the first one
             fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()
         return fitted

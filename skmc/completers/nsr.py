@@ -1,4 +1,4 @@
-"""A deep network with sparse activities and weights of low rank."""
+"""Networks with nonsmooth regularization (DNN-NSR)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    Trials,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness, full_svd
@@ -25,16 +21,16 @@ from skmc.new_rows import EmbeddedRows, ForwardPass
 from skmc.solvers import CosineSchedule, HardRank, NonsmoothDescent, RowDescent, Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
-SVD_STEPS = 50  # to start from
-MOST_UNITS = 1000
-DECODERS = (32.0, 8.0, 2.0)
-TRIAL_SHARE = 3 / 8  # of max_iter, to judge a weight by
-# Of Autoencoder's start, whose units saturate where rows are long.
-START = 0.25
+SVD_STEPS = 50  # for the start
+MAX_UNITS = 1000
+DECODER_WEIGHTS = (32.0, 8.0, 2.0)
+TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a weight
+# Multiplies Autoencoder's initial weights, whose units saturate if rows are long.
+START_SHARE = 0.25
 
 
 class _CodeDescent(RowDescent):
-    """Keeps the codes of the rows, in their order, to complete new rows with."""
+    """Descent that keeps the codes of the rows, in order, to complete new rows."""
 
     def outputs(self, state) -> dict[str, Any]:
         outputs = super().outputs(state)
@@ -46,104 +42,116 @@ class _CodeDescent(RowDescent):
 
 
 class NSRCompleter(IterativeCompleter):
-    r"""Networks with nonsmooth regularization (DNN-NSR), ours and the paper's.
+    r"""Networks with nonsmooth regularization (DNN-NSR), our variant and the paper's.
 
     ``variant="sparse_decoder"`` (ours) is a network with one wide layer and a linear
-    way around it, ``f(x) = tanh(c W + b) D + c S + a`` with the code ``c = x E``::
+    skip connection, :math:`f(x) = \tanh(c W + b) D + c S + a` with the code
+    :math:`c = x E`:
 
-        min  1/2 |P(f(X~) - M)|_F^2 + lambda_decoder |D|_1
-             + lambda_encoder / 2 |E|_F^2 + lambda_skip / 2 |S|_F^2,
+    .. math::
 
-    *sums* over the observed cells of the scaled data and over weights. ``X~`` holds the
-    observed cells and, where cells are missing, numbers that are learned along. It
-    starts at the truncated SVD of rank ``rank`` and adds what is not linear: the l1
-    norm leaves each column few of the units, which is what keeps it from fitting noise.
+        \min \tfrac{1}{2} \|P(f(\tilde X) - M)\|_F^2 + \lambda_D \|D\|_1
+        + \tfrac{\lambda_E}{2} \|E\|_F^2 + \tfrac{\lambda_S}{2} \|S\|_F^2
 
-    ``variant="paper"`` is an autoencoder with hidden outputs ``z_i`` and weights
-    ``W_j``, and rows that are zero where missing::
+    All terms are *sums*, over the observed cells of the scaled data (:math:`P` selects
+    them) and over weights. :math:`\tilde X` holds the observed cells, and learned
+    numbers where cells are missing. The fit starts at the truncated SVD of rank
+    ``rank`` and adds the nonlinear part. The l1 norm leaves few units to each column,
+    which keeps the network from fitting noise.
 
-        min  |P(f(P(M)) - M)|_F^2 + lambda_weights sum_j |W_j|_F^2
-             + alpha sum_i |z_i|_1 + beta sum_j |W_j|_*   over   |theta|_inf <= bound,
+    ``variant="paper"`` is an autoencoder with hidden outputs :math:`z_i` and weights
+    :math:`W_j`. Missing inputs are zero, and no term is halved:
 
-    with no half before the sums. It is solved in penalty form, ``z_i`` and ``W_j`` near
-    slack variables, and how near grows as the fit goes on (gradual learning): see
-    `skmc.solvers.nonsmooth.NonsmoothDescent`, which says what of the algorithm is ours.
-    On the paper's own data it is far behind the other.
+    .. math::
+
+        \min \|P(f(P(M)) - M)\|_F^2 + \lambda_{\text{weights}} \sum_j \|W_j\|_F^2
+        + \alpha \sum_i \|z_i\|_1 + \beta \sum_j \|W_j\|_*
+        \quad\text{over } \|\theta\|_\infty \le \text{bound}
+
+    It is solved in penalty form: slack variables stand in for :math:`z_i` and
+    :math:`W_j` and are tied to them more closely as the fit goes on (gradual learning).
+    `skmc.solvers.nonsmooth.NonsmoothDescent` says which parts of the algorithm are
+    ours. On the paper's own data this variant is far less accurate than
+    "sparse_decoder".
 
     Parameters
     ----------
     variant : {"sparse_decoder", "paper"}, default="sparse_decoder"
+        Which of the two networks. The parameters ``rank`` to ``batch_size`` belong to
+        "sparse_decoder", ``alpha`` to ``bound`` to "paper".
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Of "sparse_decoder": size of the code. "auto" is what `SVDCompleter` chooses on
-        held-out cells.
+        Size of the code. "auto" is what `SVDCompleter` chooses on held-out cells.
     n_units : int >= 1 or None, default=None
-        Of "sparse_decoder": width of the layer. None is ``4 n_features``, at most 1000.
+        Width of the layer. None is ``4 n_features``, at most 1000.
     lambda_decoder : float >= 0 or "auto", default="auto"
-        Of "sparse_decoder": multiplies ``|D|_1``. "auto" tries 32, 8 and 2 on a
-        held-out tenth of the observed cells, three eighths of ``max_iter`` epochs each.
+        Multiplies :math:`\|D\|_1`. "auto" tries 32, 8 and 2 on a held-out tenth of the
+        observed cells, with three eighths of ``max_iter`` epochs each.
     lambda_encoder : float >= 0, default=2.0
-        Of "sparse_decoder": multiplies half of ``|E|_F^2``.
+        Multiplies half of :math:`\|E\|_F^2`.
     lambda_skip : float >= 0, default=0.2
-        Of "sparse_decoder": multiplies half of ``|S|_F^2``.
+        Multiplies half of :math:`\|S\|_F^2`.
     lr : float > 0, default=0.01
-        Of "sparse_decoder": learning rate of Adam, which rises over a tenth of
-        ``max_iter`` epochs and falls to zero by a cosine. The rise matters: without it
-        the units settle before they have found the columns they serve.
+        Learning rate of Adam, which rises over a tenth of ``max_iter`` epochs and
+        decays to zero by a cosine. The rise matters: without it the units settle before
+        they have found the columns that they serve.
     batch_size : int >= 1, default=1000
-        Of "sparse_decoder": rows in a mini-batch.
+        Rows in a mini-batch.
     alpha : float >= 0, default=0.1
-        Of "paper", as those down to ``bound``: multiplies the l1 norm of the hidden
-        outputs. The paper's value.
+        Multiplies the l1 norm of the hidden outputs. The paper's value.
     beta : float >= 0, default=0.1
         Multiplies the nuclear norms of the weight matrices. The paper's value.
     lambda_weights : float >= 0, default=0.001
         Multiplies the squared norms of the weight matrices. The paper's value.
     mu_max, mu_min : float > 0, default=1e5 and 1
-        The slack weighs ``1/(2 mu)``, where mu falls from ``mu_max`` to ``mu_min`` on
-        half a cosine over ``max_iter`` epochs. The paper's values (it takes 1e6 where
-        half of the cells or fewer are hidden). Far above 1 the two nonsmooth penalties
-        hardly matter: with 1e5 they are absent for 98 % of the epochs. Equal values
-        switch gradual learning off; ``mu_min`` above ``mu_max`` is refused.
+        The slack variables have weight ``1/(2 mu)``, where mu falls from ``mu_max`` to
+        ``mu_min`` on half a cosine over ``max_iter`` epochs. The paper's values (it
+        uses 1e6 where half of the cells or fewer are hidden). Far above 1 the two
+        nonsmooth penalties hardly matter: with 1e5 they are absent for 98 % of the
+        epochs. Equal values switch gradual learning off; ``mu_min > mu_max`` is an
+        error.
     gamma : float > 1, default=10
-        A step is ``1 / (gamma L)``, L the local Lipschitz constant of the gradient, and
-        the extrapolation grows with it to a half. The paper's 1000 is slow: after 1000
-        epochs on its synthetic data, half hidden, 30 % of the energy of the observed
-        cells is unexplained, where 1.5, 10 and 100 leave 7 %; 10 is ours. In single
-        precision steps of 1000 are too short to tell L, which then comes out too small.
+        The step size is ``1 / (gamma L)``, where L is the local Lipschitz constant of
+        the gradient; the extrapolation grows with gamma, up to a half. The paper's 1000
+        is slow: after 1000 epochs on its synthetic data, half hidden, 30 % of the
+        energy of the observed cells is unexplained, whereas 1.5, 10 and 100 leave 7 %.
+        10 is ours. With 1000 in single precision, the steps are too short to measure L,
+        which is then underestimated.
     hidden : tuple of int >= 1 or None, default=None
-        Widths of the hidden layers, which the paper does not give. None is ours: ``(10
+        Widths of the hidden layers, which the paper does not state. None is ours: ``(10
         k, k, 10 k)`` with ``k = 1 + ceil(sqrt(min(n_samples, n_features)))``.
     bound : float > 0, default=10
-        No weight and no bias leaves ``[-bound, bound]``. The paper has no number; ours.
+        Weights and biases stay in ``[-bound, bound]``. The paper states no number; this
+        one is ours.
     max_iter : int >= 1, default=400
-        Epochs of either variant. The fit is meant to end there, with the schedule;
-        "paper" wants 1000 and more.
+        Number of epochs of either variant. The fit normally ends there, as does the
+        schedule. "paper" needs 1000 and more.
     tol : float >= 0, default=1e-4
-        "sparse_decoder" stops once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it. "paper"
-        stops once ``|h - z|^2 <= tol |z|^2`` and ``|V - W|^2 <= tol |W|^2`` for the
-        slack variables of all layers (the paper's test, relative) and the proximal
-        gradient is as small (ours).
+        "sparse_decoder" stops when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``,
+        for the objective ``F`` and all parameters ``W``. "paper" stops when ``|h - z|^2
+        <= tol |z|^2`` and ``|V - W|^2 <= tol |W|^2`` for the slack variables of all
+        layers (the paper's test, relative) and the proximal gradient is as small
+        (ours).
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start, the held-out cells of "auto" and the mini-batches.
+        Draws the initial weights, the held-out cells of "auto" and the mini-batches.
     {reading}
 
     Attributes
     ----------
     rank_, lambda_decoder_ : int, float
-        Of "sparse_decoder".
+        The values that "sparse_decoder" used.
     {reconstruction_}
     history_ : dict of ndarray
-        "n_iter", "objective" (of "paper": in penalty form, with ``mu_min`` for mu) and
+        "n_iter", "objective" (for "paper" in penalty form, with ``mu_min`` for mu) and
         "residual" at every 25th epoch.
     {solve}
 
     Notes
     -----
-    `transform` of new rows: "paper" gives them to the network, zero where cells are
-    missing; "sparse_decoder" fits the code of a row to its observed cells, with the
-    network as it is and the fitted rows' codes as the prior
+    `transform` of new rows: "paper" passes them through the network, with zeros for
+    missing cells. "sparse_decoder" fits the code of a row to its observed cells; the
+    network is fixed and the fitted rows' codes are the prior
     (`skmc.new_rows.EmbeddedRows`).
 
     References
@@ -249,7 +257,7 @@ class NSRCompleter(IterativeCompleter):
         if weight == "auto":
             brief = max(1, int(TRIAL_SHARE * self.max_iter))
             weight = trials.best(
-                DECODERS,
+                DECODER_WEIGHTS,
                 lambda weight, train: self._sparse(
                     rank, weight, train, trials.rng, brief
                 ),
@@ -272,12 +280,12 @@ class NSRCompleter(IterativeCompleter):
         horizon: int,
     ) -> Solver:
         start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS)
-        # All trials start from the same units.
-        network = SkipNetwork.near(
+        # All trials start with the same units.
+        network = SkipNetwork.from_svd(
             full_svd(start.X).first(rank),
             data.values,
             self.lambda_encoder,
-            self.n_units or min(4 * data.shape[1], MOST_UNITS),
+            self.n_units or min(4 * data.shape[1], MAX_UNITS),
             rng.stream(0),
         )
         return _CodeDescent(
@@ -291,7 +299,7 @@ class NSRCompleter(IterativeCompleter):
             horizon=horizon,
             warm_up=max(1, horizon // 10),
             batch_size=self.batch_size,
-            draw=rng.stream(1),
+            rng=rng.stream(1),
             free=True,
         )
 
@@ -302,14 +310,14 @@ class NSRCompleter(IterativeCompleter):
         return Autoencoder.random([shape[1], *widths, shape[1]], rng)
 
     def _gradual(self, network: Autoencoder) -> Solver:
-        """The paper's solver."""
+        """The solver of the paper's variant."""
         if self.mu_max < self.mu_min:
             raise ValueError(
                 f"mu_max={self.mu_max!r} is below mu_min={self.mu_min!r}; mu falls "
-                "from the one to the other, and equal values keep it constant."
+                "from mu_max to mu_min, and equal values keep it constant."
             )
         for W in network.weights:
-            W.data *= START
+            W.data *= START_SHARE
         return NonsmoothDescent(
             network,
             activity=L1Norm(self.alpha),
@@ -327,11 +335,11 @@ class NSRCompleter(IterativeCompleter):
         return (
             f"ended as {solution.status[0].value} after {int(solution.n_iter)} epochs, "
             f"{misfit:.2f} of the way from the observed cells to their means. Raise "
-            "max_iter, lower gamma, or let scaling standardise the data."
+            "max_iter, lower gamma, or let scaling standardize the data."
         )
 
     def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
-        if "network" not in outputs:  # interrupted before there was one
+        if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         if self.variant == "paper":
             return ForwardPass(outputs["network"])

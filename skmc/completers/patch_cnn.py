@@ -26,76 +26,80 @@ from skmc.models import filling_order
 from skmc.new_rows import FoldIn
 from skmc.solvers import PatchTraining, Solver
 
-START = 7  # side of the first patch tried
-TRIALS = 4
-FEW = 1000  # observed cells, a tenth of which say too little of a side
-SHARE, LONGEST = 8, 25  # a trial has an eighth of max_iter, but an epoch at most
+FIRST_SIDE = 7
+N_SIDES = 4  # tried by the search
+MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare sides
+# A trial takes an eighth of max_iter, but at most an epoch of 25 iterations.
+TRIAL_DIVISOR, MAX_TRIAL_ITER = 8, 25
 
 
 class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
-    r"""A network predicts each cell from the patch around it (PNMC).
+    r"""Convolutional network that predicts each cell from the patch around it (PNMC).
 
-    ::
+    .. math::
 
-        X[i, j] = f(patch of P(M) and of P around (i, j), the cell itself hidden),
-        min over f  1/2 mean (f(...) - M[i, j])^2   over observed cells,
+        \min_f \tfrac{1}{2} \operatorname{mean}_{(i, j)} (X_{ij} - M_{ij})^2,
+        \qquad X_{ij} = f(\text{patch of } P(M) \text{ and } P \text{ around } (i, j))
 
-    half a *mean* over mini-batches of observed cells of the scaled data. For matrices
-    whose order of rows and of columns means something: pictures, fields, spectrograms.
-    What neighbours do not tell, it cannot know.
+    This is half a *mean* over mini-batches of observed cells of the scaled data. The
+    network sees the observed cells of the patch, :math:`P(M)`, and which they are,
+    :math:`P`, but not the cell itself. The method suits matrices in which the order of
+    rows and columns has a meaning, such as pictures, fields and spectrograms. It cannot
+    predict what the neighboring cells do not tell.
 
-    Of the paper only the abstract is public: a CNN on patches whose size is found by a
-    stochastic search. All else is our reading: `skmc.models.patch_cnn.PatchCNN` with
-    reflection at the borders; training as in `skmc.solvers.patches.PatchTraining`,
-    where three of four patches lose what will be unknown around a random hidden cell
-    when its turn comes; holes are filled from the boundary inwards, a cell once 3 of
-    its 8 neighbours are known (or one round after the first of them), and cells that
-    are predicted count as known from then on.
+    Only the abstract of the paper is public: a CNN on patches whose size is found by a
+    stochastic search. The rest is our reading. The network is
+    `skmc.models.patch_cnn.PatchCNN` with reflection at the borders. Training
+    (`skmc.solvers.patches.PatchTraining`) removes from three of four patches the cells
+    that will be unknown around a random hidden cell when it is filled. Holes are filled
+    from the boundary inward: a cell is filled once 3 of its 8 neighbors are known, or
+    one round after the first of them is known. Predicted cells then count as known.
 
-    `transform` treats rows one by one, as for every completer: rows not seen in `fit`
-    are folded in by least squares on the row space of the completed matrix, for a row
-    alone has no neighbours. `complete_picture` applies the trained network to a
-    picture of other rows.
+    `transform` treats rows one by one, as every completer does. A row alone has no
+    neighbors, so rows not seen in `fit` are completed by least squares on the row space
+    of the completed matrix. `complete_picture` applies the trained network to a picture
+    of other rows.
 
     Parameters
     ----------
     patch_size : odd int >= 3 or "auto", default="auto"
-        Side of the patches, in cells. "auto" is a random search: from 7 (or the
-        smaller dimension), steps of 2 up or down at random, kept where they lower the
-        error on a held-out tenth of the observed cells after ``max_iter // 8``
-        iterations, at most 25; four sides are tried. Of fewer than 1000 observed cells
-        a tenth says too little: they get the first side.
+        Side of the patches, in cells. "auto" is a random search that tries four sides.
+        It starts from 7 (or the smaller dimension) and takes random steps of 2 up or
+        down, which are kept if they lower the error on a held-out tenth of the observed
+        cells after ``max_iter // 8`` iterations, at most 25. With fewer than 1000
+        observed cells, a tenth is too small to compare sides, and the first side is
+        used.
     lr : float > 0, default=0.003
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` iterations.
     max_iter : int >= 1, default=200
-        An iteration is a twenty-fifth of an epoch, or a mini-batch of 128 cells (a
-        quarter of all, where that is fewer) if that is more: 8 epochs of a picture of
-        3200 cells or more.
+        Number of iterations. An iteration is a twenty-fifth of an epoch, but at least
+        one mini-batch of 128 cells (or of a quarter of all cells, if that is fewer).
+        200 iterations are 8 epochs of a picture of at least 3200 cells.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dtheta| |theta|`` of a mini-batch, over the mean square of the
-        observed cells, falls to it; hardly ever before they are constant.
+        Stop when ``|dF/dW| |W|`` of a mini-batch, divided by the mean square of the
+        observed cells, is at most ``tol``, for the objective ``F`` and all parameters
+        ``W``. This hardly ever happens unless the cells are constant.
     {early_stopping}
-        The network is shown these
-        cells when it completes the hidden ones.
+        The network sees these cells when it completes the hidden ones.
     {validation_fraction}
     {n_iter_no_change}
     {scaling}
-        One network serves all cells, so columns
-        of one unit should share it.
+        One network serves all cells, so columns of one unit should share the scaling.
     {device}
-        The network computes in single
-        precision whatever the data are in.
+        Always in single precision, whatever the precision of the data.
     random_state : int, RandomState instance or None, default=None
-        Draws the start, the mini-batches, the search and the held-out cells.
+        Draws the initial weights, the mini-batches, the search and the held-out cells.
     {reading}
 
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        At observed cells, too, what the network predicts without seeing the cell.
+        The network's prediction of every cell; those of observed cells are made without
+        seeing the cell.
     patch_size_ : int
+        The side that was used.
     network_ : skmc.models.patch_cnn.PatchCNN
-        On the CPU.
+        The trained network, on the CPU.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
@@ -165,13 +169,13 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
-        """Walk at random to the side that completes held-out cells best."""
-        most = 2 * max(data.shape) + 1  # shows all cells from any of them
+        """Search at random for the side that completes held-out cells best."""
+        largest = 2 * max(data.shape) + 1  # such a patch shows all cells from any cell
         if self.patch_size != "auto":
-            return {"patch_size": checked_side(self.patch_size, data.shape, most)}
-        best = max(3, min(START, (min(data.shape) - 1) // 2 * 2 + 1))
-        max_iter = min(LONGEST, self.max_iter // SHARE)
-        if max_iter == 0 or data.n_observed < FEW:
+            return {"patch_size": _checked_side(self.patch_size, data.shape, largest)}
+        best = max(3, min(FIRST_SIDE, (min(data.shape) - 1) // 2 * 2 + 1))
+        max_iter = min(MAX_TRIAL_ITER, self.max_iter // TRIAL_DIVISOR)
+        if max_iter == 0 or data.n_observed < MIN_CELLS:
             return {"patch_size": best}
 
         def error(side: int) -> float:
@@ -182,7 +186,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         lot = trials.rng.stream(3).generators[0]
         with trials.interruptible():
             errors = {best: error(best)}
-            for _ in range(TRIALS - 1):
+            for _ in range(N_SIDES - 1):
                 beside = [best - 2, best + 2]
                 untried = [side for side in beside if side >= 3 and side not in errors]
                 if not untried:
@@ -196,15 +200,15 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         return self._training(params.patch_size, params.max_iter, rng)
 
     def _training(self, side: int, horizon: int, rng: Randomness) -> Solver:
-        return PatchTraining(side, lr=self.lr, horizon=horizon, draw=rng)
+        return PatchTraining(side, lr=self.lr, horizon=horizon, rng=rng)
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         network, data = None, prepared.data
-        if "network" in outputs:  # not if interrupted before there was one
+        if "network" in outputs:  # not if interrupted before the first network
             network = copy.deepcopy(outputs["network"]).requires_grad_(False)
             network.load_state_dict(outputs["weights"])
-            # Held-out cells are predicted as when they were judged, hidden ones from
-            # all that is observed.
+            # Held-out cells are predicted as for early stopping, hidden cells from all
+            # observed cells.
             train = Observed(data.values, outputs["trained_on"])
             own = network.complete(train, filling_order(train.mask))
             filled = network.fill(data, filling_order(data.mask))
@@ -213,8 +217,8 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         return {**super()._fitted(prepared, outputs), "network_": network}
 
     def _row_map(self, outputs, data):
-        # The network's own values at observed cells have no row space worth folding
-        # into where neighbours tell little.
+        # The network's predictions of observed cells have no useful row space where
+        # neighbors tell little.
         return FoldIn.of(data.fill(outputs["X"]), data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
@@ -223,26 +227,26 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
                 f"is {misfit:.2f} of the way from the observed cells to their means "
                 f"after {int(solution.n_iter)} iterations. Neighboring cells may say "
                 "little about each other here; otherwise raise max_iter or let scaling "
-                "standardise the data."
+                "standardize the data."
             )
         return super()._advice(solution, misfit)
 
     def complete_picture(self, X) -> np.ndarray:
         """Complete another picture by the trained network, all rows together.
 
-        Unlike `transform`, what is answered in a row depends on the rows around it.
+        Unlike in `transform`, the completion of a row depends on the rows around it.
         Nothing is trained.
 
         Parameters
         ----------
         X : container as in `fit`, of shape (n_rows, n_features)
-            Rows in their order, any number of them, one observed cell at least.
+            Any number of rows, in order, with at least one observed cell.
 
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            In the float dtype of ``X``. Observed cells unchanged (unless
-            ``keep_observed=False``).
+            In the float dtype of ``X``. Observed cells are unchanged unless
+            ``keep_observed=False``.
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
@@ -263,35 +267,16 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         return completed.astype(cells.dtype)
 
 
-def checked_side(side: int, shape: tuple[int, int], most: int) -> int:
-    """The side of a patch, if it is odd and does not show more than the matrix.
-
-    Parameters
-    ----------
-    side : int
-        The parameter ``patch_size``.
-    shape : tuple of int
-        Of the matrix.
-    most : int
-        The side that shows the whole matrix from any cell.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        It is even, or above ``most``.
-    """
+def _checked_side(side: int, shape: tuple[int, int], largest: int) -> int:
+    """``side``, or a ValueError if it is even or above ``largest``."""
     if side % 2 == 0:
         raise ValueError(
-            f"patch_size={side} is even, so a patch has no cell in its middle; use "
+            f"patch_size={side} is even, so a patch has no center cell; use "
             f"{side + 1} or 'auto'."
         )
-    if side > most:
+    if side > largest:
         raise ValueError(
-            f"patch_size={side} is above {most}, which shows the whole of X, of shape "
-            f"{shape}, from any cell; lower it or use 'auto'."
+            f"patch_size={side} is above {largest}, at which every patch shows all of "
+            f"X, of shape {shape}; lower it or use 'auto'."
         )
     return side

@@ -1,4 +1,4 @@
-"""Spectral neural network on observed cells."""
+"""Spectral neural network (SNN)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    EarlyStopping,
-    IterativeCompleter,
-    WarmStart,
-)
+from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, WarmStart
 from skmc.cells import Observed
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
@@ -23,55 +18,58 @@ from skmc.terms import SquaredError
 
 
 class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
-    r"""Spectral neural network (SNN): activations that act on singular values.
+    r"""Spectral neural network (SNN): activations act on singular values.
 
-    ::
+    .. math::
 
-        min  1/2 |P(X - M)|_F^2   over   X = c sum_k alpha_k Gamma(U_k V_k'),
+        \min \tfrac{1}{2} \|P(X - M)\|_F^2
+        \quad\text{over } X = c \sum_k \alpha_k \Gamma(U_k V_k^\top)
 
-    half a *sum* over observed cells of the scaled data. ``Gamma(U diag(s) V') =
-    U diag(gamma(s)) V'``; all ``alpha``, ``U_k`` and ``V_k`` are learned. Nothing
-    limits the rank: gradient flow from near zero makes large singular values grow
-    first, and is stopped in time. The constant ``c``, the largest singular value of
-    ``P(M)`` over the share of observed cells, is ours: the paper's matrices have norm
-    one.
+    This is half a *sum* over the observed cells of the scaled data, which :math:`P`
+    selects. :math:`\Gamma(U \operatorname{diag}(s) V^\top) = U
+    \operatorname{diag}(\gamma(s)) V^\top`, and all :math:`\alpha_k`, :math:`U_k` and
+    :math:`V_k` are learned. Nothing bounds the rank: gradient flow from near zero makes
+    large singular values grow first, and is stopped early. The constant :math:`c`, the
+    largest singular value of :math:`P(M)` divided by the share of observed cells, is
+    ours: the paper's matrices have norm one.
 
     Parameters
     ----------
     layers : sequence of int >= 1, default=(2,)
-        How many matrices each layer has. (K,) is the formula above; with (K, L, ...)
-        each of the ``L`` matrices of the second layer is a sum as above of its own, to
-        which the next layer applies ``Gamma`` again. The last layer is added up to
-        ``X``.
+        Number of matrices in each layer. (K,) is the formula above. With (K, L, ...)
+        each of the ``L`` matrices of the second layer is such a sum with its own
+        coefficients, to which the next layer applies :math:`\Gamma` again. The matrices
+        of the last layer are added up to ``X``.
     activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
-        ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The sigmoid is
-        shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the matrix
-        ``Gamma`` would jump where a singular value vanishes.
+        :math:`\gamma`: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1`` or ``min(s, 1)``. The
+        sigmoid is shifted to vanish at zero, which is ours: if :math:`\gamma(0) > 0`,
+        :math:`\Gamma` would jump where a singular value vanishes.
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
         "spectral": ``X`` starts near 1e-8 times the observed cells, zero elsewhere,
-        with ``U_k`` and ``V_k`` along their singular vectors. The factor is ours, as
-        small as the start near zero is, for with larger ones the zeros stay; the
-        orthogonal matrix that the paper multiplies both with is left out, for descent
-        does not see it. In both, ``alpha`` is uniform between 0 and 1.
+        with ``U_k`` and ``V_k`` along their singular vectors. This factor is ours and
+        as small as the start near zero; with larger ones the zeros persist. The
+        orthogonal matrix by which the paper multiplies both is left out, as descent
+        does not depend on it. In both, :math:`\alpha` is uniform between 0 and 1.
     width : int >= 1 or None, default=None
-        Columns of each ``U_k`` and ``V_k``; None is ``min(n_samples, n_features)``,
-        and "spectral" has no more than that.
+        Number of columns of each ``U_k`` and ``V_k``. None is ``min(n_samples,
+        n_features)``, which is also the maximum for "spectral".
     max_iter : int >= 1, default=2000
-        Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
-        length is found on the way.
+        Maximum number of steps of gradient flow. Their length is adaptive, see
+        `skmc.solvers.gradient_flow.GradientFlow`.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |P(M)|)`` falls to it, ``W`` all parameters.
+        Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all parameters ``W``.
     {early_stopping}
-        Without it the factorization fits noise in the end.
+        Without it the factorization eventually fits noise.
     {validation_fraction}
     {n_iter_no_change}
     {warm_start}
-        The last fit must have had ``warm_start=True``, too. Learning rates begin anew.
+        The last fit must also have had ``warm_start=True``. Learning rates start anew.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the start and the held-out cells.
+        Draws the initial parameters and the held-out cells.
     {reading}
 
     Attributes
@@ -98,7 +96,7 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
-    warn_at_max_iter = False  # the flow goes on for ever where cells are noisy
+    warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
     _parameter_constraints: ClassVar[dict] = {
         "layers": ["array-like"],

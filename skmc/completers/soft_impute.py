@@ -1,4 +1,4 @@
-"""Soft-Impute."""
+"""Soft-Impute: a penalty on the nuclear norm."""
 
 from __future__ import annotations
 
@@ -9,72 +9,72 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    FactoredCompleter,
-    Prepared,
-    Trials,
-    WarmStart,
-)
+from skmc.base import CompleterTags, FactoredCompleter, Prepared, Trials, WarmStart
 from skmc.cells import SparseObserved
 from skmc.linalg import Randomness, svd_of
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
-RATIO = 0.7  # of one weight of the path to the one before
-LEAST = 1e-4  # weight at which a path ends
+PATH_RATIO = 0.7  # between consecutive weights
+SMALLEST_SHARE = 1e-4  # ends the path
 PATH_TOL = 1e-2
 
 
 class SoftImputeCompleter(WarmStart, FactoredCompleter):
-    r"""Low rank by a penalty on the nuclear norm; ratings are never made dense.
+    r"""Low-rank completion with a nuclear-norm penalty; ratings are never made dense.
 
-    ``min 1/2 |P(X - M)|_F^2 + lambda |X|_*``, half a *sum* over observed cells and a
-    sum of singular values, over matrices of rank at most ``max_rank``; see
-    `skmc.solvers.soft_impute.SoftImpute`.
+    .. math::
+
+        \min_X \tfrac{1}{2} \|P(X - M)\|_F^2 + \lambda \|X\|_*
+
+    over matrices of rank at most ``max_rank``. The first term is half a *sum* over the
+    observed cells of the scaled data, which :math:`P` selects, and :math:`\|X\|_*` is
+    the *sum* of the singular values. See `skmc.solvers.soft_impute.SoftImpute`.
 
     Parameters
     ----------
     lambda_nuclear : float in (0, 1] or "auto", default="auto"
-        ``lambda`` as a share of ``|P(M)|_2``, the largest singular value of the
-        zero-filled scaled data: from 1 on the answer is the mean. "auto" goes down a
-        path 1, .7, .49, ... from one answer to the next, with a tenth of the observed
-        cells held out, until their error has risen twice in a row; the best one is
-        fitted to all cells.
+        :math:`\lambda` as a share of :math:`\|P(M)\|_2`, the largest singular value of
+        the scaled data with missing cells set to zero. At 1 the solution is the mean.
+        "auto" follows the path 1, .7, .49, ... with a tenth of the observed cells held
+        out, starts each solve from the last solution, and stops when the error has
+        risen twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None
-        No singular values beyond; None is no bound.
+        Bound on the rank. None sets no bound.
     max_iter : int >= 1, default=500
-        At one value of ``lambda``.
+        Maximum number of iterations at one value of :math:`\lambda`.
     tol : float >= 0, default=1e-3
-        Stop when the duality gap is at most ``tol`` times the objective: the objective
-        is then within that share of its least value. The path has .01.
+        Stop when the duality gap is at most ``tol`` times the objective, which is then
+        within that share of its minimum. The path uses .01.
     {warm_start}
-        With "auto" the path is followed anew, and its answer
-        is the start.
+        With "auto" the path is followed again, and its solution is the start.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of "auto"; else there is nothing random.
+        Draws the held-out cells of "auto". Otherwise nothing is random.
     {reading}
 
     Attributes
     ----------
     lambda_nuclear_ : float
+        The share that was used.
     rank_ : int
+        The rank of the solution.
     path_ : dict of ndarray
-        With "auto" and ten cells or more: "lambda_nuclear", "rank" and "error" (root
+        With "auto" and at least ten cells: "lambda_nuclear", "rank" and "error" (root
         mean square over the held-out cells, scaled) along the path.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Their product is the scaled completion.
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        Made at each access.
+        The model's value of every cell, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every fifth iteration.
     {solve}
 
     Notes
     -----
-    Rows, new ones too, are completed by ridge regression on ``V sqrt(D)`` of the answer
-    ``U D V'`` with weight ``lambda``, the factored form of the same penalty.
+    All rows, including new ones, are completed by ridge regression on ``V sqrt(D)`` of
+    the solution ``U D V'`` with weight :math:`\lambda`. This is the factored form of
+    the same penalty.
 
     References
     ----------
@@ -136,7 +136,7 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
         if self.lambda_nuclear != "auto":
             return {"lambda_nuclear": self.lambda_nuclear}
         if trials.cells[1] is None:
-            return {"lambda_nuclear": LEAST}
+            return {"lambda_nuclear": SMALLEST_SHARE}
         return self._follow_path(trials)
 
     def _make_solver(
@@ -149,15 +149,15 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
         return SoftImpute(weight or 1.0, params.max_rank, start)
 
     def _follow_path(self, trials: Trials) -> dict[str, Any]:
-        """The share that completes held-out cells best, and the answer there."""
+        """The share with the smallest held-out error, and the solution there."""
         train, held_out = trials.cells
         largest = largest_weight(train)
         mean = math.sqrt(held_out.energy / len(held_out.values))
         path: list[tuple[float, int, float]] = [(1.0, 0, mean)]
         share, spectrum, best, risen = 1.0, None, (1.0, None), 0
         with trials.interruptible():
-            while share >= LEAST and risen < 2 and largest > 0:
-                share *= RATIO
+            while share >= SMALLEST_SHARE and risen < 2 and largest > 0:
+                share *= PATH_RATIO
                 trial = trials.run(
                     SoftImpute(share * largest, self.max_rank, spectrum),
                     max_iter=self.max_iter,

@@ -1,4 +1,4 @@
-"""Hard-rank iterative SVD."""
+"""Low-rank completion by an iterated truncated SVD."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    Trials,
-    WarmStart,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Trials, WarmStart
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
@@ -22,35 +17,41 @@ from skmc.solvers import HardRank, Solver
 
 
 class SVDCompleter(WarmStart, IterativeCompleter):
-    r"""The matrix of given rank that fits the observed cells best.
+    r"""Low-rank completion by an iterated truncated SVD.
 
-    ``min 1/2 |P(X - M)|_F^2`` over ``rank(X) <= rank``, half a *sum* over observed
-    cells: missing cells are refilled from the truncated SVD until the slope along the
-    rank-``rank`` matrices is at most ``tol`` times ``|P(M)|_F``.
+    .. math::
+
+        \min_X \tfrac{1}{2} \|P(X - M)\|_F^2
+        \quad\text{subject to } \operatorname{rank}(X) \le r
+
+    This is half a *sum* over the observed cells of the scaled data, which :math:`P`
+    selects; :math:`r` is ``rank``. Each iteration refills the missing cells from the
+    truncated SVD.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        "auto" tries ranks 1, 2, 3, ... 100 on a held-out tenth of the observed cells
-        until the error has risen four times in a row, and fits the best one to all
-        cells. This choice is ours.
+        "auto" tries the ranks 1, 2, 3, ... 100 on a held-out tenth of the observed
+        cells until the error has risen four times in a row. The best rank is used for
+        all cells. This choice is ours.
     max_iter : int >= 1, default=500
-        Alternations of rows and columns.
+        Maximum number of iterations, each of which updates rows and columns in turn.
     tol : float >= 0, default=1e-3
-        Stop once the slope along the matrices of this rank is at most ``tol`` times the
-        norm of the data.
+        Stop when the gradient along the matrices of this rank is at most ``tol`` times
+        the norm of the observed cells, both as Frobenius norms.
     {warm_start}
-        ``rank="auto"`` is chosen anew.
+        ``rank="auto"`` is chosen again.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of ``rank="auto"``; with a given rank there is nothing
+        Draws the held-out cells of ``rank="auto"``. With a given rank, nothing is
         random.
     {reading}
 
     Attributes
     ----------
     rank_ : int
+        The rank that was used.
     {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every 25th iteration.

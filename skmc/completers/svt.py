@@ -1,4 +1,4 @@
-"""Singular value thresholding."""
+"""Singular value thresholding (SVT)."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-)
+from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.solvers import SingularValueThresholding, Solver
 
 
 class SVTCompleter(IterativeCompleter):
-    r"""Singular value thresholding.
+    r"""Nuclear-norm minimization by singular value thresholding (SVT).
 
-    ``min tau |X|_* + 1/2 |X|_F^2`` subject to ``X = M`` on the observed cells, norms
-    *summed*; see `skmc.solvers.svt.SingularValueThresholding`. For large ``tau`` this
-    is the least nuclear norm, as in `IALMCompleter`, which is faster at it. Iterates
-    have low rank from the start: good for large matrices of very low rank.
+    .. math::
+
+        \min_X \tau \|X\|_* + \tfrac{1}{2} \|X\|_F^2
+        \quad\text{subject to } X = M \text{ on the observed cells}
+
+    The nuclear norm is the *sum* of the singular values, and the second term half a
+    *sum* over all cells. For large ``tau`` the solution is that of `IALMCompleter`,
+    which finds it faster. The iterates have low rank from the start, which suits large
+    matrices of very low rank. See `skmc.solvers.svt.SingularValueThresholding`.
 
     Parameters
     ----------
     tau : float > 0, default=5.0
-        In units of ``sqrt(n_samples n_features)`` times the root mean square of the
-        observed cells after scaling, so that it means the same for any data. 5 is the
-        authors'.
+        Multiplies the nuclear norm, in units of ``sqrt(n_samples n_features)`` times
+        the root mean square of the observed cells after scaling. In these units it
+        means the same for any data. 5 is the authors' value.
     delta : float > 0 or "auto", default="auto"
-        Step of the authors' iteration: they have 1.2 over the observed share of cells,
-        and convergence is certain below 2. "auto" is step 1 with Nesterov's momentum,
-        which is ours: it converges for any share, and faster.
+        Step size of the authors' iteration. They use 1.2 divided by the share of
+        observed cells; convergence is certain below 2. "auto" is step 1 with Nesterov's
+        momentum, which is ours: it converges for any share, and faster.
     max_iter : int >= 1, default=1000
-        Singular value decompositions at most.
+        Maximum number of singular value decompositions.
     tol : float >= 0, default=1e-3
-        Stop when ``|P(X - M)|`` is at most ``tol`` times that of the mean.
-    scaling : {"auto", "columns", "global"} or None, default="auto"
-        Standardise by mean and standard deviation of observed cells, of each column or
-        of all; undone on output. "auto" is "columns" where the columns have unlike
-        units, see `skmc.cells.Scaling.of`, and else only divides by the root mean
-        square.
+        Stop when ``|P(X - M)|`` is at most ``tol`` times ``|P(mean - M)|``, the misfit
+        of the mean, where ``P`` selects the observed cells.
+    {scaling}
+        Where "auto" would be "global", it only divides by the root mean square here.
     {device}
     {reading}
 
@@ -51,8 +51,8 @@ class SVTCompleter(IterativeCompleter):
     ----------
     {reconstruction_}
     history_ : dict of ndarray
-        "n_iter", "objective" (of the scaled ``X``) and "residual" at
-        every fifth iteration.
+        "n_iter", "objective" (of the scaled ``X``) and "residual" at every fifth
+        iteration.
     {solve}
 
     References

@@ -1,4 +1,4 @@
-"""Truncated nuclear norm regularization."""
+"""Truncated nuclear norm regularization (TNNR)."""
 
 from __future__ import annotations
 
@@ -8,71 +8,72 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    Trials,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
-TRIAL_ITER = 50  # of a candidate rank
+TRIAL_ITER = 50  # iterations of the trial of a rank
 
 
 class TNNRCompleter(IterativeCompleter):
-    r"""Truncated nuclear norm regularization (TNNR): the largest values are free.
+    r"""Truncated nuclear norm regularization (TNNR), which leaves large values free.
 
-    ::
+    .. math::
 
-        min |X|_* - (s_1 + ... + s_rank)   s.t.   P(X) = P(M),
+        \min_X \|X\|_* - \sum_{i \le r} \sigma_i(X)
+        \quad\text{subject to } P(X) = P(M)
 
-    the sum of all singular values but the ``rank`` largest. Unlike those of the nuclear
-    norm, the structure that matters is not shrunk. The problem is not convex; it is
-    solved as a sequence of convex ones, ``|X|_* - tr(A X B')`` with the ``rank`` first
-    singular vectors of the last X in ``A`` and ``B``.
+    The objective is the *sum* of all singular values except the ``rank`` largest, and
+    :math:`P` selects the observed cells. The nuclear norm shrinks the singular values
+    that carry the structure; this objective does not. The problem is not convex. It is
+    solved as a sequence of convex problems with the objective
+    :math:`\|X\|_* - \operatorname{tr}(A X B^\top)`, where ``A`` and ``B`` hold the
+    first ``rank`` singular vectors of the last X.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Singular values that are free. "auto" tries 1, 2, 3, ... 100 on a held-out
-        tenth of the observed cells until the error has risen twice in a row, and fits
-        the best one to all cells. The paper tries them on the truth; this choice is
-        ours.
+        Number of singular values that are free. "auto" tries 1, 2, 3, ... 100 on a
+        held-out tenth of the observed cells until the error has risen twice in a row.
+        The best rank is used for all cells. The paper tries ranks on the truth; this
+        choice is ours.
     solver : {"admm", "apgl"}, default="admm"
-        "admm" meets the observed cells exactly. "apgl" fits them as well as
-        ``lambda_fit`` says, ``... + lambda_fit/2 |P(X - M)|_F^2``, half a *sum* over
-        observed cells, which is for noisy ones.
+        "admm" matches the observed cells exactly. "apgl" replaces the constraint by
+        ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed cells, for noisy
+        data.
     weighted : bool, default=False
-        TNN-WRE instead: a single loop of subgradient steps on the same problem that
-        shorten by 1/1.15 each, longer in rows of which fewer cells are observed. The
-        observed cells are met exactly. It has no use for ``solver="apgl"``, which is an
-        error.
+        Whether to use TNN-WRE instead: a single loop of subgradient steps on the same
+        problem. Each step is shorter by 1/1.15, and steps are longer in rows with fewer
+        observed cells. The observed cells are matched exactly. ``solver="apgl"`` is an
+        error here.
     lambda_fit : float > 0, default=10
-        Of "apgl" alone, in units of one over the mean singular value of the scaled,
-        zero-filled matrix, so that it means the same in all units. The paper's .06 for
-        pictures in 0..255 is 27 on one of 240 x 240.
+        Multiplies the misfit of "apgl"; the other solvers ignore it. Its unit is one
+        over the mean singular value of the scaled matrix with missing cells set to
+        zero, so that it means the same in all units. The paper's .06 for pictures in
+        0..255 is 27 on a picture of 240 x 240.
     max_iter : int >= 1, default=500
-        Singular value decompositions at most.
+        Maximum number of singular value decompositions.
     tol : float >= 0, default=1e-3
-        Stop once what the optimality conditions leave over is at most ``tol``: see
-        ``residual`` of the solvers in `skmc.solvers.truncated`. For TNN-WRE, once all
-        further steps cannot move X by more than ``tol |P(M)|_F``.
+        Stop when the violation of the optimality conditions is at most ``tol``: see
+        ``residual`` of the solvers in `skmc.solvers`. TNN-WRE stops when all further
+        steps cannot move X by more than ``tol |P(M)|_F``.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of ``rank="auto"``; with a given rank there is nothing
+        Draws the held-out cells of ``rank="auto"``. With a given rank, nothing is
         random.
     {reading}
 
     Attributes
     ----------
     rank_ : int
+        The rank that was used.
     {reconstruction_}
     history_ : dict of ndarray
-        "n_iter", "objective" and "residual" at every 25th iteration. The objective is
-        that of the scaled data.
+        "n_iter", "objective" (of the scaled data) and "residual" at every 25th
+        iteration.
     {solve}
 
     Raises
@@ -140,7 +141,7 @@ class TNNRCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.weighted and self.solver != "admm":
             raise ValueError(
-                f"weighted=True is a method of its own and has no use for solver="
+                f"weighted=True is a separate method that does not use solver="
                 f"{self.solver!r}; leave solver at 'admm'."
             )
         rank = choose_rank(

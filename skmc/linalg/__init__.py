@@ -1,11 +1,14 @@
 """Linear algebra that several solvers share."""
 
-from skmc.linalg.dsvd import DSVD, offdiag, random_orthonormal
+from skmc.linalg.dsvd import DSVD
+from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
+from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
 from skmc.linalg.ridge import RowModel, link_matrix
+from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.spectral import (
     ACTIVATIONS,
     Activation,
@@ -21,8 +24,11 @@ __all__ = [
     "ENTROPY",
     "SVD",
     "Activation",
+    "CosineSchedule",
+    "GaussNewton",
     "LDMinv",
     "LowRank",
+    "NormalEquations",
     "Randomness",
     "RowModel",
     "SparsePlusLowRank",
@@ -35,6 +41,7 @@ __all__ = [
     "full_svd",
     "link_matrix",
     "minimize_on_stiefel",
+    "newton",
     "offdiag",
     "partial_svd",
     "random_orthonormal",

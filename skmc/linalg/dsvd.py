@@ -10,16 +10,18 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg.inverse import (
-    Best,
-    LDMinv,
-    check_count,
-    check_matrix,
-    check_number,
-    unrolled,
+from skmc.linalg.checks import check_count, check_matrix, check_number
+from skmc.linalg.dsvd_steps import (
+    objective,
+    random_orthonormal,
+    scaled,
+    step_of_side,
 )
-from skmc.linalg.stiefel import Skew, check_orthonormal
+from skmc.linalg.inverse import LDMinv
+from skmc.linalg.inverse_training import Best
+from skmc.linalg.stiefel import check_orthonormal
 from skmc.linalg.svd import SVD
+from skmc.linalg.unrolled import unrolled
 
 SEED = 20201  # not 0, with which the matrices themselves may have been drawn
 EXACT = 1e-4  # |A X A - A|_F / |A|_F of an inverse that needs no training
@@ -134,7 +136,7 @@ class DSVD(nn.Module):
         generator = generator or torch.Generator().manual_seed(SEED)
         U = _start(U0, "U0", (*batch, m, r), M, generator)
         V = _start(V0, "V0", (*batch, n, r), M, generator)
-        for left, right in self._layers(_scaled(M), U, V, _inverse):
+        for left, right in self._layers(scaled(M), U, V, _inverse):
             U, V = left, right
         s = (U * (M @ V)).sum(-2)
         sign = torch.where(s < 0, -1, 1).to(s)
@@ -198,7 +200,7 @@ class DSVD(nn.Module):
         self.history_ = track.history
         for iteration in range(max_iter):
             chosen = torch.randperm(count, generator=generator)[:size]
-            M = _scaled(matrices[chosen.to(matrices.device)])
+            M = scaled(matrices[chosen.to(matrices.device)])
             U = random_orthonormal((size, m, r), M, generator)
             V = random_orthonormal((size, n, r), M, generator)
             with torch.enable_grad():
@@ -245,8 +247,8 @@ class DSVD(nn.Module):
         steps = self.steps.to(M)
         inverses = [partial(inverse, cast(LDMinv, net)) for net in self.inverses]
         for k in range(self.depth):
-            U = _side(U, M @ V, steps[k, 0], inverses[2 * k])
-            V = _side(V, M.mT @ U, steps[k, 1], inverses[2 * k + 1])
+            U = step_of_side(U, M @ V, steps[k, 0], inverses[2 * k])
+            V = step_of_side(V, M.mT @ U, steps[k, 1], inverses[2 * k + 1])
             yield U, V
 
 
@@ -264,65 +266,6 @@ def _trained_inverse(inverse: LDMinv, A: Tensor) -> Tensor:
     return unrolled(A, inverse.coefficients.detach())
 
 
-def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:
-    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``.
-
-    Parameters
-    ----------
-    M : Tensor of shape (\*batch, m, n)
-        Whose SVD is wanted.
-    U : Tensor of shape (\*batch, m, r)
-        Left vectors.
-    V : Tensor of shape (\*batch, n, r)
-        Right vectors.
-
-    Returns
-    -------
-    Tensor of shape (\*batch,)
-    """
-    product = U.mT @ M @ V
-    return offdiag(product).square().sum((-2, -1)) / 2 - _trace(product)
-
-
-def offdiag(A: Tensor) -> Tensor:
-    """A square matrix with zeros on its diagonal.
-
-    Parameters
-    ----------
-    A : Tensor of shape (\\*batch, r, r)
-        The matrix.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, r, r)
-    """
-    return A - torch.diag_embed(A.diagonal(dim1=-2, dim2=-1))
-
-
-def random_orthonormal(
-    shape: tuple[int, ...], like: Tensor, generator: torch.Generator
-) -> Tensor:
-    """Uniform on the Stiefel manifold, in the dtype and on the device of ``like``.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        ``(\\*batch, m, r)``.
-    like : Tensor
-        Gives dtype and device.
-    generator : Generator
-        Where random numbers come from.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, m, r)
-    """
-    draws = torch.randn(shape, generator=generator, dtype=torch.float64)
-    Q, R = torch.linalg.qr(draws)
-    Q = Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
-    return Q.to(like)
-
-
 def _start(
     given: Tensor | None, name: str, shape: tuple[int, ...], M: Tensor, generator
 ) -> Tensor:
@@ -335,51 +278,3 @@ def _start(
             f"{shape} and {M.dtype}."
         )
     return given
-
-
-def _scaled(M: Tensor) -> Tensor:
-    """With singular values of root mean square 1, so that units do not matter."""
-    unit = M.detach().abs().amax((-2, -1), keepdim=True)
-    M = M / torch.where(unit > 0, unit, 1)
-    size = torch.linalg.vector_norm(M, dim=(-2, -1), keepdim=True)
-    return M * min(M.shape[-2:]) ** 0.5 / torch.where(size > 0, size, 1)
-
-
-def _side(
-    U: Tensor, MV: Tensor, learned: Tensor, inverse: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """One step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``."""
-    product = U.mT @ MV
-    eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
-    G = MV @ (offdiag(product.mT) - eye)
-    P = Skew.of(U, G)
-    best, longest = _lengths(P, U, MV)
-    step = torch.minimum(torch.maximum(best + learned, -2 * longest), 2 * longest)
-    return P.step(U, step, inverse)
-
-
-def _lengths(P: Skew, U: Tensor, MV: Tensor) -> tuple[Tensor, Tensor]:
-    """``min(2 / |P|, -f'(0) / f''(0))`` and ``2 / |P|``, both of shape ``(*batch,)``.
-
-    ``|P|`` is ``(tr P^4 / 2)^(1/4)``, at least ``|P|_2`` since the eigenvalues of ``P``
-    come in pairs, and ``f'(0) = -|P|_F^2 / 2``. Where ``P`` is mere rounding the length
-    fades to zero: it would be one noise over another, and its derivative larger still.
-    """
-    square = P.K @ P.K
-    descent = -_trace(square) / 2
-    fourth = (square * square.mT).sum((-2, -1)) / 2
-    eps = torch.finfo(fourth.dtype).eps
-    moving = fourth > eps**3
-    longest = 2 / torch.where(moving, fourth, 1) ** 0.25
-    PU, PMV = P @ U, P @ MV
-    off = offdiag(U.mT @ MV)
-    first, second = -PU.mT @ MV, -PU.mT @ PMV  # U' P M V and U' P^2 M V
-    bend = offdiag(first).square().sum((-2, -1)) - _trace(second)
-    bend = bend + (off * second).sum((-2, -1))
-    convex = bend > 0
-    best = descent / (torch.where(convex, bend, 1) + eps**1.25)
-    return torch.where(convex & (best < longest), best, longest), longest
-
-
-def _trace(A: Tensor) -> Tensor:
-    return A.diagonal(dim1=-2, dim2=-1).sum(-1)

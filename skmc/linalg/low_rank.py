@@ -1,4 +1,4 @@
-"""Matrices that are products, or a sparse matrix plus a product: never formed."""
+"""Products of factors, and sparse matrices plus such products, without forming them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class LowRank:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the product, ``(*batch, m, n)``."""
+        """Shape of the product, ``(m, n)``."""
         return self.left.shape[-2], self.right.shape[-2]
 
     def dense(self) -> Tensor:
-        """Make the product.
+        """Form the product.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class SparsePlusLowRank:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the sum, ``(m, n)``."""
+        """Shape of the sum, ``(m, n)``."""
         return self.sparse.shape[0], self.sparse.shape[1]
 
     @property
@@ -131,7 +131,7 @@ class SparsePlusLowRank:
         return 4 * self.sparse.values().numel() < m * n
 
     def dense(self) -> Tensor:
-        """Make the sum.
+        """Form the sum.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Shrinkage of singular values by matrix products alone, for devices that love them."""
+"""Shrinkage of singular values by matrix products alone, for devices fast at them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 SETTLE = 8  # steps of quadratic convergence at the end
-CLOSE = 1e-7  # singular values this near tau may be shrunk to zero, or not
+CLOSE = 1e-7  # singular values this close to tau may or may not become zero
 
 
 def shrink_by_products(A: Tensor, tau: float) -> Tensor:
-    r"""``D_tau(A)`` as `skmc.linalg.shrink` gives it, dense, without a decomposition.
+    r"""``D_tau(A)``, as of `skmc.linalg.shrink`, without a decomposition.
 
     With ``Pi = (I + sign(A'A - tau^2 I)) / 2``, the projector on the right singular
     vectors whose values exceed ``tau``, ::
@@ -20,15 +20,15 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
         D_tau(A) = (A - tau polar(A Pi)) Pi
 
     Sign and polar factor come from the iteration of Newton and Schulz,
-    ``X <- X (3 I - X' X) / 2``. ``A Pi`` has singular values above ``tau`` or none, so
-    its polar factor takes ``log(s_1 / tau)`` steps: too few for rounding to grow.
+    ``X <- X (3 I - X' X) / 2``. The nonzero singular values of ``A Pi`` exceed ``tau``,
+    so its polar factor takes ``log(s_1 / tau)`` steps: too few for rounding to grow.
 
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
         The matrix.
     tau : float > 0
-        What singular values lose.
+        Subtracted from singular values.
 
     Returns
     -------

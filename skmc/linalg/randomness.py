@@ -22,7 +22,7 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
-# Where seeds come from that nobody gave: a checkpoint has to remember them.
+# Gives seeds where a user gave none; a checkpoint has to remember them.
 ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fresh_seed)
 
 
@@ -47,16 +47,16 @@ def seed_of(random_state) -> int:
 
 @dataclass(frozen=True)
 class Randomness:
-    """Draws of shape ``(*batch, rows, cols)``, on the CPU so that devices agree.
+    """Random matrices ``(*batch, rows, cols)``, drawn on the CPU so that devices agree.
 
     Parameters
     ----------
     generators : list of Generator
-        One of each member, in row-major order.
+        One for each member, in row-major order.
     batch_shape : tuple of int
         Shape of the batch axes.
     dtype : dtype
-        Of what is drawn.
+        Floating-point type of the matrices.
     """
 
     generators: list[torch.Generator]  # one per member, row-major
@@ -70,11 +70,11 @@ class Randomness:
         Parameters
         ----------
         seeds : sequence of int
-            Of the members.
+            One for each member.
         batch_shape : tuple of int, default=()
             Shape of the batch axes.
         dtype : torch.dtype, default=torch.float32
-            Of what is drawn.
+            Floating-point type of the matrices.
 
         Returns
         -------
@@ -84,12 +84,12 @@ class Randomness:
         return cls(generators, tuple(batch_shape), dtype)
 
     def stream(self, number: int) -> Randomness:
-        """An independent stream: what one part draws does not shift another's.
+        """An independent stream, so that parts of a method do not shift each other.
 
         Parameters
         ----------
         number : int
-            Of the stream.
+            Number of the stream.
 
         Returns
         -------
@@ -99,6 +99,22 @@ class Randomness:
             (g.initial_seed() + number * 0x9E3779B97F4A7C15) for g in self.generators
         ]
         return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
+
+    def select(self, members) -> Randomness:
+        """Keep some members of the (one) batch axis.
+
+        Parameters
+        ----------
+        members : bool or int Tensor
+            Those to keep, along the batch axis.
+
+        Returns
+        -------
+        Randomness
+        """
+        chosen = np.arange(len(self.generators))[members.cpu().numpy()]
+        generators = [self.generators[k] for k in chosen]
+        return Randomness(generators, (len(generators),), self.dtype)
 
     def normal(self, rows: int, cols: int, std: float) -> Tensor:
         """Draw from N(0, std^2).
@@ -123,7 +139,7 @@ class Randomness:
         return torch.stack(draws).view(*self.batch_shape, rows, cols)
 
     def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
-        """Between ``-bound`` and ``bound``.
+        """Draw uniformly between ``-bound`` and ``bound``.
 
         Parameters
         ----------

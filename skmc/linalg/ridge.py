@@ -1,4 +1,4 @@
-"""Many small regularised least-squares problems, one per row of a sparse matrix."""
+"""Many small regularized least-squares problems, one per row of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -10,37 +10,40 @@ import torch
 from torch import Tensor
 
 BLOCK = 2**23  # numbers gathered at once
-LIKE = 1.5  # rows of one block differ in length by at most this factor
+SIMILAR = 1.5  # rows of one block differ in length by at most this factor
 SHORT = 16  # ... or are all at most this long
 
 
 @dataclass(frozen=True, eq=False)
 class RowModel:
-    r"""What a row is once the columns are known: ``x = offset + F w``.
+    r"""A linear model of rows, given the columns: ``x = offset + F w``.
 
     ``w`` has the prior ``N(mean, (precision / v)^-1)`` where ``v`` is the variance of
-    the noise: given some cells of a row, ::
+    the noise. Given some cells of a row,
 
-        w = argmin |P(x - offset - F w)|^2 + (w - mean)' precision (w - mean)
+    .. math::
 
-    Where ``per_cell``, the precision counts once for every cell that is given. With a
-    ``link``, the mean is ``mean + sum_j link_j / sqrt(k)`` over the ``k`` columns of
-    the row that are given: *which* they are says something, whatever their values.
+        w = \arg\min_w \|P(x - \text{offset} - F w)\|^2
+            + (w - \text{mean})^\top \text{precision}\, (w - \text{mean})
+
+    With ``per_cell``, the precision counts once for every given cell. With a ``link``,
+    the mean is ``mean + sum_j link_j / sqrt(k)`` over the ``k`` given columns of the
+    row: their positions are informative, whatever their values.
 
     Parameters
     ----------
     F : Tensor of shape (n, rank)
         Factors of the columns.
     offset : Tensor of shape (n,)
-        Of the columns.
+        Offsets of the columns.
     precision : Tensor of shape (rank, rank)
-        Of the prior of ``w``, in units of the noise.
+        Precision matrix of the prior of ``w``, in units of the noise.
     mean : Tensor of shape (rank,)
-        Of that prior.
+        Mean of that prior.
     per_cell : bool, default=False
-        Whether the precision counts once for each cell of a row, and not once a row.
+        Whether the precision counts once for each cell of a row, instead of once.
     link : Tensor of shape (n, rank) or None, default=None
-        What the columns seen in a row add to that mean.
+        What each observed column of a row adds to that mean.
     """
 
     F: Tensor  # (n, rank)
@@ -52,7 +55,7 @@ class RowModel:
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
-        """Every row is zero.
+        """The model in which every row is zero.
 
         Parameters
         ----------
@@ -107,8 +110,8 @@ class RowModel:
         values : Tensor of shape (n_cells,)
             Value of each cell.
         noise : callable, optional
-            ``noise(k, rank)`` are standard normal numbers times the deviation of the
-            observation noise; with it ``w`` is drawn from its posterior.
+            ``noise(k, rank)`` returns standard normal numbers times the standard
+            deviation of the noise; with it ``w`` is drawn from its posterior.
 
         Returns
         -------
@@ -133,7 +136,7 @@ class RowModel:
             # Rounding must not make a row of few cells indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
             L, failed = torch.linalg.cholesky_ex(system.add_(precision))
-            if failed.any():  # the precision is all but singular, and was rounded
+            if failed.any():  # rounding made a nearly singular precision indefinite
                 diagonal += eps**0.75 * diagonal.sum(-1, keepdim=True)
                 L = torch.linalg.cholesky(system)
             half = torch.linalg.solve_triangular(L, right[..., None], upper=False)
@@ -170,8 +173,8 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalEquations:
-    """``gram w = right`` for some rows: sums over their cells of ``f f'``, ``f y``.
+class RowSystems:
+    """``gram w = right`` of some rows: sums over their cells of ``f f'`` and ``f y``.
 
     Parameters
     ----------
@@ -193,10 +196,10 @@ class NormalEquations:
 
 def normal_equations(
     starts: Tensor, cols: Tensor, values: Tensor, F: Tensor
-) -> Iterator[NormalEquations]:
-    """Blocks of rows of like length, each of bounded memory and one batched product.
+) -> Iterator[RowSystems]:
+    """Blocks of rows of similar length, each with bounded memory and batched products.
 
-    Blocks do not depend on each other: they may be worked at in different places.
+    Blocks do not depend on each other, so they can be solved on different machines.
     Parameters are as in `RowModel.solve`.
 
     Parameters
@@ -212,7 +215,7 @@ def normal_equations(
 
     Yields
     ------
-    NormalEquations
+    RowSystems
     """
     rank = F.shape[1]
     count = starts.diff()
@@ -223,7 +226,7 @@ def normal_equations(
     values = torch.cat([values, values.new_zeros(1)])
     begin = 0
     while begin < len(lengths):
-        most = max(SHORT, int(LIKE * lengths[begin]))
+        most = max(SHORT, int(SIMILAR * lengths[begin]))
         end = int(torch.searchsorted(lengths, most, right=True))
         end = min(end, begin + max(1, BLOCK // (max(most, rank) * rank)))
         rows, width = order[begin:end], int(lengths[end - 1])
@@ -231,5 +234,5 @@ def normal_equations(
         at = torch.where(at < starts[rows + 1, None], at, len(values) - 1)
         seen = F[cols[at]]
         right = (values[at][:, None] @ seen)[:, 0]
-        yield NormalEquations(rows, seen.mT @ seen, right, lengths[begin:end])
+        yield RowSystems(rows, seen.mT @ seen, right, lengths[begin:end])
         begin = end

@@ -12,15 +12,15 @@ from torch.autograd.function import once_differentiable
 
 from skmc.linalg.svd import EXTRA, GRAM_LIMIT, SVD, full_svd, partial_svd
 
-# Singular values below this cube to nothing beside one: there gamma is its tangent.
+# The cubes of singular values below this vanish beside 1: there gamma is its tangent.
 TANGENT = {torch.float32: 1e-3, torch.float64: 1e-5}
-# Singular values below GRAM_LIMIT of the largest one are not known from a Gram matrix:
-# where that is more than this, gamma may bend there, and all are found by LAPACK.
+# A Gram matrix does not resolve singular values below GRAM_LIMIT of the largest. Where
+# that is more than this, gamma may be nonlinear there, and LAPACK finds all of them.
 WIDE = 1e-3
-# Of large matrices in training, whose spectra are followed from step to step.
+# Spectra of matrices this large are followed from step to step, down to this value.
 LARGE, SMALL = 100, 1e-2
-NEXT = 5  # smaller ones that are sought as well, for they may grow
-FEW = 0.3  # of all, up to which they are followed
+NEXT = 5  # smaller singular values that are sought as well, because they may grow
+FEW = 0.3  # share of all singular values up to which they are followed
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
 
         U' dGamma V = a * (M + M') / 2 + b * (M - M') / 2,
 
-    beside the singular vectors ``gamma(s_i) / s_i``. All of these stay finite at equal
-    and at zero singular values, where the derivative of the SVD itself does not, and
-    since ``gamma`` is odd, ``Gamma`` is well defined there.
+    and ``gamma(s_i) / s_i`` outside of the span of the singular vectors. All of these
+    stay finite at equal and at zero singular values, where the derivative of the SVD
+    itself does not. ``Gamma`` is well defined there because ``gamma`` is odd.
 
-    Computed is ``gamma'(0) Z`` plus what the singular values that are not small add
-    to it, from the eigenvectors of the smaller Gram matrix or, if the largest exceeds
-    100, by LAPACK.
+    This computes ``gamma'(0) Z`` plus the contribution of the singular values that are
+    not small, from the eigenvectors of the smaller Gram matrix or, if the largest
+    exceeds 100, by LAPACK.
 
     Parameters
     ----------
@@ -122,20 +122,20 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
 class SpectralActivation(nn.Module):
     r"""`apply_to_singular_values` for a matrix that changes little between calls.
 
-    In matrices of 100 rows and columns or more, singular values up to .01 are left to
-    the tangent, which is an error of 3e-5 of them, and the others are found from the
-    singular vectors of the call before where they are few.
+    In matrices with at least 100 rows and columns, the tangent serves for singular
+    values up to .01, with a relative error of 3e-5. Where the others are few, they are
+    sought from the singular vectors of the previous call.
 
     Parameters
     ----------
     activation : Activation
-        What acts on the singular values.
+        The function of the singular values.
     """
 
     def __init__(self, activation: Activation):
         super().__init__()
         self.activation = activation
-        self.kind: tuple = ()  # what of matrices starts are for
+        self.kind: tuple = ()  # shape, dtype and device that starts are for
         self.starts: list[Tensor | None] = []  # of each member, (n, k)
 
     def forward(self, Z: Tensor) -> Tensor:  # (*batch, m, n) -> the same
@@ -193,8 +193,8 @@ class _Spectral(torch.autograd.Function):
         left, right = U.mT @ G, G @ V
         M = left @ V
         W = (a * (M + M.mT) + b * (M - M.mT)) / 2
-        # Singular vectors that are not here have singular values which are small, not
-        # zero: quotients to first order in them.
+        # Singular values of the other vectors are small but not zero: quotients to
+        # first order in them.
         share = 1 / rows.clamp_min(torch.finfo(s.dtype).tiny)
         rest = Z - (U * cols) @ V.mT
         across = c * (left - M @ V.mT + share * (right.mT @ rest))
@@ -231,8 +231,8 @@ def _followed(Z: Tensor, start: Tensor | None) -> SVD:
     if start is not None and start.shape[1]:
         sought = start.shape[1] + NEXT
         if sought + EXTRA <= min(Z.shape) * FEW:
-            near = partial_svd(Z, sought, start=start, max_steps=1)
-            rank = int((near.s > SMALL).sum())
+            top = partial_svd(Z, sought, start=start, max_steps=1)
+            rank = int((top.s > SMALL).sum())
             if rank < sought:
-                return near.first(rank)
+                return top.first(rank)
     return _top(Z, SMALL)

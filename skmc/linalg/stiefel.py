@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg.inverse import check_count, check_matrix, check_number
+from skmc.linalg.checks import check_count, check_matrix, check_number
 
-# Wen and Yin's values.
+# Values of Wen and Yin.
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
-SHORTER = 0.2  # a step that does not is cut to this share
-MEMORY = 0.85  # of the reference value which a step must undercut: 0 is monotone
+SHORTER = 0.2  # a step that does not reach it is cut to this share
+MEMORY = 0.85  # of the reference value that a step must undercut; 0 is monotone
 FIRST_STEP = 1e-3
 STEPS = (1e-20, 1e20)
 TINY = 1e-300
@@ -44,12 +44,12 @@ def cayley_step(
     U : Tensor of shape (\\*batch, m, r)
         Orthonormal columns, ``U' U = I``; not checked.
     G : Tensor of shape (\\*batch, m, r)
-        The gradient of what shall decrease, as `torch.autograd.grad` gives it.
+        The gradient of the function to decrease, as of `torch.autograd.grad`.
     step : float or Tensor of shape (\\*batch,)
         Length of the step.
     inverse : callable, optional
-        ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`: then products are
-        all that is done. Columns stay orthonormal as far as it is exact: the singular
+        ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`, so that products are
+        all that is computed. Columns are as orthonormal as it is exact. The singular
         values of ``I + step/2 P`` are from 1 to ``(1 + step^2 |P|_2^2 / 4)^(1/2)``.
         The default solves the system.
 
@@ -75,15 +75,15 @@ def cayley_step(
     """
     if G.shape != U.shape:
         raise ValueError(
-            f"G has shape {tuple(G.shape)}, U {tuple(U.shape)}; a gradient by U has "
-            f"that of U."
+            f"G has shape {tuple(G.shape)}, U {tuple(U.shape)}; a gradient has the "
+            f"shape of U."
         )
     check_tall(U, "U")
     return Skew.of(U, G).step(U, step, inverse)
 
 
 def check_tall(U: Tensor, name: str) -> None:
-    """Refuse what has more columns than rows.
+    """Refuse a matrix with more columns than rows.
 
     Parameters
     ----------
@@ -122,25 +122,25 @@ def check_orthonormal(U: Tensor, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Skew:
-    """``P = G U' - U G'``: ``W Z'`` where that is smaller, else ``W`` is None.
+    """``P = G U' - U G'``, kept as ``W Z'`` where that is smaller.
 
     Parameters
     ----------
     K : Tensor
-        ``P``, or ``Z' W``: the eigenvalues of ``P``, but for zeros.
+        ``P``, or ``Z' W``, which has the same nonzero eigenvalues.
     W : Tensor of shape (\\*batch, m, 2 r) or None
         The factors of ``P``.
     Z : Tensor of shape (\\*batch, m, 2 r) or None
         The factors of ``P``.
     """
 
-    K: Tensor  # P, or Z' W: the eigenvalues of P, but for zeros
+    K: Tensor  # P, or Z' W, which has the same nonzero eigenvalues
     W: Tensor | None  # (*batch, m, 2 r)
     Z: Tensor | None  # (*batch, m, 2 r)
 
     @classmethod
     def of(cls, U: Tensor, G: Tensor) -> Skew:
-        """Make ``P`` in the smaller of its forms.
+        """``P`` in the smaller of its two forms.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Skew:
         if 2 * r >= m:
             return cls(G @ U.mT - U @ G.mT, None, None)
         # The symmetric part of U' G cancels in P but not in the small system, which
-        # is well-conditioned without it and with columns of like size.
+        # is well-conditioned without it and with columns of similar norms.
         inner = U.mT @ G
         G = G - U @ (inner + inner.mT) / 2
         size = torch.linalg.vector_norm(G.detach(), dim=(-2, -1), keepdim=True)
@@ -206,7 +206,7 @@ class Skew:
 
 @dataclass(frozen=True, eq=False)
 class StiefelResult:
-    """What `minimize_on_stiefel` found.
+    """The result of `minimize_on_stiefel`.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class StiefelResult:
     n_iter : int
         Steps.
     converged : bool
-        Whether the slope fell to ``tol``.
+        Whether the gradient fell to ``tol``.
     history : list of float
         ``f`` at every iterate.
     """
@@ -243,26 +243,28 @@ def minimize_on_stiefel(
         |S|^2 / |<S, Y>|  and  |<S, Y>| / |Y|^2  in turn,
         S = U_k - U_(k-1),  Y = (P U)_k - (P U)_(k-1)
 
-    each shortened until ``f`` is below an average of its former values by 1e-4 of what
-    the gradient promises. It ends when ``|P U|_F <= tol max |G|_F``, over all iterates,
-    when no step decreases ``f``, or after ``max_iter`` steps.
+    each shortened until ``f`` is below an average of its former values by 1e-4 of the
+    decrease that the gradient predicts. It ends when ``|P U|_F <= tol max |G|_F`` with
+    the maximum over all iterates, when no step decreases ``f``, or after ``max_iter``
+    steps.
 
-    A function and not a `torch.optim.Optimizer`, since the line search has to evaluate
-    ``f`` as often as it likes and since there is nothing to tune. To train a network
-    with orthonormal weights by an optimizer and mini-batches there is
+    This is a function and not a `torch.optim.Optimizer` because the line search
+    evaluates ``f`` several times and there is nothing to tune. To train a network with
+    orthonormal weights by an optimizer and mini-batches, use
     `torch.nn.utils.parametrizations.orthogonal`.
 
     Parameters
     ----------
     f : callable
-        From a Tensor of shape ``(\\*batch, m, r)`` to a scalar Tensor, differentiable.
+        Maps a Tensor of shape ``(\\*batch, m, r)`` to a scalar; differentiable.
     U0 : Tensor of shape (\\*batch, m, r)
-        Where to start: orthonormal columns. Members of a batch share the step, and
+        Starting point, with orthonormal columns. Members of a batch share the step, and
         ``f`` is usually a sum over them.
     max_iter : int >= 0
         Steps at most.
     tol : float >= 0
-        Single precision does not reach much less than the default.
+        Relative gradient at which to stop. Single precision does not reach much less
+        than the default.
 
     Returns
     -------

@@ -11,10 +11,10 @@ from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 
 STEPS = 200
 KEPT = 4  # blocks kept before a restart
-EXTRA = 10  # columns beyond the wanted rank, which make its last ones converge
+EXTRA = 10  # columns beyond the wanted rank, so that its last ones converge
 # Above this share of all singular values, finding all of them is faster (measured).
 CROSSOVER = 0.05
-# Eigenvalues of A'A know singular values down to this share of the largest.
+# Eigenvalues of A'A resolve singular values down to this share of the largest.
 GRAM_LIMIT = 1e-5
 # The same in single precision, for a matrix rather than its singular vectors.
 SINGLE_LIMIT = 5e-3
@@ -55,11 +55,11 @@ class SVD:
 
     @property
     def rank(self) -> int:
-        """How many singular values are held."""
+        """Number of singular values."""
         return self.s.shape[-1]
 
     def first(self, rank: int) -> SVD:
-        """The part of the largest singular values.
+        """The largest singular values and their vectors.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class SVD:
         return LowRank(self.U * self.s[..., None, :], self.V)
 
     def dense(self) -> Tensor:
-        """Make the matrix.
+        """Form the matrix.
 
         Returns
         -------
@@ -124,7 +124,7 @@ def full_svd(A: Tensor) -> SVD:
 
 
 def svd_of(X: LowRank) -> SVD:
-    """All singular values of a product; those that are rounding are left out.
+    """All singular values of a product, but for those that are mere rounding.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def partial_svd(
     above : float
         Singular values below need not be accurate.
     start : Tensor of shape (n, k), optional
-        Columns whose span is near that of the right singular vectors: those of a
-        nearby matrix. The rest of the block is random, always the same.
+        Columns that span nearly the right singular vectors, such as those of a nearby
+        matrix. The rest of the block is random, but always the same.
     tol : float
         At least 50 times the rounding of the dtype, whatever is asked.
     max_steps : int, default=200
@@ -206,14 +206,14 @@ def partial_svd(
                 Q, _ = torch.linalg.qr(U * s + R)
                 B = A.mT @ Q
                 continue
-        # Where a residual is zero, any direction that Q has not will do.
+        # Where a residual is zero, any direction outside of Q will do.
         R = torch.linalg.qr(torch.cat([Q, R], 1))[0][:, Q.shape[1] :]
         Q, B = torch.cat([Q, R], 1), torch.cat([B, A.mT @ R], 1)
     return SVD(U, s, V).first(rank)
 
 
 def _block(A: Tensor | SparsePlusLowRank, width: int, start: Tensor | None) -> Tensor:
-    """``start`` with random columns beside it, ``(n, width)``."""
+    """``start`` followed by random columns, ``(n, width)``."""
     n = A.shape[1]
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(n, width, generator=generator, dtype=A.dtype).to(A.device)
@@ -227,22 +227,22 @@ def shrink(
     A: Tensor | SparsePlusLowRank,
     tau: float | Tensor,
     *,
-    near: SVD | None = None,
+    warm_start: SVD | None = None,
     max_rank: int | None = None,
     tol: float = 1e-6,
     max_steps: int | None = None,
 ) -> SVD:
-    """``D_tau(A)``: every singular value less ``tau``, those below it gone.
+    """``D_tau(A)``: subtracts ``tau`` from singular values and drops smaller ones.
 
     The proximal operator of ``tau |X|_*``, ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``.
-    As ``X = D_tau(A)`` needs only the singular values above ``tau``, the cheapest of
-    three ways is taken:
+    Only the singular values above ``tau`` are needed, so this takes the cheapest of
+    three ways:
 
-    - the largest ones by `partial_svd`, where ``near`` says that they are few; if all
-      that were sought exceed ``tau``, more are sought, and where those are many, all;
-    - all, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
-      precision, where ``tau`` is not so small that squares lose it;
-    - all, by LAPACK.
+    - the largest values by `partial_svd`, where ``warm_start`` predicts that few are
+      needed; if all of them exceed ``tau``, it seeks more, and all where that is many;
+    - all values, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
+      precision, unless ``tau`` is so small that squaring would lose it;
+    - all values, by LAPACK.
 
     Parameters
     ----------
@@ -250,15 +250,15 @@ def shrink(
         The latter is made dense only where it stores a quarter of all cells or more.
     tau : float or Tensor of shape (\\*batch,)
         At least 0.
-    near : SVD, optional
-        Of a nearby shrunk matrix, which predicts rank and singular vectors.
+    warm_start : SVD, optional
+        Decomposition of a nearby shrunk matrix, which predicts rank and vectors.
     max_rank : int, optional
         Keep at most so many singular values.
     tol : float
-        Of the partial decomposition, relative to the largest singular value.
+        Tolerance of the partial decomposition, relative to the largest singular value.
     max_steps : int, optional
-        Of the partial decomposition, whose answer is then taken as it is: for
-        iterations that come back with ``near`` and the next matrix.
+        Steps of the partial decomposition, whose answer is then taken as it is: for
+        iterations that call again with ``warm_start`` and the next matrix.
 
     Returns
     -------
@@ -269,20 +269,22 @@ def shrink(
     most = min(A.shape[-2:])
     cap = most if max_rank is None else min(max_rank, most)
     sparse = isinstance(A, SparsePlusLowRank) and A.mostly_empty
-    if sparse or (near is not None and near.rank and len(A.shape) == 2):
-        rank = min((near.rank if near else 0) + (EXTRA if max_steps else 1), cap)
+    if sparse or (warm_start is not None and warm_start.rank and len(A.shape) == 2):
+        rank = min(
+            (warm_start.rank if warm_start else 0) + (EXTRA if max_steps else 1), cap
+        )
         while sparse or rank + EXTRA <= CROSSOVER * most:
-            start = None if near is None else near.V
+            start = None if warm_start is None else warm_start.V
             steps = max_steps or STEPS
-            near = partial_svd(
+            warm_start = partial_svd(
                 A, rank, above=tau, start=start, tol=tol, max_steps=steps
             )
-            if max_steps or near.s[-1] <= tau or rank == cap:
-                return _less(near, tau, cap)
+            if max_steps or warm_start.s[-1] <= tau or rank == cap:
+                return subtracted(warm_start, tau, cap)
             rank = min(2 * rank + EXTRA, cap)
     if isinstance(A, SparsePlusLowRank):
         A = A.dense()
-    return _less(_gram(A, tau), tau, cap)
+    return subtracted(_gram(A, tau), tau, cap)
 
 
 def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
@@ -315,7 +317,7 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     energy, V = torch.linalg.eigh(D.mT @ D)
     s = energy.clamp_min(0).sqrt()
     if (tau < GRAM_LIMIT * s[..., -1]).any():
-        found = _less(full_svd(A), tau, min(A.shape[-2:]))
+        found = subtracted(full_svd(A), tau, min(A.shape[-2:]))
         return found.dense(), found.s.sum(-1)
     less = (s - tau[..., None]).clamp_min(0)
     share = less / s.clamp_min(torch.finfo(s.dtype).tiny)
@@ -323,7 +325,22 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     return A @ filtered.to(A.dtype), less.sum(-1).to(A.dtype)
 
 
-def _less(found: SVD, tau: float | Tensor, cap: int) -> SVD:
+def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
+    """Subtract ``tau`` from singular values, and drop those that it exceeds.
+
+    Parameters
+    ----------
+    found : SVD
+        A decomposition.
+    tau : float or Tensor of shape (\\*batch,)
+        At least 0.
+    cap : int
+        Singular values to keep at most.
+
+    Returns
+    -------
+    SVD
+    """
     tau = torch.as_tensor(tau, dtype=found.s.dtype, device=found.s.device)
     s = (found.s - tau[..., None]).clamp_min(0)
     rank = int((s > 0).sum(-1).max())
@@ -331,7 +348,7 @@ def _less(found: SVD, tau: float | Tensor, cap: int) -> SVD:
 
 
 def _gram(A: Tensor, tau: float | Tensor) -> SVD:
-    """All singular values, right where they exceed ``tau``."""
+    """All singular values, accurate where they exceed ``tau``."""
     if A.shape[-2] < A.shape[-1]:
         found = _gram(A.mT, tau)
         return SVD(found.V, found.s, found.U)

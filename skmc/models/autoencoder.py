@@ -12,12 +12,12 @@ from skmc.linalg import Randomness
 
 
 def bent(a: Tensor) -> Tensor:
-    """``1.7159 tanh(2a/3)``, whose value and slope at 1 are about 1 (LeCun).
+    """``1.7159 tanh(2a/3)``, whose value at 1 is 1 (LeCun).
 
     Parameters
     ----------
     a : Tensor
-        What a layer adds up.
+        Sums of inputs.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def bent(a: Tensor) -> Tensor:
 
 
 def slope_at(z: Tensor) -> Tensor:
-    """The slope of `bent` where its value is ``z``.
+    """The derivative of `bent` where its value is ``z``.
 
     Parameters
     ----------
@@ -42,10 +42,15 @@ def slope_at(z: Tensor) -> Tensor:
 
 
 class Autoencoder(nn.Module):
-    r"""``x -> W[l]' g(... g(W[0]' x + b[0]) ...) + b[l]``, rows to rows.
+    r"""A fully connected network that maps rows to rows.
 
-    Every hidden layer bends, ``g(a) = 1.7159 tanh(2a/3)``; the last one is linear, or
-    bends as well, as an autoencoder of another's codes does.
+    .. math::
+
+        x \mapsto W_l^\top g(\cdots g(W_0^\top x + b_0) \cdots) + b_l, \qquad
+        g(a) = 1.7159 \tanh(2a/3)
+
+    The last layer is linear, or applies ``g`` as well, as the autoencoder of another
+    autoencoder's codes does.
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ class Autoencoder(nn.Module):
     biases : sequence of Tensor
         ``b[i]`` of shape (1, width of layer i + 1).
     bent_output : bool
-        Whether `bent` is applied to the output, too.
+        Whether `bent` is applied to the output.
 
     References
     ----------
@@ -76,31 +81,31 @@ class Autoencoder(nn.Module):
 
     @classmethod
     def random(
-        cls, widths: Sequence[int], draw: Randomness, *, gain: float = 4.0, **params
+        cls, widths: Sequence[int], rng: Randomness, *, gain: float = 4.0, **params
     ) -> Autoencoder:
         """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero.
 
         Parameters
         ----------
         widths : sequence of int
-            Of all layers, those of input and output included.
-        draw : Randomness
+            Widths of all layers, including input and output.
+        rng : Randomness
             Where random numbers come from.
         gain : float, default=4.0
             Multiplies the bound.
         **params : dict
-            For the constructor.
+            Other parameters of the constructor.
 
         Returns
         -------
         Autoencoder
         """
         sizes = list(itertools.pairwise(widths))
-        weights = [draw.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
+        weights = [rng.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
         return cls(weights, [torch.zeros_like(W[:1]) for W in weights], **params)
 
     def hidden(self, rows: Tensor) -> list[Tensor]:
-        """What the hidden layers make of rows ``(k, n_cols)``, each ``(k, width)``.
+        """Outputs of the hidden layers for rows ``(k, n_cols)``, each ``(k, width)``.
 
         Parameters
         ----------

@@ -14,15 +14,15 @@ from skmc.linalg import Randomness
 class Branch(nn.Module):
     r"""``tanh(... tanh(E + b[0]) W[1] + b[1] ...) W[l]``: items to vectors.
 
-    An item comes in as a one-hot vector, so the first layer is a table ``E`` of one row
-    for each. Without a hidden layer the branch is that table.
+    An item is a one-hot vector, so the first layer is a table ``E`` with one row for
+    each item. Without a hidden layer the branch is that table.
 
     Parameters
     ----------
     weights : sequence of Tensor
         ``E`` of shape (\*batch, n_items, width), then (\*batch, width, next width).
     biases : sequence of Tensor
-        One less than weights, each (\*batch, 1, width).
+        One fewer than weights, each (\*batch, 1, width).
     """
 
     def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor]):
@@ -31,16 +31,16 @@ class Branch(nn.Module):
         self.biases = nn.ParameterList(biases)
 
     @classmethod
-    def random(cls, widths: Sequence[int], std: float, draw: Randomness) -> Branch:
-        """Entries of the table N(0, std^2), further weights of variance 1/fan_in.
+    def random(cls, widths: Sequence[int], std: float, rng: Randomness) -> Branch:
+        """Random weights: N(0, std^2) in the table, N(0, 1/fan_in) in further layers.
 
         Parameters
         ----------
         widths : sequence of int
-            Of the layers, from the number of entries in the table on.
+            Number of items, and the widths of the layers.
         std : float
-            Deviation of the table's entries.
-        draw : Randomness
+            Standard deviation of the table's entries.
+        rng : Randomness
             Where random numbers come from.
 
         Returns
@@ -48,8 +48,8 @@ class Branch(nn.Module):
         Branch
         """
         first, *rest = itertools.pairwise(widths)
-        weights = [draw.normal(*first, std)]
-        weights += [draw.normal(a, b, a**-0.5) for a, b in rest]
+        weights = [rng.normal(*first, std)]
+        weights += [rng.normal(a, b, a**-0.5) for a, b in rest]
         return cls(weights, [torch.zeros_like(W[..., :1, :]) for W in weights[:-1]])
 
     def forward(self) -> Tensor:  # (*batch, n_items, last width)

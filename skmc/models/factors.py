@@ -12,7 +12,7 @@ from skmc.linalg import Randomness
 
 
 class FactorProduct(nn.Module):
-    r"""``X = W[L-1] ... W[1] W[0]``, the deep matrix factorization.
+    r"""Deep matrix factorization, ``X = W[L-1] ... W[1] W[0]``.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class FactorProduct(nn.Module):
         depth: int,
         width: int,
         std: float,
-        draw: Randomness,
+        rng: Randomness,
     ) -> FactorProduct:
         """``depth`` factors with independent N(0, std^2) entries.
 
@@ -50,8 +50,8 @@ class FactorProduct(nn.Module):
         width : int
             Inner size.
         std : float
-            Deviation of the entries.
-        draw : Randomness
+            Standard deviation of the entries.
+        rng : Randomness
             Where random numbers come from.
 
         Returns
@@ -60,7 +60,7 @@ class FactorProduct(nn.Module):
         """
         sizes = [shape[1], *[width] * (depth - 1), shape[0]]
         return cls(
-            [draw.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
+            [rng.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
         )
 
     @classmethod
@@ -78,7 +78,7 @@ class FactorProduct(nn.Module):
         width : int
             Inner size.
         scale : float
-            On the diagonals.
+            Value on the diagonals.
 
         Returns
         -------

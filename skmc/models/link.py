@@ -8,13 +8,17 @@ from torch import Tensor, nn
 from skmc.linalg import Randomness
 
 BLOCK = 2**13  # cells
-KEPT = 2**24  # numbers that a graph may remember to spare evaluations of tanh
+KEPT = 2**24  # numbers that a graph may keep instead of evaluating tanh again
 
 
 class LinkedFactorization(nn.Module):
-    r"""``X = f(C)`` cell by cell, ``C = U V'``, with one link for all cells.
+    r"""A low-rank matrix seen through a learned function of its cells, the link.
 
-    ``f(c) = slope c + offset + sum_j heights[j] tanh(steeps[j] c + shifts[j])``.
+    .. math::
+
+        X_{ij} = f(C_{ij}), \quad C = U V^\top, \qquad
+        f(c) = \text{slope}\, c + \text{offset}
+               + \sum_j \text{heights}_j \tanh(\text{steeps}_j c + \text{shifts}_j)
 
     Parameters
     ----------
@@ -23,7 +27,7 @@ class LinkedFactorization(nn.Module):
     V : Tensor of shape (\*batch, n_cols, rank)
         Factors of the columns.
     heights, steeps, shifts : Tensor of shape (\*batch, 1, n_units)
-        Of the units.
+        Parameters of the units.
     """
 
     def __init__(
@@ -38,8 +42,8 @@ class LinkedFactorization(nn.Module):
         self.shifts = nn.Parameter(shifts)
 
     @classmethod
-    def near(
-        cls, U: Tensor, V: Tensor, n_units: int, draw: Randomness
+    def nearly_linear(
+        cls, U: Tensor, V: Tensor, n_units: int, rng: Randomness
     ) -> LinkedFactorization:
         """A link that is nearly the identity: heights N(0, .1^2), the rest N(0, 1).
 
@@ -50,15 +54,15 @@ class LinkedFactorization(nn.Module):
         V : Tensor of shape (\\*batch, n_cols, rank)
             Factors of the columns.
         n_units : int
-            Units of the link.
-        draw : Randomness
+            Number of units of the link.
+        rng : Randomness
             Where random numbers come from.
 
         Returns
         -------
         LinkedFactorization
         """
-        units = [draw.normal(1, n_units, std).to(U) for std in (0.1, 1.0, 1.0)]
+        units = [rng.normal(1, n_units, std).to(U) for std in (0.1, 1.0, 1.0)]
         return cls(U, V, *units)
 
     def latent(self) -> Tensor:
@@ -111,11 +115,11 @@ class LinkedFactorization(nn.Module):
 
     @property
     def n_held(self) -> int:
-        """Numbers that `decode` holds of a row."""
+        """How many numbers `decode` holds for each row."""
         return self.V.numel()
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows ``f(V u)`` of ``u (k, rank)``, and their slopes (k, n_cols, rank).
+        """Rows ``f(V u)`` of ``u (k, rank)`` and derivatives (k, n_cols, rank).
 
         Parameters
         ----------
@@ -134,7 +138,7 @@ class LinkedFactorization(nn.Module):
 
 
 class _Link(torch.autograd.Function):
-    """Block by block of cells: what the units make of a block stays in the cache."""
+    """Works in blocks of cells, so that the units' outputs stay in the cache."""
 
     @staticmethod
     def forward(ctx, C, slope, offset, heights, steeps, shifts):
@@ -174,5 +178,5 @@ def _flat(cells: Tensor) -> Tensor:
 
 
 def _bent(c: Tensor, steeps: Tensor, shifts: Tensor) -> Tensor:
-    """What every unit makes of some cells, ``(*batch, n_units, n_cells)``."""
+    """The output of every unit for some cells, ``(*batch, n_units, n_cells)``."""
     return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()

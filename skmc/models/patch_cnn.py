@@ -13,9 +13,9 @@ from skmc.linalg import Randomness
 
 CHANNELS = 32
 HIDDEN = 128
-ENOUGH = 3  # known neighbours of eight; a flat side of a hole has as many
+ENOUGH = 3  # known neighbors of eight; a cell at a flat side of a hole has as many
 BLOCK = 2**16  # cells of patches held at once
-LARGEST = 1e30  # what is shown, in units; sums of it stay within single precision
+LARGEST = 1e30  # input in units; sums of such numbers fit single precision
 
 
 class Patches:
@@ -24,8 +24,7 @@ class Patches:
     Parameters
     ----------
     picture : Tensor of shape (n_rows, n_cols, \\*channels)
-        Reflection goes to and fro as often as a patch needs that is larger than the
-        picture.
+        It is reflected repeatedly where a patch is larger than the picture.
     side : int
         Odd.
     """
@@ -61,7 +60,7 @@ class Patches:
         return self.view[rows, cols]
 
     def elsewhere(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """False at the cell itself, wherever a patch shows it or its reflections.
+        """False where a patch shows the cell itself or one of its reflections.
 
         Parameters
         ----------
@@ -88,10 +87,10 @@ def _reflected(size: int, width: int, device) -> Tensor:
 
 
 def filling_order(mask: Tensor) -> Tensor:
-    """The round in which each cell becomes known, from the boundary of holes inwards.
+    """The round in which each cell is filled, from the boundary of holes inwards.
 
-    Observed cells have zero. A cell is filled as soon as 3 of its 8 neighbours are
-    known, or in the round after the one in which it had any.
+    Observed cells have round 0. A cell is filled as soon as 3 of its 8 neighbors are
+    known, or in the round after the first one in which it had any.
 
     Parameters
     ----------
@@ -126,27 +125,27 @@ def filling_order(mask: Tensor) -> Tensor:
 
 
 class PatchCNN(nn.Module):
-    r"""A cell from the patch around it, the cell itself not shown.
+    r"""Predicts a cell from the patch around it, without showing the cell itself.
 
     Two channels of side s, the values times the mask and the mask; 3 x 3 convolutions
     to 32 channels (the second without padding), a 2 x 2 maximum pool that keeps odd
     borders, a third convolution, and dense layers 128 - 1. ReLU in between. The mean
-    of a patch's known cells is taken off its values and added to the answer: what is
-    learned of one level of a picture holds at the others.
+    of a patch's known cells is subtracted from its values and added to the answer: what
+    is learned at one brightness holds at others.
 
     Parameters
     ----------
     side : int >= 3, odd
         Of the patch.
     unit : float > 0
-        Values are divided by it, predictions multiplied: the network's numbers are of
-        order one. It computes in single precision whatever the values are in.
-    draw : Randomness
+        Values are divided by it and predictions multiplied, so that the network sees
+        numbers of order one. It computes in single precision whatever the values are.
+    rng : Randomness
         Weights and biases start uniform within ``1 / sqrt(fan_in)``, those of the last
         layer at zero: the first prediction is the mean of the known cells.
     """
 
-    def __init__(self, side: int, unit: float, draw: Randomness):
+    def __init__(self, side: int, unit: float, rng: Randomness):
         super().__init__()
         self.side, self.unit = side, unit
         n_pooled = CHANNELS * ((side - 1) // 2) ** 2
@@ -160,10 +159,8 @@ class PatchCNN(nn.Module):
         weights, biases = [], []
         for n_out, *shape in shapes:
             fan_in = math.prod(shape)
-            weights.append(
-                draw.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape)
-            )
-            biases.append(draw.uniform(1, n_out, fan_in**-0.5)[0])
+            weights.append(rng.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape))
+            biases.append(rng.uniform(1, n_out, fan_in**-0.5)[0])
         weights[-1].zero_()
         biases[-1].zero_()
         self.weights, self.biases = nn.ParameterList(weights), nn.ParameterList(biases)
@@ -184,7 +181,7 @@ class PatchCNN(nn.Module):
         values, known = patches.unbind(-1)
         mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
         values = (values - mean[:, None, None]) * known
-        # Stacked last, the channels lie as convolutions on a CPU like them.
+        # Channels last is the fastest layout for convolutions on a CPU.
         x = torch.stack([values, known], -1).permute(0, 3, 1, 2)
         first, second, third, hidden, last = zip(self.weights, self.biases, strict=True)
         x = F.conv2d(x, *first, padding=1).relu_()
@@ -194,12 +191,12 @@ class PatchCNN(nn.Module):
         return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
-        """What patches are cut from: ``(n_rows, n_cols, 2)``, zero where unknown.
+        """The picture that patches are cut from, zero where unknown.
 
         Parameters
         ----------
         values : Tensor of shape (n_rows, n_cols)
-            Of the cells.
+            Values of the cells.
         mask : bool Tensor of shape (n_rows, n_cols)
             True where known.
 

@@ -1,4 +1,4 @@
-"""A network of rows with a wide bent layer and a linear way around it."""
+"""A network of rows with a wide hidden layer and a linear skip connection."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ class SkipNetwork(nn.Module):
         self.offset = nn.Parameter(torch.zeros_like(skip[:1]))
 
     @classmethod
-    def near(
-        cls, svd: SVD, inputs: Tensor, ridge: float, n_units: int, draw: Randomness
+    def from_svd(
+        cls, svd: SVD, inputs: Tensor, ridge: float, n_units: int, rng: Randomness
     ) -> SkipNetwork:
-        """A network that nearly answers ``inputs`` with the matrix of ``svd``.
+        """A network that nearly maps ``inputs`` to the matrix of ``svd``.
 
-        The code is the left singular vectors, of unit variance; the encoder is their
-        ridge regression on ``inputs (n_rows, n_cols)`` and the skip their way back.
-        Directions are N(0, 4 / rank), shifts N(0, 1) and the decoder's weights
-        N(0, .01^2).
+        The codes are the left singular vectors, scaled to unit variance. The encoder is
+        their ridge regression on ``inputs (n_rows, n_cols)``, and the skip connection
+        maps them back. Directions are N(0, 4 / rank), shifts N(0, 1) and the decoder's
+        weights N(0, .01^2).
 
         Parameters
         ----------
         svd : SVD
-            Of the matrix.
+            Decomposition of the matrix.
         inputs : Tensor of shape (n_rows, n_inputs)
-            What the network is shown.
+            Inputs of the network.
         ridge : float
             Weight of the squared parameters in that regression.
         n_units : int
-            Hidden units.
-        draw : Randomness
+            Number of hidden units.
+        rng : Randomness
             Where random numbers come from.
 
         Returns
@@ -79,9 +79,9 @@ class SkipNetwork(nn.Module):
             inverse[:, None] * (basis.mT @ (columns.mT @ codes.double()))
         )
         parts = (
-            draw.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
-            draw.normal(1, n_units, 1.0),
-            draw.normal(n_units, n_cols, 0.01),
+            rng.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
+            rng.normal(1, n_units, 1.0),
+            rng.normal(n_units, n_cols, 0.01),
         )
         return cls(
             encoder.to(inputs),
@@ -103,17 +103,17 @@ class SkipNetwork(nn.Module):
 
     @property
     def n_held(self) -> int:
-        """Numbers that `decode` holds of a row."""
+        """How many numbers `decode` holds for each row."""
         rank, n_units = self.directions.shape
         return rank * max(n_units, self.skip.shape[1])
 
     def decode(self, code: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of codes (k, rank), and their slopes (k, n_cols, rank).
+        """Rows of codes (k, rank) and derivatives (k, n_cols, rank).
 
         Parameters
         ----------
         code : Tensor of shape (k, rank)
-            What is decoded.
+            Codes.
 
         Returns
         -------

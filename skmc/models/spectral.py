@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from skmc.linalg import SVD, Activation, Randomness, SpectralActivation, full_svd
 
 DIAGONAL, NOISE = 1e-4, 1e-6  # of the start near zero
-SMALL = DIAGONAL**2  # as small a start along given singular vectors
-FLOOR = 1e-2  # of the largest one, below which no singular value starts
-TILT = 1.1  # of U over V there: where they are alike no singular value changes sign
+SMALL = DIAGONAL**2  # scale of a start along given singular vectors
+FLOOR = 1e-2  # share of the largest singular value at which the smallest ones start
+TILT = 1.1  # of U over V: where the two are equal, no singular value changes sign
 
 
 class SpectralNetwork(nn.Module):
@@ -65,12 +65,12 @@ class SpectralNetwork(nn.Module):
         values: Tensor,
         layers: Sequence[int],
         activation: Activation,
-        draw: Randomness,
+        rng: Randomness,
         *,
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """Near zero, or ("spectral") near 1e-8 times ``values``, along its vectors.
+        """Near zero, or ("spectral") near 1e-8 times ``values`` along its vectors.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class SpectralNetwork(nn.Module):
             Inner sizes.
         activation : Activation
             What acts on the singular values.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         width : int or None, default=None
             Inner size of the factors; None is ``min(shape)``.
@@ -96,13 +96,13 @@ class SpectralNetwork(nn.Module):
         if init == "near_zero":
             shape = (values.shape[-2], values.shape[-1])
             return cls.near_zero(
-                shape, layers, activation, draw, width=width, scale=scale
+                shape, layers, activation, rng, width=width, scale=scale
             )
-        near = full_svd(SMALL * values)
+        svd = full_svd(SMALL * values)
         # A singular value that starts at zero would stay there.
-        s = near.s.clamp_min(FLOOR * near.s[..., :1])
-        near = SVD(near.U, s, near.V).first(width or near.rank)
-        return cls.spectral(near, layers, activation, draw, scale=scale)
+        s = svd.s.clamp_min(FLOOR * svd.s[..., :1])
+        svd = SVD(svd.U, s, svd.V).first(width or svd.rank)
+        return cls.spectral(svd, layers, activation, rng, scale=scale)
 
     @classmethod
     def near_zero(
@@ -110,7 +110,7 @@ class SpectralNetwork(nn.Module):
         shape: tuple[int, int],
         layers: Sequence[int],
         activation: Activation,
-        draw: Randomness,
+        rng: Randomness,
         *,
         width: int | None = None,
         scale: float | Tensor = 1.0,
@@ -125,7 +125,7 @@ class SpectralNetwork(nn.Module):
             Inner sizes.
         activation : Activation
             What acts on the singular values.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         width : int or None, default=None
             Inner size of the factors; None is ``min(shape)``.
@@ -140,35 +140,35 @@ class SpectralNetwork(nn.Module):
         factors = []
         for n in shape:
             size = min(n, width)
-            diagonal = DIAGONAL + draw.normal(layers[0], size, NOISE)
+            diagonal = DIAGONAL + rng.normal(layers[0], size, NOISE)
             padding = (0, width - size, 0, n - size)
             factors.append(nn.functional.pad(diagonal.diag_embed(), padding))
-        return cls(factors[0], factors[1], _mixing(layers, draw), activation, scale)
+        return cls(factors[0], factors[1], _mixing(layers, rng), activation, scale)
 
     @classmethod
     def spectral(
         cls,
-        near: SVD,
+        svd: SVD,
         layers: Sequence[int],
         activation: Activation,
-        draw: Randomness,
+        rng: Randomness,
         *,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """The singular vectors of ``near``, and singular values no larger than its.
+        """The singular vectors of ``svd``, and singular values no larger than its own.
 
-        All ``U_k V_k'`` start alike, as ``near`` over what the ``alpha`` sum up to:
+        All ``U_k V_k'`` start equal, as ``svd`` divided by the sum of the ``alpha``:
         ``Gamma`` only makes singular values smaller.
 
         Parameters
         ----------
-        near : SVD
-            Its vectors are taken.
+        svd : SVD
+            The decomposition to start svd.
         layers : sequence of int
             Inner sizes.
         activation : Activation
             What acts on the singular values.
-        draw : Randomness
+        rng : Randomness
             Where random numbers come from.
         scale : float or Tensor, default=1.0
             Multiplies the answer.
@@ -177,18 +177,18 @@ class SpectralNetwork(nn.Module):
         -------
         SpectralNetwork
         """
-        alphas = _mixing(layers, draw)
+        alphas = _mixing(layers, rng)
         total = torch.ones_like(alphas[0][..., 0, :, None])
         for alpha in alphas:
             total = alpha @ total
-        scale = torch.as_tensor(scale, dtype=near.s.dtype)
-        z = near.s / (scale[..., None] * total[..., 0].to(near.s))
+        scale = torch.as_tensor(scale, dtype=svd.s.dtype)
+        z = svd.s / (scale[..., None] * total[..., 0].to(svd.s))
         root = z.sqrt()[..., None, None, :]
         U, V = (
             (side.unsqueeze(-3) * size).expand(
                 *side.shape[:-2], layers[0], *side.shape[-2:]
             )
-            for side, size in ((near.U, TILT * root), (near.V, root / TILT))
+            for side, size in ((svd.U, TILT * root), (svd.V, root / TILT))
         )
         return cls(U.clone(), V.clone(), alphas, activation, scale)
 
@@ -200,9 +200,9 @@ class SpectralNetwork(nn.Module):
         return self.scale[..., None, None] * X.squeeze(-3)
 
 
-def _mixing(layers: Sequence[int], draw: Randomness) -> list[Tensor]:
+def _mixing(layers: Sequence[int], rng: Randomness) -> list[Tensor]:
     """Coefficients uniform between 0 and 1."""
     return [
-        0.5 + draw.uniform(blocks, inputs, 0.5)
+        0.5 + rng.uniform(blocks, inputs, 0.5)
         for inputs, blocks in itertools.pairwise([*layers, 1])
     ]

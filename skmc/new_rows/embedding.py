@@ -1,8 +1,9 @@
-"""Completing new rows by the embedding that fits what is seen of them."""
+"""Completing new rows by the embeddings that fit their observed cells best."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,20 +11,24 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import GaussNewton, NormalEquations, newton
 
 BLOCK = 2**22  # numbers held at once
-STEPS = 30
+MAX_STEPS = 100
+SLOW = 30  # steps after which second derivatives are worth their cost
+TRIALS = 20  # rejected steps in a row after which a row has converged to rounding
+TOL = 1e-14  # relative length of a step after which a row has converged
 
 
 class Decoder(Protocol):
-    """A module that makes rows of embeddings."""
+    """A module that maps embeddings to rows."""
 
     @property
     def n_held(self) -> int:
-        """Numbers that `decode` holds of a row."""
+        """How many numbers `decode` holds for each row."""
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (k, n_cols) of ``u (k, rank)``, and their slopes (k, n_cols, rank).
+        """Rows (k, n_cols) of ``u (k, rank)`` and derivatives (k, n_cols, rank).
 
         Parameters
         ----------
@@ -36,7 +41,7 @@ class Decoder(Protocol):
         """
 
     def double(self) -> Decoder:
-        """Go over to double precision, in place.
+        """Convert to double precision, in place.
 
         Returns
         -------
@@ -54,35 +59,38 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True)
 class EmbeddedRows:
-    r"""Rows ``x = g(u)``, whose ``u`` is fitted to the observed cells.
+    r"""Rows ``x = g(u)`` with ``u`` fitted to the observed cells.
 
-    ::
+    .. math::
 
-        u = argmin |P(x - g(u))|^2 + noise (u - mean)' C^-1 (u - mean),
+        u = \arg\min_u \|P(x - g(u))\|^2 + \nu\,(u - \mu)^\top C^{-1} (u - \mu)
 
-    with mean and covariance ``C`` of the fitted rows' embeddings and ``noise`` their
-    mean squared misfit for every cell beyond the number of parameters: damped
-    Gauss-Newton steps, each row on its own. They start at the answer for the linear map
-    that is nearest to ``g`` over the fitted rows: from the mean, a third of the rows
-    of a linked matrix ended in local minima. In double precision.
+    where :math:`\mu` and :math:`C` are the mean and the covariance of the fitted
+    rows' embeddings. The noise :math:`\nu` is the misfit of the fitted rows for every
+    observed cell in excess of the number of parameters. Each row is solved on its own,
+    by damped Gauss-Newton steps in double precision, until rounding is all that is
+    left: the answer to a row does not depend on the other rows of the call.
+
+    The steps start at the answer for the linear map nearest to ``g`` over the fitted
+    rows. From the mean, a third of the rows of a linked matrix ended in local minima.
 
     Parameters
     ----------
     decoder : Decoder
-        From embeddings to rows.
+        Maps embeddings to rows.
     mean : Tensor of shape (rank,)
-        Of the embeddings of the fitted rows.
+        Mean embedding of the fitted rows.
     root : Tensor of shape (rank, rank)
-        Of their covariance: ``u = mean + root w``.
+        Root of their covariance: ``u = mean + root w``.
     noise : float
         Variance of the rows around ``g(u)``.
     line : tuple of offset (n,), slope (n, rank) and variance
-        The regression of the rows on ``w``, from which the fit starts.
+        The regression of the rows on ``w``, from which the steps start.
     """
 
     decoder: Decoder
     mean: Tensor  # (rank,)
-    root: Tensor  # (rank, rank), u = mean + root w and w of covariance 1
+    root: Tensor  # (rank, rank), u = mean + root w, and w has covariance 1
     noise: float
     line: tuple[Tensor, Tensor, float]  # x = offset + slope w: (n,), (n, rank), spread
 
@@ -93,13 +101,13 @@ class EmbeddedRows:
         Parameters
         ----------
         decoder : Decoder
-            From embeddings to rows.
+            Maps embeddings to rows.
         U : Tensor of shape (m, rank)
             Embeddings.
         X : Tensor of shape (m, n)
-            The rows that they make.
+            Their rows.
         data : Observed
-            The observed cells.
+            The cells they were fitted to.
 
         Returns
         -------
@@ -132,46 +140,43 @@ class EmbeddedRows:
     def _complete(self, values: Tensor, mask: Tensor) -> Tensor:
         seen = mask.double()
         offset, slope, spread = self.line
-        w = torch.zeros(len(values), len(self.mean), dtype=slope.dtype)
-        w = w + self._step(
-            slope.expand(len(w), -1, -1), values - offset, seen, w, spread
-        )
-        X, J = self._decode(w)
-        loss = self._loss(values - X, seen, w)
-        damping = torch.ones_like(loss)
-        for _ in range(STEPS):
-            ahead = w + self._step(J, values - X, seen, w, self.noise, damping)
-            X_ahead, J_ahead = self._decode(ahead)
-            loss_ahead = self._loss(values - X_ahead, seen, ahead)
-            better = loss_ahead < loss
-            damping = torch.where(better, damping / 5, damping * 4)
-            loss = torch.where(better, loss_ahead, loss)
-            w = torch.where(better[:, None], ahead, w)
-            X = torch.where(better[:, None], X_ahead, X)
-            J = torch.where(better[:, None, None], J_ahead, J)
-        return X
+        w = values.new_zeros((len(values), len(self.mean)), dtype=slope.dtype)
+        slopes = slope.expand(len(w), -1, -1)
+        w = w + _equations(slopes, values - offset, seen, w, spread).solve()
+        found = w.clone()
+        rows = torch.arange(len(w))
+
+        def gauss(w: Tensor) -> NormalEquations:
+            X, J = self._decode(w)
+            return _equations(J, values[rows] - X, seen[rows], w, self.noise)
+
+        equations_at: Callable[[Tensor], NormalEquations] = gauss
+        fit = GaussNewton.start(w, equations_at(w), damping=1.0)
+        for count in range(MAX_STEPS):
+            if count == SLOW:
+                equations_at = newton(equations_at)
+                fit = GaussNewton.start(fit.x, equations_at(fit.x), damping=1e-2)
+            fit = fit.step(equations_at)
+            found[rows] = fit.x
+            small = fit.length <= TOL * fit.x.abs().amax(1).clamp_min(1e-3)
+            ended = (small & (fit.rejected == 0)) | (fit.rejected >= TRIALS)
+            if ended.all():
+                break
+            rows, fit = rows[~ended], fit.select(~ended)
+        return self._decode(found)[0]
 
     def _decode(self, w: Tensor) -> tuple[Tensor, Tensor]:
         X, J = self.decoder.decode(self.mean + w @ self.root.mT)
         return X, J @ self.root
 
-    def _loss(self, misfit: Tensor, seen: Tensor, w: Tensor) -> Tensor:
-        prior = self.noise * w.square().sum(1)
-        return (misfit * seen).square().sum(1) + prior
 
-    @staticmethod
-    def _step(
-        J: Tensor,  # (k, n_cols, rank)
-        misfit: Tensor,
-        seen: Tensor,
-        w: Tensor,
-        noise: float,
-        damping: Tensor | None = None,
-    ) -> Tensor:
-        J = J * seen[..., None]
-        system = J.mT @ J + noise * torch.eye(J.shape[-1], dtype=J.dtype)
-        if damping is not None:
-            diagonal = system.diagonal(dim1=-2, dim2=-1)
-            system = system + torch.diag_embed(damping[:, None] * diagonal)
-        downhill = (J.mT @ misfit[..., None])[..., 0] - noise * w
-        return torch.linalg.solve(system, downhill[..., None])[..., 0]
+def _equations(
+    J: Tensor, misfit: Tensor, seen: Tensor, w: Tensor, noise: float
+) -> NormalEquations:
+    """Of ``1/2 |P(misfit)|^2 + noise/2 |w|^2``, with ``-J`` the misfit's derivative."""
+    J, misfit = J * seen[..., None], misfit * seen  # (k, n_cols, rank), (k, n_cols)
+    return NormalEquations(
+        loss=(misfit.square().sum(1) + noise * w.square().sum(1)) / 2,
+        gram=J.mT @ J + noise * torch.eye(J.shape[-1], dtype=J.dtype),
+        downhill=(J.mT @ misfit[..., None])[..., 0] - noise * w,
+    )

@@ -1,4 +1,4 @@
-"""Completing rows that were not there when the matrix was completed."""
+"""Completing new rows by least squares on the row space of the completion."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BLOCK = 2**22  # numbers held at once
 
 
 class Deferred:
-    """A map of rows that is made when the first new row comes.
+    """A map of rows that is made at its first call.
 
     Parameters
     ----------
     make : callable
         Makes the map of rows, ``(values, mask) -> values``.
     *args : objects
-        What it is made from.
+        Arguments of ``make``.
     """
 
     def __init__(self, make: Callable, *args):
@@ -42,21 +42,23 @@ class Deferred:
 
 @dataclass(frozen=True)
 class FoldIn:
-    r"""Regularised least squares of a row's observed cells on a row space.
+    r"""Regularized least squares of a row's observed cells on a row space.
 
     A row is ``x = mean + F u``, where ``F = V S / sqrt(m)`` holds the right singular
-    vectors of the centred completion (at most 100), each times the standard deviation
-    of its scores, and ::
+    vectors of the centered completion (at most 100), each times the standard deviation
+    of its scores, and
 
-        u = argmin |P(x - mean - F u)|^2 + noise |u|^2,
+    .. math::
 
-    the conditional mean of a Gaussian whose covariance is that of the completed rows.
-    Everything is in double precision, each row on its own.
+        u = \arg\min_u \|P(x - \text{mean} - F u)\|^2 + \text{noise}\, \|u\|^2
+
+    This is the conditional mean of a Gaussian whose covariance is that of the completed
+    rows. Everything is in double precision, each row on its own.
 
     Parameters
     ----------
     mean : Tensor of shape (n_cols,)
-        Of the completed rows.
+        Mean of the completed rows.
     loadings : Tensor of shape (n_cols, rank)
         Right singular vectors, times the deviations along them.
     noise : float
@@ -78,7 +80,7 @@ class FoldIn:
         Parameters
         ----------
         completion : Tensor of shape (m, n)
-            All rows, completed.
+            The completed matrix.
         data : Observed
             The observed cells.
 
@@ -109,16 +111,16 @@ class FoldIn:
     @classmethod
     def _row_space(cls, X: Tensor) -> FoldIn:
         mean = X.mean(0)
-        centred = X - mean
-        unit = centred.abs().max().clamp_min(1e-300)
-        centred = centred / unit
+        centered = X - mean
+        unit = centered.abs().max().clamp_min(1e-300)
+        centered = centered / unit
         tall = len(X) > X.shape[1]
-        gram = centred.mT @ centred if tall else centred @ centred.mT
+        gram = centered.mT @ centered if tall else centered @ centered.mT
         energy, basis = torch.linalg.eigh(gram)
-        # Half of the digits of a Gram matrix are lost to rounding.
+        # A Gram matrix loses half of the digits to rounding.
         keep = energy > 1e-15 * len(gram) * energy[-1].clamp_min(1e-300)
         energy, basis = energy[keep][-MAX_RANK:], basis[:, keep][:, -MAX_RANK:]
-        loadings = basis * energy.sqrt() if tall else centred.mT @ basis
+        loadings = basis * energy.sqrt() if tall else centered.mT @ basis
         return cls(mean, loadings * (unit / len(X) ** 0.5), 0.0)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
-"""Completing new rows by a network of rows."""
+"""Completing new rows by a network that maps rows to rows."""
 
 from __future__ import annotations
 
 import copy
-import math
 
 import torch
 from torch import Tensor, nn
+
+from skmc.linalg import CosineSchedule
 
 BLOCK = 2**22  # numbers held at once
 
@@ -17,7 +18,7 @@ class ForwardPass:
     Parameters
     ----------
     network : nn.Module
-        From rows to rows.
+        Maps rows to rows.
     """
 
     def __init__(self, network: nn.Module):
@@ -33,23 +34,25 @@ class ForwardPass:
 
 
 class LearnedInputs(ForwardPass):
-    r"""A network's answer to rows whose missing inputs are fitted to the others.
+    r"""A network's answer to rows whose missing inputs are fitted to the observed ones.
 
-    With the weights fixed, a row's missing inputs ``z`` minimise ::
+    With the weights fixed, the missing inputs :math:`z` of a row minimize
 
-        1/2 |P(f(x~) - x)|^2 + 1/20 |z - z_0|^2,
+    .. math::
 
-    where ``x~`` holds the observed cells and ``z`` elsewhere and ``z_0`` is the
-    network's answer to zeros: 100 steps of Adam, each row on its own, and the answer is
-    ``f(x~)``. This is for networks trained with missing inputs of their own, to which
-    zeros are strange. It is ours; without ``z_0`` the rows of small tables are
-    overfitted, and passing answers back in as inputs does not help where many cells
-    are missing.
+        \tfrac12 \|P(f(\tilde x) - x)\|^2 + \tfrac1{20} \|z - z_0\|^2
+
+    where :math:`\tilde x` holds the observed cells and :math:`z` elsewhere, and
+    :math:`z_0` is the network's answer to zeros. This takes 100 steps of Adam, each row
+    on its own, and the answer is :math:`f(\tilde x)`. It is for networks trained with
+    learned missing inputs, which have never been shown zeros. The method is ours.
+    Without :math:`z_0` the rows of small tables are overfitted, and feeding answers
+    back as inputs does not help where many cells are missing.
 
     Parameters
     ----------
     network : nn.Module
-        From rows to rows.
+        Maps rows to rows.
     """
 
     steps, lr, weight = 100, 0.1, 0.1
@@ -68,15 +71,15 @@ class LearnedInputs(ForwardPass):
         inputs = start.clone().requires_grad_()
         optimizer = torch.optim.Adam([inputs], lr=self.lr, fused=True)
         seen = seen.to(rows.dtype)
+        schedule = CosineSchedule(self.lr, 0.0, self.steps)
         for step in range(self.steps):
-            decay = (1 + math.cos(math.pi * step / self.steps)) / 2
-            optimizer.param_groups[0]["lr"] = self.lr * decay
+            optimizer.param_groups[0]["lr"] = schedule(step)
             with torch.enable_grad():
                 answer = self.network(inputs)
-            (slope,) = torch.autograd.grad(
+            (grad,) = torch.autograd.grad(
                 answer, inputs, (answer.detach() - rows).mul_(seen)
             )
-            slope.add_(inputs.detach() - start, alpha=self.weight).mul_(1 - seen)
-            inputs.grad = slope
+            grad.add_(inputs.detach() - start, alpha=self.weight).mul_(1 - seen)
+            inputs.grad = grad
             optimizer.step()
         return self.network(inputs.detach())

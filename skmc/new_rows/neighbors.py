@@ -9,23 +9,23 @@ BLOCK = 2**24  # numbers held at once
 
 
 def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> Tensor:
-    r"""Squared Euclidean distances over co-observed columns, shape (\*batch, a, b).
+    r"""Squared Euclidean distances over the columns that both rows have.
 
-    ``d_ij = n_cols / n_ij * sum_k (a_ik - b_jk)^2`` over the ``n_ij`` columns that both
-    rows have; infinite where they share none. This is
+    ``d_ij = n_cols / n_ij * sum_k (a_ik - b_jk)^2`` over the ``n_ij`` shared columns,
+    and infinity where there are none. This is
     `sklearn.metrics.pairwise.nan_euclidean_distances`, squared. ``A`` and ``B`` are
     zero where unobserved.
 
     Parameters
     ----------
-    A : Tensor of shape (\*batch, a, n), (\*batch, b, n)
+    A : Tensor of shape (\*batch, a, n)
         Rows.
-    seen_a : bool Tensor
-        True where they are known.
-    B : Tensor of shape (\*batch, a, n), (\*batch, b, n)
-        Rows.
-    seen_b : bool Tensor
-        True where they are known.
+    seen_a : bool Tensor of shape (\*batch, a, n)
+        True where ``A`` is observed.
+    B : Tensor of shape (\*batch, b, n)
+        Other rows.
+    seen_b : bool Tensor of shape (\*batch, b, n)
+        True where ``B`` is observed.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> T
     common = P @ Q.mT
     total = (A * A) @ Q.mT + P @ (B * B).mT
     distances = torch.sub(total, A @ B.mT, alpha=2)
-    # Equal rows are at distance zero, not at what rounding leaves of it.
+    # Equal rows are at distance zero, not at a distance of rounding.
     distances.masked_fill_(distances <= 1e-13 * total, 0.0)
     distances.mul_(A.shape[-1] / common)
     return distances.masked_fill_(common == 0, torch.inf)
@@ -65,27 +65,28 @@ def knn_values(
     donors_seen : bool Tensor of shape (m, n_cols)
         True where donors are observed.
     n_neighbors : int
-        Donors averaged, per cell; fewer where fewer have the column. Of equally near
-        donors the first come first.
+        Donors averaged for each cell; fewer where fewer have the column. Donors at
+        equal distances are taken in their order.
     by_distance : bool
-        Weigh donors by inverse distance; equal rows then count alone.
+        Weigh donors by inverse distance; where a donor equals the query, only such
+        donors count.
     needed : bool Tensor of shape (k, n_cols), optional
-        Cells that must be right; others may be averages of fewer donors.
+        Cells that are used; others may be averages of fewer donors.
     leave_out : int Tensor of shape (k,), optional
         A donor that each query must not use, itself for instance; -1 for none.
 
     Returns
     -------
     Tensor of shape (k, n_cols)
-        The column's mean where no donor shares a column with the query; zero for a
-        column that no donor has. Memory is bounded by a block size.
+        The column's mean where no donor shares a column with the query, and zero for
+        a column that no donor has.
 
     Notes
     -----
-    Two products in single precision give candidates, more than are needed; their
-    distances are computed again, exactly. A row whose candidates may have missed a
-    nearer donor, or hold too few that have a column, tries again with four times as
-    many, in double precision.
+    Two products in single precision give more candidates than are needed, whose
+    distances are then computed exactly. A row whose candidates may have missed a nearer
+    donor, or include too few that have a column, is searched again with four times as
+    many candidates, in double precision. Memory is bounded by a block size.
     """
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
@@ -119,7 +120,7 @@ class _Search:
         self.n_neighbors, self.by_distance = n_neighbors, by_distance
 
     def sides(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """What the donors bring to the two products."""
+        """The donors' factors of the two products."""
         B, Q = self.B.to(dtype), self.seen.to(dtype)
         return torch.cat([B * B, Q, B], 1).T.contiguous(), Q.T.contiguous()
 
@@ -173,18 +174,16 @@ class _Search:
 
 
 def knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:
-    r"""Symmetric 0/1 adjacency of each row and its nearest others.
-
-    ``values`` and ``seen`` have shape (\*batch, m, n), the answer (\*batch, m, m).
+    r"""Symmetric 0/1 adjacency between each row and its nearest neighbors.
 
     Parameters
     ----------
     values : Tensor of shape (\*batch, k, n)
         Rows.
     seen : bool Tensor of shape (\*batch, k, n)
-        True where they are known.
+        True where they are observed.
     n_neighbors : int
-        Of each row.
+        Neighbors of each row.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Finding again the rows that a matrix was fitted on."""
+"""Looking up the rows that a completer was fitted on."""
 
 from __future__ import annotations
 

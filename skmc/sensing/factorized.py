@@ -20,40 +20,41 @@ REST = 1e-2  # the same, to the power of their number less two
 class FactorizedSensingRegressor(FlowSensingRegressor):
     r"""Low rank by descent on a product of factors from a small start.
 
-    ::
+    .. math::
 
-        min  1/2 sum_i (y_i - <A_i, X>)^2   over   X = W[L-1] ... W[0],
+        \min_{W} \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2
+        \quad\text{over } X = W_{L-1} \cdots W_0
 
-    half a *sum* over measurements. No penalty: from small multiples of the identity,
-    singular values grow one after the other under gradient flow, and few do before the
-    measurements are met. No intercept. In the floating-point type of the data.
+    half a *sum* over measurements. There is no penalty: from small multiples of the
+    identity, singular values grow one after the other under gradient flow, and few do
+    before the measurements are met. There is no intercept. Computes in the
+    floating-point type of the data.
 
     The problem is solved in units in which ``y`` and the entries of ``A`` have root
-    mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` point everywhere alike;
-    ``init_scale`` is in these. That is ours.
+    mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` cover all directions
+    evenly. ``init_scale`` is in these units. This scaling is ours.
 
     Parameters
     ----------
     depth : int >= 1, default=3
-        Number of factors ``L``. One is a free ``X``; more favour low rank more.
+        Number of factors ``L``. One is a free ``X``; more factors favor low rank more.
     width : int >= 1 or None, default=None
         Inner size of the factors; None is ``min(n_rows, n_cols)``.
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
-        they are those of a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` have it.
+        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
+        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
+        `Measurements` know their shape.
     init_scale : float > 0 or None, default=None
-        On the factors' diagonals at the start. The smaller it is, the lower the rank
-        and the longer the way from zero. None is 1e-4, the paper's, for up to two
-        factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: flow rests at low
-        ranks for a time that goes like ``init_scale ** (2 - depth)``.
+        Value on the factors' diagonals at the start. The smaller it is, the lower the
+        rank and the longer the way from zero. None is 1e-4, as in the paper, for up to
+        two factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: the flow stays at
+        low ranks for a time proportional to ``init_scale ** (2 - depth)``.
     max_iter : int >= 1, default=3000
-        Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
-        length is found on the way.
+        Steps of gradient flow. `skmc.solvers.GradientFlow` adapts their length.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+        Where to compute; "auto" is CUDA where it is available.
 
     Attributes
     ----------
@@ -66,7 +67,8 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
     n_features_in_ : int
         ``n_rows * n_cols``.
-    feature_names_in_ : ndarray of str, where flat rows have names
+    feature_names_in_ : ndarray of str
+        Set only where flat rows have names.
 
     References
     ----------
@@ -113,7 +115,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         self.tol = tol
         self.device = device
 
-    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+    def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         width = self.width or min(data.shape)
         scale = self.init_scale
         if scale is None:

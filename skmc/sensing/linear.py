@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from skmc.sensing.operators import Measurements
+from skmc.sensing.measurements import Measurements
 from skmc.sensing.regressor import BaseSensingRegressor
 
 
 class LinearSensingRegressor(BaseSensingRegressor):
-    r"""The least matrix among those that fit the measurements best.
+    r"""Least squares of least norm.
 
-    ``min |X|_F`` over the minimisers of ``sum_i (y_i - <A_i, X>)^2``, which is where
-    gradient descent on a free ``X`` ends if it starts at zero. With fewer measurements
-    than cells it meets them exactly; nothing in it favours low rank. In double
-    precision, by a singular value decomposition of all measurements (for
-    `CellMeasurements` by the mean of each cell). No intercept.
+    .. math::
+
+        \min_X \|X\|_F \quad\text{over the minimizers of }
+        \sum_i (y_i - \langle A_i, X\rangle)^2
+
+    Gradient descent on a free ``X`` ends there if it starts at zero. With fewer
+    measurements than cells the answer meets them exactly; nothing favors low rank.
+    Computes in double precision, by a singular value decomposition of all measurements
+    (for `CellMeasurements` by the mean of each cell). There is no intercept.
 
     Parameters
     ----------
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
-        they are those of a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` have it.
+        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
+        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
+        `Measurements` know their shape.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+        Where to compute; "auto" is CUDA where it is available.
 
     Attributes
     ----------
@@ -32,7 +36,8 @@ class LinearSensingRegressor(BaseSensingRegressor):
         ``X``.
     n_features_in_ : int
         ``n_rows * n_cols``.
-    feature_names_in_ : ndarray of str, where flat rows have names
+    feature_names_in_ : ndarray of str
+        Set only where flat rows have names.
 
     Examples
     --------

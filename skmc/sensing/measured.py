@@ -8,26 +8,26 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.sensing.operators import Measurements
+from skmc.sensing.measurements import Measurements
 
 
 @dataclass(frozen=True, eq=False)
 class Measured(Observed):
-    """Measurements ``y = A(M)`` of a matrix as what `Observed` is of its cells.
+    """Measurements ``y = A(M)`` of a matrix, in the place of observed cells.
 
-    ``values`` is ``A*(y)`` and `residual` ``A*(A(X) - y)``, the slopes of ``1/2 |A(X) -
-    y|^2`` at zero and at ``X``. Misfit and energy are those of the measurements. For
-    `CellMeasurements` of different cells all this is what `Observed` has; ``mask`` is
-    True everywhere.
+    `residual` is ``A*(A(X) - y)``, the gradient of ``1/2 |A(X) - y|^2`` at ``X``, and
+    ``values`` is ``A*(y)``, minus the gradient at zero. Misfit and energy are those of
+    the measurements. For `CellMeasurements` of different cells all of these agree with
+    those of `Observed`, but ``mask`` is True everywhere.
 
     Parameters
     ----------
-    values, mask : Tensor
-        See `of`, which makes them.
+    values, mask : Tensor of shape (n_rows, n_cols)
+        As made by `of`.
     operator : Measurements
         ``A``.
     y : Tensor of shape (n,)
-        Their results.
+        Results of the measurements.
 
     Examples
     --------
@@ -97,3 +97,32 @@ class Measured(Observed):
         Tensor of shape ()
         """
         return (self.operator.forward(X) - self.y).square().sum(-1)
+
+    def hide(self, hidden: Tensor) -> Measured:
+        """Leave out the measurements where ``hidden`` is True.
+
+        Parameters
+        ----------
+        hidden : bool Tensor of shape (n,)
+            One for each measurement: there are no cells to be hidden.
+
+        Returns
+        -------
+        Measured
+        """
+        if hidden.shape != self.y.shape:
+            raise ValueError(
+                f"hidden has shape {tuple(hidden.shape)}; it must be "
+                f"{tuple(self.y.shape)}, one for each measurement."
+            )
+        kept = (~hidden).nonzero()[:, 0]
+        return Measured.of(self.operator[kept], self.y[kept])
+
+    def select(self, members: Tensor) -> Measured:
+        raise NotImplementedError("Measurements of a matrix have no batch axis.")
+
+    def to(self, *args, **kwargs) -> Measured:
+        y = self.y.to(*args, **kwargs)
+        operator = self.operator.to(y.device, y.dtype)
+        values, mask = self.values.to(y), self.mask.to(y.device)
+        return Measured(values, mask, operator, y)

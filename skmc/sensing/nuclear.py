@@ -19,38 +19,38 @@ LENGTH = 0.3  # of the splitting's step, relative to the least-norm answer
 
 
 class NuclearSensingRegressor(IterativeSensingRegressor):
-    r"""Low rank by a penalty on the nuclear norm: the convex answer.
+    r"""Low rank by a penalty on the nuclear norm, a convex problem.
 
-    ::
+    .. math::
 
-        min  1/2 sum_i (y_i - <A_i, X>)^2 + lambda |X|_*
+        \min_X \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2 + \lambda \|X\|_*
 
     half a *sum* over measurements and a sum of singular values, by accelerated
-    proximal gradient, see `skmc.solvers.proximal.ProximalGradient`. In the limit
-    ``lambda -> 0`` this is ``min |X|_*`` over the minimisers of the sum of squares;
-    with fewer measurements than cells these meet all of them exactly. The limit is
-    found by `skmc.solvers.splitting.DouglasRachford`. No intercept. In double
-    precision.
+    proximal gradient (`skmc.solvers.ProximalGradient`). In the limit
+    ``lambda -> 0`` this is ``min |X|_*`` over the minimizers of the sum of squares;
+    with fewer measurements than cells these meet all measurements exactly.
+    `skmc.solvers.DouglasRachford` finds the limit. There is no intercept. Computes in
+    double precision.
 
     Parameters
     ----------
     lambda_nuclear : float in [0, 1], default=0.01
-        ``lambda`` as a share of ``|sum_i y_i A_i|_2``; from 1 on the answer is zero.
-        0 is the limit, for measurements without noise and no others: with about as
-        many measurements as cells it fits the noise.
+        ``lambda`` as a share of ``|sum_i y_i A_i|_2``; at 1 the answer is zero. 0 is
+        the limit, which suits only measurements without noise: with about as many
+        measurements as cells it fits the noise.
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
-        they are those of a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` have it.
+        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
+        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
+        `Measurements` know their shape.
     max_iter : int >= 1, default=10000
-        Each costs the measurements of one matrix, their adjoint, and the singular
-        values of one matrix.
+        Iterations. Each costs the measurements of one matrix, their adjoint, and the
+        singular values of one matrix.
     tol : float >= 0, default=1e-6
-        Stop when a subgradient of the objective falls to so much of the slope of the
-        sum of squares; in the limit, when what meets the measurements and what has low
-        rank are so near each other, relatively.
+        Stop when a subgradient of the objective falls to this share of the gradient of
+        the sum of squares. In the limit, stop when the relative distance between the
+        matrix that meets the measurements and the one of low rank falls to it.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+        Where to compute; "auto" is CUDA where it is available.
 
     Attributes
     ----------
@@ -64,7 +64,8 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
     status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
     n_features_in_ : int
         ``n_rows * n_cols``.
-    feature_names_in_ : ndarray of str, where flat rows have names
+    feature_names_in_ : ndarray of str
+        Set only where flat rows have names.
 
     References
     ----------
@@ -109,7 +110,7 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         self.tol = tol
         self.device = device
 
-    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         operator, y = data.operator, data.y
         if self.lambda_nuclear == 0:
             least = torch.linalg.matrix_norm(operator.least_norm(y), 2)

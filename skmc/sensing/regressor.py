@@ -28,20 +28,16 @@ from skmc.base import (
 )
 from skmc.linalg import Randomness, seed_of
 from skmc.loop import Solution, Status, solve
+from skmc.sensing.checks import check_plain, is_shape
+from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements
 from skmc.sensing.measured import Measured
-from skmc.sensing.operators import (
-    DenseMeasurements,
-    Measurements,
-    ScaledMeasurements,
-    check_plain,
-    is_shape,
-)
+from skmc.sensing.measurements import Measurements
 from skmc.solvers import GradientFlow, Solver
 from skmc.terms import MeasurementError
 
 FLOATS = [np.float64, np.float32]
 NO_RESULTS = np.zeros(0)
-# A flow that runs out of iterations with a smaller residual is near enough.
+# A flow that reaches max_iter with a smaller residual is close enough to its limit.
 SLOW = 1e-2
 
 
@@ -64,7 +60,7 @@ class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
     def _recover(
         self, operator: Measurements, y: Tensor
     ) -> tuple[Tensor, Solution | None]:
-        """The matrix, (n_rows, n_cols), and how it was come by if by iteration."""
+        """The matrix, (n_rows, n_cols), and how it was obtained, if by iteration."""
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -75,10 +71,10 @@ class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
         ----------
         A : array of shape (n_samples, n_rows, n_cols) or (n_samples, n_rows * \
 n_cols), or `Measurements`
-            The matrices ``A_i``. Flattened ones, row by row, need the parameter
-            ``shape``; without it they are measurements of a single row, of shape
-            (1, n_features), and this is a plain linear model. `Measurements` are used
-            as they are, in the floating-point type of ``y``.
+            The matrices ``A_i``. Matrices that are flattened row by row need the
+            parameter ``shape``; without it they are measurements of a single row, of
+            shape (1, n_features), and this is a plain linear model. `Measurements` are
+            used as they are, in the floating-point type of ``y``.
         y : array of shape (n_samples,)
             ``y_i = <A_i, X>``, up to noise.
 
@@ -98,7 +94,7 @@ n_cols), or `Measurements`
         return self
 
     def _report(self, solution: Solution) -> None:
-        """Tell how the fit went."""
+        """Set attributes that describe the fit, and warn where it did not end well."""
         for name, value in record(solution).items():
             setattr(self, name, value)
         advice = self._advice(solution)
@@ -110,7 +106,7 @@ n_cols), or `Measurements`
             raise KeyboardInterrupt
 
     def _advice(self, solution: Solution) -> str | None:
-        """What to say of a fit that did not end well, and what to change."""
+        """A warning for a fit that did not end well, with what to change."""
         return diverged(solution, "check A and y") or unfinished(solution, self.tol)
 
     def predict(self, A):
@@ -147,7 +143,7 @@ n_cols), or `Measurements`
         if getattr(A, "ndim", 2) == 3:
             own = self._matrix_shape(A.shape[1:], fits)
             A = np.asarray(A).reshape(len(A), own[0] * own[1])
-        # NaN and infinity are left to DenseMeasurements, which says where they stand.
+        # DenseMeasurements refuses NaN and infinity, and says where they are.
         how = {"dtype": FLOATS, "ensure_all_finite": False}
         if fits:
             flat, y = validate_data(self, A, y, y_numeric=True, **how)
@@ -195,7 +191,9 @@ n_cols), or `Measurements`
     def _read_results(self, y: Any, A: Measurements) -> np.ndarray:
         """Results of `Measurements`, which scikit-learn does not check with them."""
         if y is None:
-            raise ValueError("fit requires y to be passed, one result a measurement.")
+            raise ValueError(
+                "fit requires y to be passed: one result for each measurement."
+            )
         y = column_or_1d(_array("y", y), warn=True)
         y = check_array(y, ensure_2d=False, dtype=FLOATS, input_name="y")
         if len(y) != len(A):
@@ -218,7 +216,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
 
     Subclasses define `_make_solver`. The problem is solved in units in which the
     entries of the ``A_i`` and the ``y_i`` have root mean square 1; ``X`` then has a
-    Frobenius norm of about 1, if the ``A_i`` point everywhere alike.
+    Frobenius norm of about 1, if the ``A_i`` cover all directions evenly.
     """
 
     check_every: ClassVar[int] = 25
@@ -230,7 +228,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     }
 
     @abstractmethod
-    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         """The solver for measurements in these units."""
 
     def _recover(
@@ -246,7 +244,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
                 raise ValueError(f"Squares of {name} overflow; divide {name} by 1e100.")
         data = Measured.of(ScaledMeasurements(operator, 1 / size), y / unit)
         seed = seed_of(getattr(self, "random_state", 0))
-        draw = Randomness.of([seed], dtype=y.dtype)
+        rng = Randomness.of([seed], dtype=y.dtype)
 
         def fitted(outputs: dict) -> dict:
             return {"matrix_": (outputs["X"] * (unit / size)).cpu().numpy()}
@@ -255,14 +253,14 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         hooks.begin()
         if data.values.any():
             solution = solve(
-                self._make_solver(data, draw),
+                self._make_solver(data, rng),
                 data,
                 max_iter=self.max_iter,
                 tol=self.tol,
                 stop=[hooks],
                 check_every=self.check_every,
             )
-        else:  # zero is the least matrix that fits best
+        else:  # zero is the matrix of least norm that fits best
             solution = _zero(data)
         hooks.end(solution.outputs)
         return solution.X * (unit / size), solution
@@ -289,14 +287,14 @@ class FlowSensingRegressor(IterativeSensingRegressor):
     in_double = False
 
     @abstractmethod
-    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+    def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         """A model whose ``forward()`` is the matrix, at its start."""
 
-    def _make_solver(self, data: Measured, draw: Randomness) -> Solver:
+    def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         terms = [MeasurementError(data.operator, data.y)]
-        return GradientFlow(self._model(data, draw), terms)
+        return GradientFlow(self._model(data, rng), terms)
 
     def _advice(self, solution: Solution) -> str | None:
         if solution.status[0] is Status.MAX_ITER and float(solution.residual) < SLOW:
-            return None  # of noisy measurements the last bit takes for ever
+            return None  # with noise, the last digits take very long
         return super()._advice(solution)

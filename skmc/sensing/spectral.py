@@ -17,27 +17,28 @@ from skmc.sensing.regressor import FlowSensingRegressor
 class SpectralSensingRegressor(FlowSensingRegressor):
     r"""Low rank by a spectral neural network (SNN): activations of singular values.
 
-    ::
+    .. math::
 
-        min  1/2 sum_i (y_i - <A_i, X>)^2   over   X = sum_k alpha_k Gamma(U_k V_k'),
+        \min \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2
+        \quad\text{over } X = \sum_k \alpha_k \Gamma(U_k V_k^\top)
 
-    half a *sum* over measurements; ``Gamma(U diag(s) V') = U diag(gamma(s)) V'``, and
-    all ``alpha``, ``U_k`` and ``V_k`` are learned. No penalty: gradient flow from near
-    zero makes large singular values grow first; where all ``A_i`` share their singular
-    vectors its limit is the matrix of least nuclear norm that meets the measurements.
-    No intercept. In the floating-point type of the data.
+    half a *sum* over measurements, where ``Gamma(U diag(s) V') = U diag(gamma(s)) V'``
+    and all ``alpha_k``, ``U_k`` and ``V_k`` are learned. There is no penalty: gradient
+    flow from near zero makes large singular values grow first. Where all ``A_i`` share
+    their singular vectors, its limit is the matrix of least nuclear norm that meets the
+    measurements. There is no intercept. Computes in the floating-point type of the
+    data.
 
     The problem is solved in units in which ``y`` and the entries of ``A`` have root
-    mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` point everywhere alike.
-    That is ours; the paper's matrices have norm one.
+    mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` cover all directions
+    evenly. This scaling is ours; the paper's matrices have norm one.
 
     Parameters
     ----------
     layers : sequence of int >= 1, default=(2,)
-        How many matrices each layer has. (K,) is the formula above; with (K, L, ...)
-        each of the ``L`` matrices of the second layer is a sum as above of its own, to
-        which the next layer applies ``Gamma`` again. The last layer is added up to
-        ``X``.
+        How many matrices each layer has. (K,) is the formula above. With (K, L, ...)
+        each of the ``L`` matrices of the second layer is such a sum, to which the next
+        layer applies ``Gamma`` again. ``X`` is the sum over the last layer.
     activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
         ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The sigmoid is
         shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the matrix
@@ -48,12 +49,12 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
         uniform between 0 and 1.
     width : int >= 1 or None, default=None
-        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``, and
-        "spectral" has no more than that.
+        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``, which is
+        the most that "spectral" can have.
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements come as flat rows: without it
-        they are those of a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` have it.
+        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
+        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
+        `Measurements` know their shape.
     max_iter : int >= 1, default=3000
         Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
         length is found on the way.
@@ -61,7 +62,7 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it, ``W`` all
         parameters.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA if there is one.
+        Where to compute; "auto" is CUDA where it is available.
     random_state : int, RandomState instance or None, default=None
         Draws the start.
 
@@ -76,7 +77,8 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
     n_features_in_ : int
         ``n_rows * n_cols``.
-    feature_names_in_ : ndarray of str, where flat rows have names
+    feature_names_in_ : ndarray of str
+        Set only where flat rows have names.
 
     References
     ----------
@@ -128,13 +130,13 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         self.device = device
         self.random_state = random_state
 
-    def _model(self, data: Measured, draw: Randomness) -> nn.Module:
+    def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         layers = checked_widths(self.layers, "layers")
         return SpectralNetwork.start(
             self.init,
             data.values,
             layers,
             ACTIVATIONS[self.activation],
-            draw,
+            rng,
             width=self.width,
         )

@@ -1,14 +1,16 @@
 """Solvers: what one step is, and how far from optimal an iterate is."""
 
+from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
-from skmc.solvers.learning import Learning
+from skmc.solvers.momentum import Momentum
 from skmc.solvers.ncarl import NCARL, NCARLState
-from skmc.solvers.nonsmooth import CosineSchedule, NonsmoothDescent
+from skmc.solvers.nonsmooth import NonsmoothDescent
+from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.patches import BATCH, PatchTraining
 from skmc.solvers.proximal import ProximalGradient
 from skmc.solvers.row_descent import RowDescent
@@ -16,7 +18,9 @@ from skmc.solvers.soft_impute import SoftImpute, largest_weight
 from skmc.solvers.solver import Solver, State
 from skmc.solvers.splitting import DouglasRachford
 from skmc.solvers.svt import SingularValueThresholding
-from skmc.solvers.truncated import TruncatedADMM, TruncatedAPGL, WeightedTruncated
+from skmc.solvers.truncated_admm import TruncatedADMM
+from skmc.solvers.truncated_apgl import TruncatedAPGL
+from skmc.solvers.truncated_weighted import WeightedTruncated
 
 __all__ = [
     "ALS",
@@ -30,9 +34,10 @@ __all__ = [
     "HardRank",
     "InexactALM",
     "InexactALMState",
-    "Learning",
+    "Momentum",
     "NCARLState",
     "NonsmoothDescent",
+    "ParametricSolver",
     "PatchTraining",
     "ProximalGradient",
     "RowDescent",

@@ -1,4 +1,4 @@
-"""The inexact augmented Lagrangian method for the nuclear norm."""
+"""Nuclear-norm minimization by the inexact augmented Lagrangian method."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import SVD, shrink
+from skmc.solvers.norms import norm
 from skmc.solvers.solver import Solver, State
 
 
@@ -40,22 +41,27 @@ class InexactALMState(State):
 
 
 class InexactALM(Solver):
-    r"""``min |X|_*`` subject to ``X = M`` on the observed cells.
+    r"""The inexact augmented Lagrangian method for nuclear-norm minimization.
 
-    With ``D = P(M) = X + E``, ``E`` zero on the observed cells, each step is ::
+    .. math::
 
-        X <- D_{1/mu}(D - E + Y / mu)            singular values less 1 / mu
+        \min_X \|X\|_* \quad\text{subject to } X = M \text{ on the observed cells}
+
+    With ``D = P(M) = X + E``, and ``E`` zero on the observed cells, each step is ::
+
+        X <- D_{1/mu}(D - E + Y / mu)            subtracts 1 / mu from singular values
         E <- the unobserved part of D - X + Y / mu
         Y <- Y + mu (D - X - E)
 
-    from ``mu = .3 / |D|_2``. Where ``min(mu, sqrt mu) |dE| / |D|`` is at most
-    ``drift_tol``, ``mu`` grows by ``1.2172 + 1.8588 |Omega| / (m n)``. The authors'
-    test has a unit; here it takes ``mu`` times the root mean square of the data.
+    from ``mu = .3 / |D|_2``. While ``min(mu, sqrt mu) |dE| / |D|`` is at most
+    ``drift_tol``, ``mu`` is multiplied by ``1.2172 + 1.8588 |Omega| / (m n)``. The
+    authors' test depends on the unit of the data; here ``mu`` is multiplied by their
+    root mean square.
 
     Parameters
     ----------
     drift_tol : float, default=1e-05
-        What the drift must have fallen to.
+        Drift below which ``mu`` grows and the iterates may count as converged.
 
     References
     ----------
@@ -83,7 +89,7 @@ class InexactALM(Solver):
         D, mu = data.values, state.mu[..., None, None]
         # Off the observed cells Y is zero and E is -X after every step.
         filled = torch.where(data.mask, D + state.dual / mu, state.X)
-        spectrum = shrink(filled, 1 / state.mu, near=state.spectrum)
+        spectrum = shrink(filled, 1 / state.mu, warm_start=state.spectrum)
         del filled
         X = spectrum.dense()
         scale = data.energy.sqrt().clamp_min(torch.finfo(D.dtype).tiny)
@@ -92,7 +98,7 @@ class InexactALM(Solver):
         drift = torch.minimum(free, free.sqrt()) * moved / scale
         share = data.n_observed / (D.shape[-2] * D.shape[-1])
         growth = 1.2172 + 1.8588 * share
-        # There mu has nothing left to do but to overflow.
+        # Beyond this, mu would only overflow.
         ends = state.mu * scale > 1 / torch.finfo(D.dtype).eps
         grows = (drift <= self.drift_tol) & ~ends
         return InexactALMState(
@@ -105,7 +111,7 @@ class InexactALM(Solver):
         )
 
     def residual(self, data: Observed, previous, current: InexactALMState) -> Tensor:
-        """``|D - X - E| / |D|``, infinite while the iterates drift.
+        """``|D - X - E| / |D|``, or infinity while the iterates drift.
 
         Parameters
         ----------
@@ -123,18 +129,3 @@ class InexactALM(Solver):
         scale = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
         infeasible = (data.misfit(current.X) / scale).sqrt()
         return torch.where(current.drift > self.drift_tol, torch.inf, infeasible)
-
-
-def norm(X: Tensor) -> Tensor:
-    """Frobenius norm, per batch member.
-
-    Parameters
-    ----------
-    X : Tensor of shape (\\*batch, n_rows, n_cols)
-        Matrices.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
-    return X.square().sum((-2, -1)).sqrt()

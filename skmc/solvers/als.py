@@ -23,10 +23,10 @@ class ALSState(State):
         The objective at this iterate.
     X : LowRank
         The completion.
-    rows : Tensor of shape (m, rank + 1), (n, rank + 1)
-        Factors and a bias of the rows, of the columns.
-    cols : Tensor of shape (m, rank + 1), (n, rank + 1)
-        Factors and a bias of the rows, of the columns.
+    rows : Tensor of shape (m, rank + 1)
+        Factors and bias of each row.
+    cols : Tensor of shape (n, rank + 1)
+        Factors and bias of each column.
     """
 
     X: LowRank
@@ -35,11 +35,16 @@ class ALSState(State):
 
 
 class ALS(Solver):
-    r"""Factors and biases of rows and columns, each the best for given others.
+    r"""Alternating least squares for factors and biases of rows and columns.
 
-    ``min 1/2 |P(U V' + b 1' + 1 c' - M)|_F^2 + weight / 2 (sum_i p_i (|u_i|^2 + b_i^2)
-    + sum_j q_j (|v_j|^2 + c_j^2))`` where ``p_i`` and ``q_j`` are the numbers of
-    observed cells of a row and a column if ``per_cell``, else 1. A step solves for all
+    .. math::
+
+        \min \tfrac12 \|P(U V^\top + b 1^\top + 1 c^\top - M)\|_F^2
+        + \frac{\lambda}{2} \Big(\sum_i p_i (\|u_i\|^2 + b_i^2)
+        + \sum_j q_j (\|v_j\|^2 + c_j^2)\Big)
+
+    *sums* over cells, rows and columns. If ``per_cell``, ``p_i`` and ``q_j`` are the
+    numbers of observed cells of a row and of a column, else 1. A step solves for all
     columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
 
     Parameters
@@ -47,13 +52,13 @@ class ALS(Solver):
     start : Tensor of shape (m, rank)
         The factors of the rows before the first step.
     weight : float > 0
-        Multiplies the squared factors and biases.
+        ``lambda``, which multiplies the squared factors and biases.
     row_biases, col_biases : bool
-        Whether rows have biases.
+        Whether rows, and columns, have biases.
     per_cell : bool
-        Whether a row's penalty counts once for each of its cells.
+        Whether the penalty of a row or column counts once for each of its cells.
     start_biases : Tensor of shape (m,), optional
-        Their biases, zero without.
+        The biases of the rows before the first step; zero by default.
 
     References
     ----------
@@ -115,7 +120,7 @@ class ALS(Solver):
         return count if self.per_cell else torch.ones_like(count)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
-        """``|dF/dV| |V| / |P(M)|^2``, as the slope along the rows' factors is zero.
+        """``|dF/dV| |V| / |P(M)|^2``, as the gradient in the rows' factors is zero.
 
         Parameters
         ----------
@@ -135,9 +140,9 @@ class ALS(Solver):
         pull = data.T.matrix(R[data.by_column]) @ ones
         if not self.col_biases:
             pull = torch.cat([pull[:, :-1], torch.zeros_like(pull[:, :1])], 1)
-        slope = pull + self.weight * self._counts(data.T)[:, None] * current.cols
+        grad = pull + self.weight * self._counts(data.T)[:, None] * current.cols
         energy = data.energy.clamp_min(torch.finfo(R.dtype).tiny)
-        return slope.norm() * current.cols.norm() / energy
+        return grad.norm() * current.cols.norm() / energy
 
     def outputs(self, state: ALSState) -> dict[str, Any]:
         return {"X": state.X, "rows": [self._model(state.cols, self.row_biases)]}
@@ -165,10 +170,10 @@ def product(rows: Tensor, cols: Tensor) -> LowRank:
 
     Parameters
     ----------
-    rows : Tensor of shape (m, rank + 1), (n, rank + 1)
-        Factors and a bias of the rows, of the columns.
-    cols : Tensor of shape (m, rank + 1), (n, rank + 1)
-        Factors and a bias of the rows, of the columns.
+    rows : Tensor of shape (m, rank + 1)
+        Factors and bias of each row.
+    cols : Tensor of shape (n, rank + 1)
+        Factors and bias of each column.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Filling in and projecting, by turns."""
+"""Filling missing cells and projecting to a rank, alternately."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ class HardRankState(State):
 
 
 class HardRank(Solver):
-    r"""``min 1/2 |P(X - M)|_F^2`` over matrices of rank at most ``rank``.
+    r"""Least squares over the matrices of bounded rank.
 
-    Each step fills the missing cells from ``X``, turns the row space by one step of
+    .. math::
+
+        \min_X \tfrac12 \|P(X - M)\|_F^2
+        \quad\text{subject to } \operatorname{rank} X \le r
+
+    Each step fills the missing cells from ``X``, updates the row space by one step of
     orthogonal iteration ``V = orth(F' F V)`` and projects, ``X = F V V'``. The
-    objective never rises. The start is the truncated SVD of the matrix filled with
-    zeros, or with those of ``start``.
+    objective never rises. The start is the truncated SVD of the filled matrix.
 
     Parameters
     ----------
     rank : int
-        Of the answer at most.
+        Largest rank ``r`` of the answer.
     start : Tensor of shape (\*batch, n_rows, n_cols) or None, default=None
         Fills the hidden cells at the start; None is zero.
 
@@ -70,7 +74,7 @@ class HardRank(Solver):
         return HardRankState(X=X, objective=SquaredError(data)(X), V=V)
 
     def residual(self, data: Observed, previous, current: HardRankState) -> Tensor:
-        """Norm of the slope along the rank-r matrices at X, over ``|P(M)|``.
+        """Norm of the gradient along the rank-r matrices at X, over ``|P(M)|``.
 
         Parameters
         ----------
@@ -88,7 +92,7 @@ class HardRank(Solver):
         R, V = data.residual(current.X), current.V
         U, _ = torch.linalg.qr(current.X @ V)
         left = U @ (U.mT @ R)
-        slope = left + ((R - left) @ V) @ V.mT
+        grad = left + ((R - left) @ V) @ V.mT
         scale = data.values.square().sum((-2, -1)).sqrt()
         tiny = torch.finfo(scale.dtype).tiny
-        return slope.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)
+        return grad.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)

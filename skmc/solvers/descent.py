@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.solvers.learning import Learning
+from skmc.linalg import CosineSchedule
+from skmc.solvers.norms import parameter_norm
+from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
-from skmc.terms import Term, narrow
+from skmc.terms import Sum, Term
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,8 @@ class DescentState(State):
         Steps done.
     model : nn.Module
         What is trained.
-    terms : list of Term
-        Whose sum is the objective.
+    terms : Sum
+        The objective.
     optimizer : optim.Optimizer
         Of the model's and the terms' parameters.
     """
@@ -46,13 +47,13 @@ class DescentState(State):
     grad: Tensor  # dF/dX at X
     iteration: int
     model: nn.Module
-    terms: list[Term]
+    terms: Sum
     optimizer: torch.optim.Optimizer
 
     @property
     def parameters(self) -> list[nn.Parameter]:
         """Of the model and of the terms."""
-        return [p for part in (self.model, *self.terms) for p in part.parameters()]
+        return [*self.model.parameters(), *self.terms.parameters()]
 
     def __getstate__(self) -> dict:
         # Graphs cannot be pickled, and gradients are not.
@@ -68,16 +69,20 @@ class DescentState(State):
             vars(self)["live"] = self.model()
 
 
-class Descent(Learning):
-    """Adam on ``sum_k F_k(model()) + sum_j R_j(theta_j)``.
+class Descent(ParametricSolver):
+    r"""Adam on a sum of terms of the completion and penalties of parameters.
 
-    Terms give ``F_k`` and ``dF_k/dX`` in closed form where they know it; the model
-    pulls the sum of these back to its parameters.
+    .. math::
+
+        \min_\theta \sum_k F_k(X(\theta)) + \sum_j R_j(\theta_j)
+
+    Terms give ``F_k`` and ``dF_k/dX``, in closed form where it is known. Autograd pulls
+    the sum of these gradients back to the parameters of the model.
 
     Parameters
     ----------
     model : nn.Module
-        ``forward()`` is the completion, shape (\\*batch, n_rows, n_cols). Parameters
+        ``forward()`` is the completion, shape (\*batch, n_rows, n_cols). Parameters
         have the batch axes in front. The solver works on a copy.
     terms : sequence of Term
         Their sum is the objective; their own parameters are learned alongside.
@@ -112,8 +117,8 @@ class Descent(Learning):
         # keeps deepcopy from duplicating them.
         memo = {id(t): t for t in (data, data.values, data.mask)}
         X = data.values
-        terms = [copy.deepcopy(term, memo).to(X.device, X.dtype) for term in self.terms]
-        self.begin(p for part in (model, *terms) for p in part.parameters())
+        terms = copy.deepcopy(Sum(self.terms), memo).to(X.device, X.dtype)
+        self.begin([*model.parameters(), *terms.parameters()])
         paces: dict[int, list[nn.Parameter]] = {}
         for term in terms:
             if own := list(term.parameters()):
@@ -128,13 +133,10 @@ class Descent(Learning):
             live: Tensor = model()
         # A leaf is changed in place by the next step.
         X = live.detach().clone() if live.is_leaf else live.detach()
-        objective, grad = terms[0].value_and_grad(X)
-        for term in terms[1:]:
-            value, slope = term.value_and_grad(X)
-            objective, grad = objective + value, grad.add_(slope)
+        objective, grad = terms.value_and_grad(X)
         for name, term in self.penalties.items():
-            value, slope = term.value_and_grad(model.get_parameter(name).detach())
-            model.get_parameter(name).grad = slope
+            parameter = model.get_parameter(name)
+            value, parameter.grad = term.value_and_grad(parameter.detach())
             objective = objective + value
         return DescentState(
             X=X,
@@ -149,15 +151,15 @@ class Descent(Learning):
 
     def step(self, data: Observed, state: DescentState) -> DescentState:
         state.live.backward(state.grad)
-        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
-        state.optimizer.param_groups[0]["lr"] = self.lr * decay
+        lr = CosineSchedule(self.lr, 0.0, self.horizon)(state.iteration)
+        state.optimizer.param_groups[0]["lr"] = lr
         state.optimizer.step()
         state.optimizer.zero_grad()
         return self._evaluate(
             data, state.model, state.terms, state.optimizer, state.iteration + 1
         )
 
-    def resume(self, data: Observed, state: DescentState) -> DescentState:
+    def resume(self, data: Observed | None, state: DescentState) -> DescentState:
         with torch.enable_grad():
             return replace(state, live=state.model())
 
@@ -166,7 +168,7 @@ class Descent(Learning):
 
         A plain gradient norm vanishes at the start as well, where all factors are
         small; dividing by ``|X|`` makes the measure blind to the scale of the factors,
-        and ``|P(M)|``, the slope of the data fit at X = 0, to that of the data.
+        and ``|P(M)|``, the gradient of the data fit at X = 0, to that of the data.
 
         Parameters
         ----------
@@ -182,82 +184,24 @@ class Descent(Learning):
         Tensor of shape (\\*batch,)
         """
         parameters = list(current.model.parameters())
-        slopes = torch.autograd.grad(
+        grads = torch.autograd.grad(
             current.live, parameters, current.grad, retain_graph=True
         )
-        slopes = tuple(
+        grads = tuple(
             s if p.grad is None else s + p.grad
-            for s, p in zip(slopes, parameters, strict=True)
+            for s, p in zip(grads, parameters, strict=True)
         )
         tiny = torch.finfo(current.X.dtype).tiny
-        scale = norm([current.X], data) * norm([data.values], data)
-        return norm(slopes, data) * norm(parameters, data) / scale.clamp_min(tiny)
-
-    def select(self, state: DescentState, members: Tensor) -> DescentState:
-        before = state.parameters
-        narrow_module(state.model, members)
-        for term in [*state.terms, *self.penalties.values()]:
-            term.select(members)
-        new = dict(zip(before, state.parameters, strict=True))
-        optimizer = state.optimizer
-        for group in optimizer.param_groups:
-            group["params"] = [new[p] for p in group["params"]]
-        for p in before:
-            moments = optimizer.state.pop(p, {})
-            optimizer.state[new[p]] = {  # the number of steps is shared
-                name: m[members] if m.ndim else m for name, m in moments.items()
-            }
-        with torch.enable_grad():
-            live = state.model()
-        return replace(
-            state,
-            X=state.X[members],
-            objective=state.objective[members],
-            grad=state.grad[members],
-            live=live,
+        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
+        return (
+            parameter_norm(grads, data)
+            * parameter_norm(parameters, data)
+            / scale.clamp_min(tiny)
         )
 
+    def select(self, state: DescentState, members: Tensor) -> DescentState:
+        return self.resume(None, super().select(state, members))
+
     def outputs(self, state: DescentState) -> dict[str, Any]:
-        outputs = {"X": state.X, **self.learned(state.parameters)}
-        for term in state.terms:
-            outputs |= term.outputs()
-        return outputs
-
-
-def norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
-    """Frobenius norm over several tensors, per batch member.
-
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        With the batch axes of ``data``.
-    data : Observed
-        The observed cells.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch,)
-    """
-    n_batch = len(data.batch_shape)
-    squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
-    return torch.stack(squares).sum(0).sqrt()
-
-
-def narrow_module(module: nn.Module, members: Tensor) -> None:
-    """Keep some members of all parameters and of buffers that are no numbers.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Changed in place.
-    members : bool or int Tensor
-        Those to keep, along the batch axis.
-    """
-    for part in module.modules():
-        tensors = [
-            *part.named_parameters(recurse=False),
-            *part.named_buffers(recurse=False),
-        ]
-        for name, tensor in tensors:
-            if tensor.ndim:
-                setattr(part, name, narrow(tensor, members))
+        learned = self.learned(state.parameters)
+        return {"X": state.X, **learned, **state.terms.outputs()}

@@ -13,33 +13,33 @@ from skmc.linalg import LowRank, Randomness, RowModel, link_matrix
 from skmc.solvers.als import product, with_bias
 from skmc.solvers.solver import Solver, State
 
-CG_STEPS = 20  # a warm start is near
-FIRST_NOISE = 2.0  # precision of the noise in the first draw, of data of variance 1
+CG_STEPS = 20  # enough from a warm start
+FIRST_NOISE = 2.0  # precision of the noise in the first draw, for data of variance 1
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Factors and bias of the rows (or of the columns), and their distribution.
+    """Factors and biases of the rows (or of the columns), and their distribution.
 
     Parameters
     ----------
     W : Tensor of shape (m, rank + 1)
         Factors and bias of each row.
     mean : Tensor of shape (rank + 1,)
-        Of the rows of ``W``.
+        Mean of the rows of ``W``.
     precision : Tensor of shape (rank + 1, rank + 1)
-        Of the rows of ``W``.
+        Precision matrix of the rows of ``W``.
     link : Tensor of shape (n, rank + 1) or None
-        What the seen columns say of a row.
-    link_precision : float, default=1.0
-        Of the prior of ``link``.
+        What each observed column of a row adds to that mean.
+    link_precision : Tensor of shape () or float, default=1.0
+        Precision of the prior of ``link``.
     """
 
     W: Tensor  # (m, rank + 1)
     mean: Tensor  # (rank + 1,)
     precision: Tensor  # (rank + 1, rank + 1)
-    link: Tensor | None  # (n, rank + 1), what the seen columns say of a row
-    link_precision: float = 1.0
+    link: Tensor | None  # (n, rank + 1), what the observed columns of a row add
+    link_precision: Tensor | float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,21 +56,21 @@ class GibbsState(State):
         Factors of the rows.
     cols : Side
         Factors of the columns.
-    noise : float
+    noise : Tensor of shape ()
         Precision of an observed cell.
-    draw : Randomness
+    rng : Randomness
         Where random numbers come from.
     iteration : int
         Steps done.
     kept : list of RowModel
-        Of the draws since the burn-in.
+        One of each draw since the burn-in.
     """
 
     X: LowRank
     rows: Side
     cols: Side
-    noise: float  # precision of the noise
-    draw: Randomness
+    noise: Tensor  # (), precision of the noise
+    rng: Randomness
     iteration: int
     kept: list[RowModel]
 
@@ -78,29 +78,34 @@ class GibbsState(State):
 class Gibbs(Solver):
     r"""Draws of factors, biases and hyper-parameters given the observed cells.
 
-    ``M_ij = u_i' v_j + b_i + c_j + e``, ``e ~ N(0, 1 / alpha)``; ``(u_i, b_i)`` and
-    ``(v_j, c_j)`` are Gaussian with mean and precision matrix of their own, drawn from
-    the normal-Wishart prior with mean 0, identity scale and ``rank + 1`` degrees of
-    freedom; ``alpha`` and the precision of the links are Gamma with shape and rate of a
-    half. With ``implicit``, the mean of row ``i`` is ``mu + sum_j B_j / sqrt(k)`` over
-    the ``k`` columns in which it has cells, likewise for columns, and ``B`` is drawn,
-    too, by perturbed conjugate gradients, from a Gaussian prior whose precision is a
-    multiple of that of the factors. A step draws everything once.
+    .. math::
 
-    The precision of the factors is drawn from their deviations from the links alone,
-    without the links' own deviations, which an exact sampler would count as well. This
-    is on purpose: counting them completed hidden cells of synthetic data worse.
+        M_{ij} = u_i^\top v_j + b_i + c_j + e_{ij}, \qquad
+        e_{ij} \sim N(0, 1 / \alpha)
+
+    ``(u_i, b_i)`` and ``(v_j, c_j)`` are Gaussian, each with a mean and a precision
+    matrix that are drawn from the normal-Wishart prior with mean 0, identity scale and
+    ``rank + 1`` degrees of freedom. ``alpha`` and the precision of the links are Gamma
+    with shape and rate of a half. With ``implicit``, the mean of row ``i`` is
+    ``mu + sum_j B_j / sqrt(k)`` over the ``k`` columns in which it has cells, likewise
+    for columns. ``B`` is drawn by perturbed conjugate gradients, from a Gaussian prior
+    whose precision is a multiple of that of the factors. A step draws everything once.
+
+    The precision of the factors is drawn from their deviations from the links alone.
+    An exact sampler would count the links' own deviations as well. We leave them out
+    because counting them completed hidden cells of synthetic data worse.
 
     Parameters
     ----------
-    draw : Randomness
+    rng : Randomness
         Where random numbers come from.
     rank : int
-        Of the factors.
+        Number of factors.
     n_burn_in : int
-        First draws, which are not kept. The answer is the average over the others.
+        Number of first draws that are not kept. The answer is the average of the
+        others.
     implicit : bool
-        Whether which cells are seen says something of the rows.
+        Whether the positions of the observed cells inform the factors.
 
     References
     ----------
@@ -109,41 +114,41 @@ class Gibbs(Solver):
     with high-dimensional side information using MCMC. MLSP (2017).
     """
 
-    def __init__(self, draw: Randomness, rank: int, n_burn_in: int, implicit: bool):
-        self.draw = draw
+    def __init__(self, rng: Randomness, rank: int, n_burn_in: int, implicit: bool):
+        self.rng = rng
         self.rank = rank
         self.n_burn_in = n_burn_in
         self.implicit = implicit
 
     def init(self, data: SparseObserved) -> GibbsState:
-        draw = self.draw.stream(1)
-        rows, cols = (self._side(data, draw, axis) for axis in (0, 1))
+        rng = self.rng.stream(1)
+        rows, cols = (self._side(data, rng, axis) for axis in (0, 1))
         return GibbsState(
             X=product(rows.W, cols.W),
             objective=data.energy / 2,
             rows=rows,
             cols=cols,
-            noise=FIRST_NOISE,
-            draw=draw,
+            noise=data.values.new_tensor(FIRST_NOISE, dtype=torch.float64),
+            rng=rng,
             iteration=0,
             kept=[],
         )
 
-    def _side(self, data: SparseObserved, draw: Randomness, axis: int) -> Side:
+    def _side(self, data: SparseObserved, rng: Randomness, axis: int) -> Side:
         values, size = data.values, self.rank + 1
-        W = draw.normal(data.shape[axis], size, std=0.3 * self.rank**-0.5).to(values)
+        W = rng.normal(data.shape[axis], size, std=0.3 * self.rank**-0.5).to(values)
         eye = torch.eye(size, dtype=values.dtype, device=values.device)
         zero = values.new_zeros
         link = zero(data.shape[1 - axis], size) if self.implicit else None
         return Side(W, zero(size), eye, link)
 
     def step(self, data: SparseObserved, state: GibbsState) -> GibbsState:
-        draw, noise = state.draw, state.noise
-        rows = self._draw(data, state.rows, state.cols.W, noise, draw)
-        cols = self._draw(data.T, state.cols, rows.W, noise, draw)
+        rng, noise = state.rng, state.noise
+        rows = self._draw(data, state.rows, state.cols.W, noise, rng)
+        cols = self._draw(data.T, state.cols, rows.W, noise, rng)
         X = product(rows.W, cols.W)
         misfit = data.misfit(X)
-        noise = gamma(draw, (len(data.values) + 1) / 2, (float(misfit) + 1) / 2)
+        noise = gamma(rng, (len(data.values) + 1) / 2, (misfit.double() + 1) / 2)
         kept = state.kept
         if state.iteration >= self.n_burn_in:
             kept = [*kept, model_of(rows, cols.W, noise)]
@@ -153,34 +158,39 @@ class Gibbs(Solver):
             rows=rows,
             cols=cols,
             noise=noise,
-            draw=draw,
+            rng=rng,
             iteration=state.iteration + 1,
             kept=kept,
         )
 
     def _draw(
-        self, data: SparseObserved, side: Side, others: Tensor, noise: float, draw
+        self,
+        data: SparseObserved,
+        side: Side,
+        others: Tensor,
+        noise: Tensor,
+        rng: Randomness,
     ) -> Side:
         """Distribution, links and factors of the rows, given those of the columns."""
         seen, W = None, side.W
         if side.link is not None:
             seen = link_matrix(data.starts, data.cols, side.link)
             W = W - seen @ side.link
-        mean, precision = normal_wishart(draw, W)
+        mean, precision = normal_wishart(rng, W)
         side = replace(side, mean=mean, precision=precision)
         if seen is not None:
             transposed = data.T.matrix(seen.values()[data.by_column])
-            side = draw_link(draw, side, seen, transposed)
+            side = draw_link(rng, side, seen, transposed)
         W = model_of(side, others, noise).solve(
             data.starts,
             data.cols,
             data.values,
-            lambda k, rank: draw.normal(k, rank, std=noise**-0.5).to(others.device),
+            lambda k, rank: rng.normal(k, rank, std=1.0).to(others) * noise**-0.5,
         )
         return replace(side, W=W)
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
-        """Infinite: there is no optimum, more draws are better.
+        """Infinity: there is no optimum, more draws are better.
 
         Parameters
         ----------
@@ -202,7 +212,7 @@ class Gibbs(Solver):
         return {"X": state.X, "rows": kept}
 
 
-def model_of(side: Side, others: Tensor, noise: float) -> RowModel:
+def model_of(side: Side, others: Tensor, noise: Tensor) -> RowModel:
     """How rows follow from their cells, given the columns' factors and biases.
 
     Parameters
@@ -211,7 +221,7 @@ def model_of(side: Side, others: Tensor, noise: float) -> RowModel:
         The rows' factors.
     others : Tensor of shape (n, rank + 1)
         The columns' factors and biases.
-    noise : float
+    noise : Tensor of shape ()
         Precision of an observed cell.
 
     Returns
@@ -224,38 +234,40 @@ def model_of(side: Side, others: Tensor, noise: float) -> RowModel:
     )
 
 
-def gamma(draw: Randomness, shape: float, rate: float) -> float:
+def gamma(rng: Randomness, shape: float, rate: float | Tensor) -> Tensor:
     """A Gamma variable of a half-integer shape.
 
-    Half a sum of squared normal ones; above shape 50 by the cube root of Wilson and
-    Hilferty, in error by less than a thousandth of its deviation there.
+    Half a sum of squared normal variables. Above shape 50 by the cube root of Wilson
+    and Hilferty, whose error there is less than a thousandth of the standard deviation.
 
     Parameters
     ----------
-    draw : Randomness
+    rng : Randomness
         Where random numbers come from.
     shape : float
         A multiple of 1/2.
-    rate : float
+    rate : float or Tensor of shape ()
         One over the scale.
 
     Returns
     -------
-    float
+    Tensor of shape ()
+        In double precision, on the device of ``rate``.
     """
+    rate = torch.as_tensor(rate, dtype=torch.float64)
     if shape <= 50:
-        squares = draw.normal(round(2 * shape), 1, std=1.0).square()
-        return float(squares.sum()) / 2 / rate
-    z = float(draw.normal(1, 1, std=1.0))
+        squares = rng.normal(round(2 * shape), 1, std=1.0).square()
+        return squares.sum().to(rate) / 2 / rate
+    z = rng.normal(1, 1, std=1.0)[0, 0].to(rate)
     return shape * (1 - 1 / (9 * shape) + z / (3 * shape**0.5)) ** 3 / rate
 
 
-def normal_wishart(draw: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
+def normal_wishart(rng: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and precision of Gaussian rows ``W``, drawn from their posterior.
 
     Parameters
     ----------
-    draw : Randomness
+    rng : Randomness
         Where random numbers come from.
     W : Tensor of shape (m, rank + 1)
         Factors and bias of each row.
@@ -265,34 +277,34 @@ def normal_wishart(draw: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
     tuple of Tensor
     """
     n, k = W.shape
-    X = W.double().cpu()
+    X = W.double()
     strength = 2.0  # of the prior mean, in rows
     mean = X.mean(0)
-    centred = X - mean
-    scatter = centred.mT @ centred + torch.eye(k, dtype=X.dtype)
+    centered = X - mean
+    scatter = centered.mT @ centered + torch.eye(k).to(X)
     scatter += strength * n / (strength + n) * torch.outer(mean, mean)
     root = torch.linalg.cholesky(torch.linalg.inv(scatter))
     # Bartlett: a Wishart matrix is A A' in the frame of its scale.
-    A = draw.normal(k, k, std=1.0).double().tril(-1)
+    A = rng.normal(k, k, std=1.0).double().tril(-1)
     for i in range(k):
-        A[i, i] = (2 * gamma(draw, (n + k - i) / 2, 1.0)) ** 0.5
-    root = root @ A
+        A[i, i] = (2 * gamma(rng, (n + k - i) / 2, 1.0)) ** 0.5
+    root = root @ A.to(root)
     precision = root @ root.mT
-    z = draw.normal(k, 1, std=1.0).double()
+    z = rng.normal(k, 1, std=1.0).to(X)
     spread = torch.linalg.cholesky((strength + n) * precision)
     drawn = torch.linalg.solve_triangular(spread.mT, z, upper=True)[:, 0]
     return (n * mean / (strength + n) + drawn).to(W), precision.to(W)
 
 
-def draw_link(draw: Randomness, side: Side, seen: Tensor, transposed: Tensor) -> Side:
+def draw_link(rng: Randomness, side: Side, seen: Tensor, transposed: Tensor) -> Side:
     """``B`` given ``W ~ N(mean + seen B, precision^-1)`` and a Gaussian prior on it.
 
     The solution of ``(S' S + p) B = S' (W - mean + E_1) + sqrt(p) E_2`` with ``E`` from
-    ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients come near it.
+    ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients approximate it.
 
     Parameters
     ----------
-    draw : Randomness
+    rng : Randomness
         Where random numbers come from.
     side : Side
         The rows' factors.
@@ -310,7 +322,7 @@ def draw_link(draw: Randomness, side: Side, seen: Tensor, transposed: Tensor) ->
     root = torch.linalg.cholesky(side.precision)
 
     def noise(rows: int) -> Tensor:
-        z = draw.normal(rows, W.shape[1], std=1.0).to(W)
+        z = rng.normal(rows, W.shape[1], std=1.0).to(W)
         return torch.linalg.solve_triangular(root.mT, z.mT, upper=True).mT
 
     right = transposed @ (W - side.mean + noise(len(W))) + p**0.5 * noise(len(B))
@@ -328,6 +340,6 @@ def draw_link(draw: Randomness, side: Side, seen: Tensor, transposed: Tensor) ->
         residual = residual - step * image
         before, energy = energy, residual.square().sum(0)
         direction = residual + energy / before.clamp_min(tiny) * direction
-    size = float(((B @ side.precision) * B).sum())
-    p = gamma(draw, (B.numel() + 1) / 2, (size + 1) / 2)
+    size = ((B @ side.precision) * B).sum().double()
+    p = gamma(rng, (B.numel() + 1) / 2, (size + 1) / 2)
     return replace(side, link=B, link_precision=p)

@@ -1,23 +1,23 @@
-"""Gradient descent with steps as long as the curvature allows."""
+"""Gradient descent whose step length follows the curvature."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.solvers.descent import narrow_module, norm
-from skmc.solvers.learning import Learning
+from skmc.solvers.norms import parameter_norm
+from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
-from skmc.terms import Term
+from skmc.terms import Sum, Term
 
-START = 0.1  # of its norm is what the first step moves a parameter by, at most
-GROWTH = 1.05
+START = 0.1  # the first step moves a parameter by this share of its norm at most
+GROWTH = 1.05  # a step is at most this much longer than the last one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class FlowState(State):
         A completion.
     model : nn.Module
         What is trained.
-    slopes : list of Tensor
+    grads : list of Tensor
         ``dF/dtheta`` of each parameter.
     lr : Tensor of shape (\\*batch,)
         Of the next step.
@@ -40,17 +40,22 @@ class FlowState(State):
 
     X: Tensor  # (*batch, n_rows, n_cols), detached
     model: nn.Module
-    slopes: list[Tensor]  # dF/dtheta
+    grads: list[Tensor]  # dF/dtheta
     lr: Tensor  # (*batch,), of the next step
 
 
-class GradientFlow(Learning):
-    r"""Euler's method for ``d theta / dt = -dF/dtheta``, ``F = sum_k F_k(model())``.
+class GradientFlow(ParametricSolver):
+    r"""Euler's method for the gradient flow of a sum of terms.
 
-    Adam makes all directions grow alike; the flow lets the large singular values of a
-    factorization come first, and it is this that implicit low rank depends on. Steps
+    .. math::
+
+        \frac{d\theta}{dt} = -\frac{\partial F}{\partial\theta}, \qquad
+        F(\theta) = \sum_k F_k(X(\theta))
+
+    Adam makes all directions grow at the same rate. The flow lets the large singular
+    values of a factorization grow first, and implicit low rank depends on this. Steps
     are as long as the curvature met by the last one allows, ``|theta - theta before| /
-    |slope - slope before|``, and at most 5 % longer than it. The first one moves no
+    |grad - grad before|``, and at most 5 % longer than it. The first one moves no
     parameter by more than a tenth of its norm.
 
     Parameters
@@ -61,7 +66,7 @@ class GradientFlow(Learning):
     terms : sequence of Term
         Their sum is the objective. They have no parameters of their own.
     lr : float, optional
-        A constant step instead.
+        A constant step length; the default follows the curvature.
 
     References
     ----------
@@ -72,66 +77,51 @@ class GradientFlow(Learning):
     def __init__(
         self, model: nn.Module, terms: Sequence[Term], *, lr: float | None = None
     ):
-        self.model, self.terms, self.lr = model, terms, lr
+        self.model, self.terms, self.lr = model, Sum(terms), lr
 
     def init(self, data: Observed) -> FlowState:
         model = copy.deepcopy(self.model).to(data.values.device)
         parameters = list(model.parameters())
         lr = torch.zeros_like(data.n_observed)
         self.begin([*parameters, lr])
-        X, objective, slopes = self._evaluate(model)
+        X, objective, grads = self._evaluate(model)
         if self.lr is not None:
             lr.fill_(self.lr)
         else:
             tiny = torch.finfo(X.dtype).tiny
             reach = [
-                norm([p], data) / norm([slope], data).clamp_min(tiny)
-                for p, slope in zip(parameters, slopes, strict=True)
+                parameter_norm([p], data) / parameter_norm([grad], data).clamp_min(tiny)
+                for p, grad in zip(parameters, grads, strict=True)
             ]
             safe = START * torch.stack(reach).amin(0)
             # The data may have another scale than those of the step before.
             lr = safe if self.start is None else torch.minimum(lr, safe)
-        return FlowState(X=X, objective=objective, model=model, slopes=slopes, lr=lr)
+        return FlowState(X=X, objective=objective, model=model, grads=grads, lr=lr)
 
     def _evaluate(self, model: nn.Module) -> tuple[Tensor, Tensor, list[Tensor]]:
         with torch.enable_grad():
             live: Tensor = model()
         X = live.detach()
-        objective, grad = self.terms[0].value_and_grad(X)
-        for term in self.terms[1:]:
-            value, slope = term.value_and_grad(X)
-            objective, grad = objective + value, grad.add_(slope)
-        slopes = torch.autograd.grad(live, list(model.parameters()), grad)
-        return X, objective, list(slopes)
+        objective, grad = self.terms.value_and_grad(X)
+        grads = torch.autograd.grad(live, list(model.parameters()), grad)
+        return X, objective, list(grads)
 
     def outputs(self, state: FlowState) -> dict[str, Any]:
         return {"X": state.X, **self.learned([*state.model.parameters(), state.lr])}
 
-    def select(self, state: FlowState, members: Tensor) -> FlowState:
-        narrow_module(state.model, members)
-        for term in self.terms:
-            term.select(members)
-        return replace(
-            state,
-            X=state.X[members],
-            objective=state.objective[members],
-            slopes=[slope[members] for slope in state.slopes],
-            lr=state.lr[members],
-        )
-
     def step(self, data: Observed, state: FlowState) -> FlowState:
-        for p, slope in zip(state.model.parameters(), state.slopes, strict=True):
-            p.sub_(_align(state.lr, p) * slope)
-        X, objective, slopes = self._evaluate(state.model)
+        for p, grad in zip(state.model.parameters(), state.grads, strict=True):
+            p.sub_(_align(state.lr, p) * grad)
+        X, objective, grads = self._evaluate(state.model)
         lr = state.lr
         if self.lr is None:
-            pairs = zip(slopes, state.slopes, strict=True)
-            turn = norm([new - old for new, old in pairs], data)
+            pairs = zip(grads, state.grads, strict=True)
+            turn = parameter_norm([new - old for new, old in pairs], data)
             tiny = torch.finfo(X.dtype).tiny
-            reach = state.lr * norm(state.slopes, data) / turn.clamp_min(tiny)
+            reach = state.lr * parameter_norm(state.grads, data) / turn.clamp_min(tiny)
             lr = torch.minimum(GROWTH * state.lr, reach)
         return FlowState(
-            X=X, objective=objective, model=state.model, slopes=slopes, lr=lr
+            X=X, objective=objective, model=state.model, grads=grads, lr=lr
         )
 
     def residual(self, data: Observed, previous, current: FlowState) -> Tensor:
@@ -151,9 +141,9 @@ class GradientFlow(Learning):
         Tensor of shape (\\*batch,)
         """
         tiny = torch.finfo(current.X.dtype).tiny
-        scale = norm([current.X], data) * norm([data.values], data)
-        size = norm(list(current.model.parameters()), data)
-        return norm(current.slopes, data) * size / scale.clamp_min(tiny)
+        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
+        size = parameter_norm(list(current.model.parameters()), data)
+        return parameter_norm(current.grads, data) * size / scale.clamp_min(tiny)
 
 
 def _align(per_batch: Tensor, parameter: Tensor) -> Tensor:

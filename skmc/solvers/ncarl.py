@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from skmc.cells import Observed
+from skmc.solvers.ncarl_systems import Problem
 from skmc.solvers.solver import Solver, State
 from skmc.terms import graph_laplacian, inner
 
 RIDGE = 1e-6  # keeps the quadratic form definite, and distances in a graph apart
 NO_ENERGY = 1e-5  # share of the nuclear norm below which a direction is free
-# Numbers held at once by systems that are solved together. Those that leave a cache
-# are slower to gather than to solve.
-BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,50 +27,61 @@ class NCARLState(State):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     D : Tensor of shape (\\*batch, n, n)
-        Weight of the nuclear norm at ``X``, ``n = min(shape)``.
+        Weight matrix of the nuclear norm at ``X``, where ``n = min(shape)``.
     laplacian : Tensor of shape (\\*batch, n, n)
-        Of the shorter axis of ``X``.
-    problem : _Problem
-        The linear systems, which stay.
+        Laplacian of the graph along the shorter axis of ``X``.
+    problem : Problem
+        The linear systems, which do not change.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
     D: Tensor  # (*batch, n, n), weight of the nuclear norm at X; n = min(shape)
     laplacian: Tensor  # (*batch, n, n), of the shorter axis of X
-    problem: _Problem
+    problem: Problem
 
 
 class NCARL(Solver):
     r"""Nuclear norm and Dirichlet energy, both reweighted at every step.
 
-    ``min |X|_*^2 + alpha tr(X L(X) X')`` subject to ``X = M`` on the observed cells, or
-    with noise ``min |P(X - M)|_F^2 + lambda_noise |X|_*^2 + alpha tr(X L(X) X')``, all
-    of them *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``, and the
-    Laplacian ``L(X)`` of `adaptive_laplacian`, and minimises the quadratic form
+    .. math::
+
+        \min_X \|X\|_*^2 + \alpha \operatorname{tr}(X L(X) X^\top)
+        \quad\text{subject to } X = M \text{ on the observed cells}
+
+    or, with noise,
+
+    .. math::
+
+        \min_X \|P(X - M)\|_F^2 + \lambda_{noise} \|X\|_*^2
+        + \alpha \operatorname{tr}(X L(X) X^\top)
+
+    all of them *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``, and
+    the Laplacian ``L(X)`` of `adaptive_laplacian`, and minimizes the quadratic form
     ``Q = D + alpha L + 1e-6 I`` over each row ``x`` exactly::
 
         x_O = m_O,  x_H = -inv(Q_HH) Q_HO m_O      without noise,
         x = (m p) inv(diag p + Q)                  with, D times lambda_noise in Q,
 
-    O the row's observed and H its hidden cells, ``p`` its mask. A matrix with more
-    columns than rows is solved transposed, so that the systems are the small ones.
+    where ``O`` and ``H`` are the observed and the hidden cells of the row and ``p`` is
+    its mask. A matrix with more columns than rows is solved transposed, so that the
+    systems are small.
 
     Parameters
     ----------
     alpha : float >= 0
         Multiplies the Dirichlet energy.
     n_neighbors : int >= 1
-        Of a column (row, if transposed) in the graph; n - 1 where there are fewer.
+        Neighbors of a column (of a row, if transposed) in the graph; at most n - 1.
     lambda_noise : float > 0 or None
         Multiplies the nuclear norm of the noisy form; None keeps the observed cells.
 
     Notes
     -----
-    All is computed in double precision. The first X is the zero-filled matrix. The
-    unit of the 1e-6 in the graph is the square of the largest observed cell, which is
-    our reading: the paper's data lie in [0, 1], and the answer scales with the data.
-    ``objective`` is that of X with ``D(X)`` and ``L(X)``. It need not fall: the graph
-    of a step is not the best one for its X.
+    Everything is computed in double precision. The first X is the zero-filled matrix.
+    The unit of the 1e-6 in the graph is the square of the largest observed cell. This
+    is our reading: the paper's data lie in [0, 1], and the answer scales with the data.
+    ``objective`` is that of X with ``D(X)`` and ``L(X)``. It need not fall, since the
+    graph of a step is not the best one for its X.
 
     A row needs one Cholesky factor, of whichever is smaller: the system of its hidden
     cells (as above) or that of its observed ones, ``x = v H`` with ``H = inv(Q)`` and
@@ -97,7 +104,7 @@ class NCARL(Solver):
         self.lambda_noise = lambda_noise
 
     def init(self, data: Observed) -> NCARLState:
-        problem = _Problem.of(data)
+        problem = Problem.of(data)
         return self._reweigh(data, problem, problem.values)
 
     def step(self, data: Observed, state: NCARLState) -> NCARLState:
@@ -129,7 +136,7 @@ class NCARL(Solver):
         diagonal += rounding.clamp_min(RIDGE)[..., None]
         return Q
 
-    def _reweigh(self, data: Observed, problem: _Problem, Z: Tensor) -> NCARLState:
+    def _reweigh(self, data: Observed, problem: Problem, Z: Tensor) -> NCARLState:
         gram = Z.mT @ Z
         D, nuclear = nuclear_weight(gram)
         L = adaptive_laplacian(gram, self.n_neighbors)
@@ -151,8 +158,8 @@ class NCARL(Solver):
     def residual(self, data: Observed, previous, current: NCARLState) -> Tensor:
         """``|X - previous X|_F / |X|_F``.
 
-        A step goes all the way to the minimum for its ``D`` and ``L``, so what it moves
-        is how far from a fixed point the step before was. The paper's measure,
+        A step goes all the way to the minimum for its ``D`` and ``L``, so its length
+        says how far the previous iterate was from a fixed point. The paper's measure,
         ``|dX|_F / (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a
         picture of 240 x 240 with values in [0, 1].
 
@@ -180,8 +187,8 @@ class NCARL(Solver):
 def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
     r"""``D = |X|_* (X'X)^(-1/2)`` and ``|X|_*`` of ``gram = X'X (\*batch, n, n)``.
 
-    Directions whose singular value is at most 1e-5 of the sum of all get weight zero,
-    not a large one: the paper's rule.
+    Directions whose singular value is at most 1e-5 of the sum of all get weight zero
+    instead of a large weight, as in the paper.
 
     Parameters
     ----------
@@ -201,7 +208,7 @@ def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
-    r"""Laplacian of the adaptive k-nearest-neighbour graph of columns.
+    r"""Laplacian of the adaptive k-nearest-neighbor graph of columns.
 
     ``d_ij = |x_i - x_j|^2`` from ``gram = X'X (\*batch, n, n)``, ``d_i(l)`` its l-th
     smallest with the column itself first, ``kappa_i = d_i(k + 1) + 1e-6``::
@@ -233,180 +240,3 @@ def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
     mass = k * kappa - nearest[..., :-1].sum(-1, keepdim=True)
     S = (kappa - d).clamp_min_(0).div_(mass)
     return graph_laplacian((S + S.mT) / 2)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """What no step changes; more rows than columns, in units of the largest cell."""
-
-    values: Tensor  # (*batch, m, n), double, zero where hidden
-    seen: Tensor  # (*batch, m, n), double 0/1
-    unit: Tensor  # (*batch, 1, 1), double
-    transposed: bool
-    observed: _Systems  # of rows with more hidden than observed cells
-    hidden: _Systems  # of the others
-
-    @classmethod
-    def of(cls, data: Observed) -> _Problem:
-        transposed = data.shape[0] < data.shape[1]
-        values, mask = data.values.double(), data.mask
-        if transposed:
-            values, mask = values.mT, mask.mT
-        unit = values.abs().amax((-2, -1), keepdim=True)
-        unit = torch.where(unit > 0, unit, 1.0)
-        few = 2 * mask.sum(-1, keepdim=True) < mask.shape[-1]
-        return cls(
-            values=(values / unit).contiguous(),
-            seen=mask.double(),
-            unit=unit,
-            transposed=transposed,
-            observed=_Systems.of(mask & few),
-            hidden=_Systems.of(~mask & ~few),
-        )
-
-    def interpolate(self, Q: Tensor) -> Tensor:
-        """``argmin x Q x'`` of each row with ``x = m`` on its observed cells."""
-        Z = self.values
-        if self.hidden.blocks:
-            Z = Z - self.hidden.solve(Q, Z @ Q)
-        if self.observed.blocks:
-            H = _inverse(Q)
-            Z = self._merge(Z, self.observed.solve(H, self.values) @ H)
-        return Z
-
-    def approximate(self, Q: Tensor) -> Tensor:
-        """``argmin |(x - m) p|^2 + x Q x'`` of each row."""
-        eye = torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
-        G = _inverse(eye + Q)
-        Y = self.values @ G
-        Z = Y
-        if self.hidden.blocks:
-            Z = Y + self.hidden.solve(Q @ G, Y) @ G
-        if self.observed.blocks:
-            H = _inverse(Q)
-            Z = self._merge(Z, self.observed.solve(eye + H, self.values) @ H)
-        return Z
-
-    def _merge(self, Z: Tensor, own: Tensor) -> Tensor:
-        """``own``, but ``Z`` in the rows that have no system of observed cells."""
-        others = self.observed.others
-        own.flatten(0, -2)[others] = Z.flatten(0, -2)[others]
-        return own
-
-
-def _inverse(A: Tensor) -> Tensor:
-    """Of positive definite matrices, and positive definite itself."""
-    return torch.cholesky_inverse(torch.linalg.cholesky(A))
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Systems solved together: principal submatrices of about one size, padded."""
-
-    cells: Tensor  # (s, k) int, n where padded
-    member: Tensor  # (s, 1) int, of which matrix of the batch
-    system: Tensor  # (r,) int, by which system a row is solved
-    column: Tensor  # (r,) int, as which of its right-hand sides
-    places: Tensor  # (r, k) int, the row's cells in the flattened right-hand sides
-    padding: Tensor  # (s, k) double 0/1
-    width: int  # right-hand sides of each system
-
-    @classmethod
-    def of(cls, cells, member, rows, system, column, width: int, n_cols: int) -> _Block:
-        padding = cells == n_cols
-        # What is padded may read any cell; it writes zero.
-        own = torch.where(padding, 0, cells)[system]
-        places = rows[:, None] * n_cols + own
-        return cls(cells, member, system, column, places, padding.double(), width)
-
-    def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
-        """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
-        n, k = A.shape[-1], self.cells.shape[1]
-        # Integers of half the width are added and read twice as fast.
-        dtype = torch.int32 if A.numel() < 2**31 else torch.int64
-        column = self.cells.to(dtype)
-        row = (self.member.to(dtype) * n + column) * n
-        entries = (row[:, :, None] + column[:, None, :]).flatten()
-        submatrices = A.flatten().index_select(0, entries).view(-1, k, k)
-        torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(self.padding)
-        sides = b.new_zeros((len(self.cells), self.width, k))
-        sides[self.system, self.column] = b[self.places]
-        # The upper factor needs no transposed copy.
-        U = torch.linalg.cholesky(submatrices, upper=True)
-        half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
-        solved = torch.linalg.solve_triangular(U, half, upper=True).mT
-        solved = solved * (1 - self.padding)[:, None]
-        found = solved[self.system, self.column]
-        out.scatter_add_(0, self.places.flatten(), found.flatten())
-
-
-@dataclass(frozen=True)
-class _Systems:
-    """The systems ``A_SS v_S = b_S`` of the rows, S the cells that a mask selects."""
-
-    others: Tensor  # (q,) int, rows of the flattened batch without a system
-    blocks: list[_Block]
-
-    @classmethod
-    def of(cls, mask: Tensor) -> _Systems:
-        """Rows of ``mask (*batch, m, n)`` without any cell get no system."""
-        n_rows, n_cols = mask.shape[-2:]
-        mask = mask.flatten(0, -2)
-        some = mask.any(-1)
-        rows = some.nonzero()[:, 0]
-        # A system belongs to a mask and to a matrix of the batch.
-        key = torch.cat([(rows // n_rows)[:, None], mask[rows].long()], 1)
-        distinct, system, counts = torch.unique(
-            key, dim=0, return_inverse=True, return_counts=True
-        )
-        # Systems of as many right-hand sides and about as many cells come together.
-        sizes = distinct[:, 1:].sum(1)
-        order = (counts * (n_cols + 1) + sizes).argsort(descending=True)
-        member, masks = distinct[order, :1], distinct[order, 1:].bool()
-        sizes, counts = sizes[order], counts[order]
-        ends = counts.cumsum(0)
-        system, turn = order.argsort()[system].sort(stable=True)
-        rows = rows[turn]
-        column = torch.arange(len(rows), device=rows.device) - (ends - counts)[system]
-        # Selected cells first, in their order.
-        cells = (~masks).long().argsort(dim=1, stable=True)
-        cells = torch.where(masks.gather(1, cells), cells, n_cols)
-
-        limit = BLOCK["cpu" if mask.device.type == "cpu" else "cuda"]
-        table = list(zip(sizes.tolist(), counts.tolist(), ends.tolist(), strict=True))
-        blocks, start = [], 0
-        while start < len(table):
-            size, width, end = table[start]
-            stop = min(start + max(1, limit // (size * (size + width))), len(table))
-            while table[stop - 1][1] != width:
-                stop -= 1
-            span = slice(end - width, table[stop - 1][2])
-            blocks.append(
-                _Block.of(
-                    cells[start:stop, :size],
-                    member[start:stop],
-                    rows[span],
-                    system[span] - start,
-                    column[span],
-                    width,
-                    n_cols,
-                )
-            )
-            start = stop
-        return cls((~some).nonzero()[:, 0], blocks)
-
-    def solve(self, A: Tensor, b: Tensor) -> Tensor:
-        """``v (*batch, m, n)``: ``inv(A_SS) b_S`` on each row's S, zero elsewhere.
-
-        ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
-        """
-        padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
-        # Torch factorises a batch in one thread; blocks write to rows of their own.
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            tasks = [
-                pool.submit(block.solve, padded, b.flatten(), v.view(-1))
-                for block in self.blocks
-            ]
-            for task in tasks:
-                task.result()
-        return v

@@ -3,257 +3,79 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import CosineSchedule
 from skmc.models import Autoencoder, bent, slope_at
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.nonsmooth_parts import (
+    Blocks,
+    Forward,
+    NonsmoothState,
+    Theta,
+    Trial,
+    inner,
+)
+from skmc.solvers.solver import Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
 DELTA_MIN, DELTA_MAX = 0.01, 0.99
-SHRINK, GROW = 0.5, 1.1  # of delta; the paper's sets are .1-.6 and 1.05-1.2
-LOWER = 0.8  # of mu_max; the paper's set is .1, .2, .8, .9
-TRIALS = 60  # of an epoch's step
-RAISE, RELAX = 2.0, 0.95  # of L, when it is too small and from epoch to epoch
-
-
-@dataclass(frozen=True)
-class CosineSchedule:
-    """Gradual learning: ``mu`` falls from ``mu_max`` to ``mu_min`` on a cosine.
-
-    ``mu(k) = mu_min + (mu_max - mu_min) (1 + cos(pi k / horizon)) / 2`` at epoch k, and
-    ``mu_min`` after ``horizon`` epochs. Equal ends switch gradual learning off.
-
-    Parameters
-    ----------
-    mu_max : float
-        At the start.
-    mu_min : float
-        From the end on.
-    horizon : int
-        Epochs until then.
-    """
-
-    mu_max: float
-    mu_min: float
-    horizon: int
-
-    def __call__(self, epoch: int) -> float:
-        share = (1 + math.cos(math.pi * min(epoch / self.horizon, 1))) / 2
-        return self.mu_min + (self.mu_max - self.mu_min) * share
-
-    def lowered(self, factor: float) -> CosineSchedule:
-        """The same with both values times a factor.
-
-        Parameters
-        ----------
-        factor : float
-            Between 0 and 1.
-
-        Returns
-        -------
-        CosineSchedule
-        """
-        return replace(self, mu_max=max(self.mu_min, factor * self.mu_max))
-
-
-Layers = Sequence[Tensor]
-
-
-@dataclass(frozen=True)
-class Theta:
-    """Weights and biases of a network, as in `Autoencoder`.
-
-    Parameters
-    ----------
-    weights : Layers
-        Of the layers.
-    biases : Layers
-        Of the layers.
-    """
-
-    weights: Layers
-    biases: Layers
-
-    @property
-    def parts(self) -> list[Tensor]:
-        """All tensors, weights first."""
-        return [*self.weights, *self.biases]
-
-    def map(self, function, *others: Theta) -> Theta:
-        """``function`` of each part and those of ``others``.
-
-        Parameters
-        ----------
-        function : callable
-            Of as many tensors.
-        *others : Theta
-            Of the same sizes.
-
-        Returns
-        -------
-        Theta
-        """
-        rest = [other.parts for other in others]
-        parts = [function(*these) for these in zip(self.parts, *rest, strict=True)]
-        n = len(self.weights)
-        return Theta(parts[:n], parts[n:])
-
-
-@dataclass(frozen=True)
-class Forward:
-    """What the network makes of the zero-filled rows.
-
-    Parameters
-    ----------
-    hidden : Layers
-        Of the layers, each (n_rows, width).
-    output : Tensor of shape (n_rows, n_cols)
-        ``f(P(M))``.
-    error : Tensor of shape (n_rows, n_cols)
-        ``P(f(P(M)) - M)``.
-    loss : float
-        ``|error|^2 + lambda sum |W|^2``.
-    """
-
-    hidden: Layers  # z, each (n_rows, width)
-    output: Tensor  # f(P(M)), (n_rows, n_cols)
-    error: Tensor  # P(f(P(M)) - M)
-    loss: float  # |error|^2 + lambda sum |W|^2
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """The slack variables at a ``mu``, and their penalties.
-
-    Parameters
-    ----------
-    h : Layers
-        Each (n_rows, width).
-    V : tuple of Tensor
-        Each as its ``W``.
-    penalty : float
-        ``alpha |h|_1 + beta |V|_*``.
-    """
-
-    h: Layers  # each (n_rows, width)
-    V: Layers  # each as its W
-    penalty: float  # alpha |h|_1 + beta |V|_*
-
-    def slack(self, theta: Theta, forward: Forward) -> float:
-        """``sum |z - h|^2 + sum |W - V|^2``.
-
-        Parameters
-        ----------
-        theta : Theta
-            The parameters.
-        forward : Forward
-            What the network makes at them.
-
-        Returns
-        -------
-        float
-        """
-        pairs = [
-            *zip(forward.hidden, self.h, strict=True),
-            *zip(theta.weights, self.V, strict=True),
-        ]
-        return float(sum((a - b).square().sum() for a, b in pairs))
-
-
-@dataclass(frozen=True, kw_only=True)
-class NonsmoothState(State):
-    """The objective is Q at ``mu_min``, so that epochs compare; ``Q`` is at ``mu``.
-
-    Parameters
-    ----------
-    objective : Tensor of shape (\\*batch,)
-        The objective at this iterate.
-    theta : Theta
-        The parameters.
-    before : Theta
-        Those of the epoch before.
-    forward : Forward
-        What the network makes at them.
-    blocks : Blocks
-        The slack variables.
-    schedule : CosineSchedule
-        Of ``mu``.
-    mu : float
-        Width of the smoothing.
-    Q : float
-        The objective at ``mu``.
-    delta : float
-        Bounds ``omega``; smaller after Q rose, larger after it fell.
-    omega : float
-        Weight of the extrapolation.
-    lipschitz : float
-        ``L`` of the last step.
-    slope : float
-        Length of the proximal gradient at the extrapolated parameters.
-    iteration : int
-        Steps done.
-    """
-
-    theta: Theta
-    before: Theta  # theta of the epoch before
-    forward: Forward  # at theta
-    blocks: Blocks
-    schedule: CosineSchedule
-    mu: float
-    Q: float
-    delta: float
-    omega: float
-    lipschitz: float
-    slope: float  # length of the proximal gradient at the extrapolated theta
-    iteration: int
+SHRINK, GROW = 0.5, 1.1  # multiply delta; the paper tries .1 to .6 and 1.05 to 1.2
+LOWER = 0.8  # multiplies the schedule's start; the paper tries .1, .2, .8, .9
+TRIALS = 60  # steps tried in an epoch
+RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
 
 
 class NonsmoothDescent(Solver):
     r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
 
-    For rows ``X~``, zero where missing, a network ``f`` with hidden outputs ``z_i`` and
-    weight matrices ``W_j``, it goes down on ::
+    For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
+    outputs :math:`z_i` and weight matrices :math:`W_j`, it minimizes
 
-        Q = |P(f(X~) - M)|_F^2 + lambda sum_j |W_j|_F^2
-            + sum_i ( alpha |h_i|_1 + |z_i - h_i|_F^2 / (2 mu) )
-            + sum_j ( beta |V_j|_* + |W_j - V_j|_F^2 / (2 mu) ),   |theta|_inf <= bound,
+    .. math::
 
-    all of them *sums*, no half before the first (the paper's equations 33 and 46).
-    ``theta`` is all weights and biases. An epoch is ::
+        Q = \|P(f(\tilde X) - M)\|_F^2 + \lambda \sum_j \|W_j\|_F^2
+            &+ \sum_i \Big(\alpha \|h_i\|_1
+               + \frac{1}{2\mu} \|z_i - h_i\|_F^2\Big) \\
+            &+ \sum_j \Big(\beta \|V_j\|_*
+               + \frac{1}{2\mu} \|W_j - V_j\|_F^2\Big)
+
+    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, with no
+    half before the first (the paper's equations 33 and 46), and ``theta`` is all
+    weights and biases. An epoch is ::
 
         h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
         theta^ = theta + omega (theta - theta of the epoch before),
         theta <- clip(theta^ - grad / (gamma L)),
 
-    where ``grad`` is that of the smooth part g of Q at ``theta^``, ``D`` shrinks
-    singular values, and ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before /
-    L)``. ``mu`` follows the schedule. After ``grace`` epochs, one at which Q rises
-    (both sides at the epoch's ``mu``) is redone with half of ``delta``, and with
-    ``omega = 0`` where ``delta = .01`` was not enough; where Q falls, ``delta`` grows
-    by a tenth, to .99 at most.
+    where ``grad`` is the gradient of the smooth part g of Q at ``theta^``, ``D``
+    shrinks singular values, and
+    ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before / L)``. ``mu`` follows
+    the schedule. After ``grace`` epochs, an epoch that raises Q (with the epoch's
+    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0``
+    where ``delta = .01`` was not enough. Where Q falls, ``delta`` grows by a tenth, to
+    .99 at most.
 
-    What the paper leaves open and is ours: ``z_i`` is that of the current ``theta``, so
-    that ``h_i`` is the minimiser. ``L`` is found by backtracking: it starts an epoch at
-    .95 of the last and doubles until ``g(theta) <= g(theta^) + <grad, theta - theta^> +
-    L/2 |theta - theta^|^2``. The descent test, whose equation is in a supplement that
-    is not public, is taken to be that of Proposition 2, ::
+    The following is ours, because the paper leaves it open. ``z_i`` belongs to the
+    current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by backtracking:
+    it starts an epoch at .95 of the last value and doubles until
+    ``g(theta) <= g(theta^) + <grad, theta - theta^> + L/2 |theta - theta^|^2``. The
+    equation of the descent test is in a supplement that is not public; we take that of
+    Proposition 2, ::
 
         g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
             - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
 
-    where it fails, ``mu_max`` becomes .8 of it. With ``L`` by backtracking it seldom
-    does.
+    Where it fails, the start of the schedule is multiplied by .8. With ``L`` found by
+    backtracking it seldom fails.
 
     Parameters
     ----------
     network : Autoencoder
-        Its parameters are the start.
+        Its parameters are the starting point.
     activity : L1Norm
         ``alpha |h_i|_1`` of each hidden layer.
     rank : NuclearNorm
@@ -261,15 +83,15 @@ class NonsmoothDescent(Solver):
     decay : SquaredNorm
         ``lambda |W_j|_F^2``; its weight is ``2 lambda``.
     box : Box
-        Where the parameters stay.
+        The bound of the parameters.
     schedule : CosineSchedule
-        Of ``mu``.
+        Values of ``mu``.
     gamma : float > 1
         Divides the length ``1 / L`` of the steps.
     grace : int
-        Epochs at the start that may raise Q; the paper has 200 or 300.
+        Number of first epochs that may raise Q; the paper uses 200 or 300.
     omega : float, optional
-        In place of the adaptive one.
+        A fixed weight of the extrapolation, in place of the adaptive one.
     """
 
     def __init__(
@@ -314,7 +136,7 @@ class NonsmoothDescent(Solver):
             delta=DELTA_MAX,
             omega=0.0,
             lipschitz=1.0,
-            slope=math.inf,
+            gradient=math.inf,
             iteration=0,
         )
 
@@ -418,8 +240,8 @@ class NonsmoothDescent(Solver):
         weights, biases = [], []
         for i in reversed(range(len(inputs))):
             W = theta.weights[i]
-            _, slope = self.decay.value_and_grad(W)
-            weights.append(inputs[i].mT @ back + slope + (W - blocks.V[i]) / mu)
+            _, decay = self.decay.value_and_grad(W)
+            weights.append(inputs[i].mT @ back + decay + (W - blocks.V[i]) / mu)
             biases.append(back.sum(0, keepdim=True))
             if i:
                 back = back @ W.mT + (inputs[i] - blocks.h[i - 1]) / mu
@@ -427,59 +249,97 @@ class NonsmoothDescent(Solver):
         return Theta(weights[::-1], biases[::-1])
 
     def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
-        epoch, gamma, last = state.iteration + 1, self.gamma, state.theta
+        epoch, last = state.iteration + 1, state.theta
         mu = state.schedule(epoch)
         blocks = self.blocks(last, state.forward, mu)
         start = self.smooth(last, state.forward, blocks, mu)
+        found, delta = self._search(data, state, blocks, mu)
+        enough = self._descends(state, found, start)
+        final = self.smooth(found.theta, found.forward, blocks, state.schedule.end)
+        return NonsmoothState(
+            objective=state.objective.new_tensor(final + blocks.penalty),
+            theta=found.theta,
+            before=last,
+            forward=found.forward,
+            blocks=blocks,
+            schedule=state.schedule if enough else state.schedule.lowered(LOWER),
+            mu=mu,
+            Q=found.end + blocks.penalty,
+            delta=delta,
+            omega=found.omega,
+            lipschitz=found.lipschitz,
+            gradient=self.gamma * found.lipschitz * math.sqrt(found.way),
+            iteration=epoch,
+        )
+
+    def _search(
+        self, data: Observed, state: NonsmoothState, blocks: Blocks, mu: float
+    ) -> tuple[Trial, float]:
+        """The step of an epoch, found by trials, and the ``delta`` after it."""
+        late = state.iteration + 1 > self.grace
         # Q of the epoch before, at this epoch's mu.
-        ceiling = self.smooth(last, state.forward, state.blocks, mu)
+        ceiling = self.smooth(state.theta, state.forward, state.blocks, mu)
         ceiling += state.blocks.penalty
-        moved = last.map(torch.sub, state.before)
         L, delta, rest = RELAX * state.lipschitz, state.delta, False
-        eps = 10 * torch.finfo(data.values.dtype).eps
         for _ in range(TRIALS):
             omega = 0.0 if rest else self._omega(delta * state.lipschitz / L)
-            hat = last.map(lambda a, b, w=omega: a + w * b, moved)
-            at_hat = self.forward(data, hat)
-            value = self.smooth(hat, at_hat, blocks, mu)
-            grad = self.gradient(data, hat, at_hat, blocks, mu)
-            theta = hat.map(
-                lambda a, g, t=1 / (gamma * L): self.box.prox(a - t * g, t), grad
-            )
-            forward = self.forward(data, theta)
-            end = self.smooth(theta, forward, blocks, mu)
-            way = theta.map(torch.sub, hat)
-            bound = value + inner(grad, way) + L / 2 * inner(way, way)
-            if not end <= bound + eps * abs(value):
+            trial = self._try(data, state, blocks, mu, L, omega)
+            if not trial.short:
                 L *= RAISE
-            elif epoch > self.grace and end + blocks.penalty > ceiling and not rest:
+            elif late and trial.end + blocks.penalty > ceiling and not rest:
                 rest = delta == DELTA_MIN
                 delta = max(SHRINK * delta, DELTA_MIN)
             else:
                 break
-        if epoch > self.grace and end + blocks.penalty < ceiling:
+        if late and trial.end + blocks.penalty < ceiling:
             delta = min(GROW * delta, DELTA_MAX)
-        went = theta.map(torch.sub, last)
-        least = (gamma - 1) * L / 4 * inner(went, went) - (
-            (gamma + 1) ** 2 * L / (gamma - 1) * omega**2 * inner(moved, moved)
-        )
-        enough = start - end >= least - eps * abs(start)
-        final = self.smooth(theta, forward, blocks, state.schedule.mu_min)
-        return NonsmoothState(
-            objective=state.objective.new_tensor(final + blocks.penalty),
+        return trial, delta
+
+    def _try(
+        self,
+        data: Observed,
+        state: NonsmoothState,
+        blocks: Blocks,
+        mu: float,
+        L: float,
+        omega: float,
+    ) -> Trial:
+        """A proximal gradient step of length ``1 / (gamma L)``."""
+        moved = state.theta.map(torch.sub, state.before)
+        hat = state.theta.map(lambda a, b: a + omega * b, moved)
+        at_hat = self.forward(data, hat)
+        value = self.smooth(hat, at_hat, blocks, mu)
+        grad = self.gradient(data, hat, at_hat, blocks, mu)
+        length = 1 / (self.gamma * L)
+        theta = hat.map(lambda a, g: self.box.prox(a - length * g, length), grad)
+        forward = self.forward(data, theta)
+        end = self.smooth(theta, forward, blocks, mu)
+        way = theta.map(torch.sub, hat)
+        squared = inner(way, way)
+        bound = value + inner(grad, way) + L / 2 * squared
+        return Trial(
             theta=theta,
-            before=last,
             forward=forward,
-            blocks=blocks,
-            schedule=state.schedule if enough else state.schedule.lowered(LOWER),
-            mu=mu,
-            Q=end + blocks.penalty,
-            delta=delta,
+            end=end,
+            way=squared,
+            short=end <= bound + self._rounding(state) * abs(value),
             omega=omega,
             lipschitz=L,
-            slope=gamma * L * math.sqrt(inner(way, way)),
-            iteration=epoch,
         )
+
+    def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
+        """Whether an epoch lowers the smooth part by what Proposition 2 asks."""
+        gamma, L = self.gamma, found.lipschitz
+        moved = state.theta.map(torch.sub, state.before)
+        went = found.theta.map(torch.sub, state.theta)
+        least = (gamma - 1) * L / 4 * inner(went, went) - (
+            (gamma + 1) ** 2 * L / (gamma - 1) * found.omega**2 * inner(moved, moved)
+        )
+        return start - found.end >= least - self._rounding(state) * abs(start)
+
+    @staticmethod
+    def _rounding(state: NonsmoothState) -> float:
+        return 10 * torch.finfo(state.objective.dtype).eps
 
     def _omega(self, ratio: float) -> float:
         if self.omega is not None:
@@ -487,12 +347,13 @@ class NonsmoothDescent(Solver):
         return (self.gamma - 1) / (2 * (self.gamma + 1)) * math.sqrt(ratio)
 
     def residual(self, data: Observed, previous, current: NonsmoothState) -> Tensor:
-        """The largest of three, all relative.
+        """The largest of three relative measures.
 
-        The paper's two are ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
-        (the division is ours). Those say that the slack variables are met, not that
-        anything is learned, and without weights they are zero at the start; so ours is
-        added, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
+        The paper has two, ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
+        (the division is ours). They say that the slack variables agree with what they
+        replace, not that anything is learned, and without penalties they are zero at
+        the start. So we add a third, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with
+        the proximal gradient G.
 
         Parameters
         ----------
@@ -517,27 +378,9 @@ class NonsmoothDescent(Solver):
         ]
         length = math.sqrt(inner(current.theta, current.theta))
         scale = data.energy + current.forward.error.square().sum()
-        gaps.append(current.slope * length / scale.clamp_min(tiny))
+        gaps.append(current.gradient * length / scale.clamp_min(tiny))
         return torch.stack(gaps).amax()
 
     def outputs(self, state: NonsmoothState) -> dict[str, Any]:
         network = Autoencoder(state.theta.weights, state.theta.biases)
         return {"X": state.forward.output, "network": network}
-
-
-def inner(a: Theta, b: Theta) -> float:
-    """``<a, b>``, over all parameters.
-
-    Parameters
-    ----------
-    a : Theta
-        Of the same sizes.
-    b : Theta
-        Of the same sizes.
-
-    Returns
-    -------
-    float
-    """
-    parts = zip(a.parts, b.parts, strict=True)
-    return float(sum(torch.linalg.vecdot(p.flatten(), q.flatten()) for p, q in parts))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Randomness
+from skmc.linalg import CosineSchedule, Randomness
 from skmc.models import PatchCNN, Patches, filling_order
-from skmc.solvers.descent import norm
+from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 
 BATCH = 128
@@ -21,7 +21,9 @@ STEPS = 25  # per epoch, at most
 
 @dataclass(frozen=True, kw_only=True)
 class PatchState(State):
-    """The objective is that of `seen`; the completion is made when it is asked for.
+    """An iterate of `PatchTraining`, whose objective is that of `seen`.
+
+    The completion is computed only when it is needed.
 
     Parameters
     ----------
@@ -42,7 +44,7 @@ class PatchState(State):
     holes : tuple of Tensor
         Rows and columns hidden.
     queue : int64 Tensor
-        What is left of the epoch, of ``cells``.
+        Those of ``cells`` that are left in this epoch.
     picture : Patches
         Of the observed cells, (n_rows, n_cols, 2).
     order : int64 Tensor of shape (n_rows, n_cols)
@@ -68,15 +70,20 @@ class PatchState(State):
 
 
 class PatchTraining(Solver):
-    r"""Adam on ``1/2 mean (network(patch) - M)^2`` over observed cells.
+    r"""Adam on the squared error of cells predicted from the patches around them.
 
-    A step is a twenty-fifth of an epoch or, where that is less than a mini-batch of 128
-    cells (a quarter of all, where that is fewer), one mini-batch. The objective is that
-    of the predictions made when each cell was last drawn.
+    .. math::
 
-    Inside a hole little is known around a cell, unlike around observed ones. So in
-    three of four patches cells are dropped besides: those which will not be known
-    around a random hidden cell in the round in which it is filled.
+        \min_\theta \frac{1}{2 |\Omega|} \sum_{ij \in \Omega}
+        (f_\theta(\text{patch}_{ij}) - M_{ij})^2
+
+    half a *mean* over observed cells. A step is a twenty-fifth of an epoch, but at
+    least one mini-batch of 128 cells (of a quarter of all cells, where that is fewer).
+    The objective is that of the predictions made when each cell was last drawn.
+
+    Less is known around a cell inside a hole than around an observed one. So three of
+    four patches lose further cells: those that will not be known around a random hidden
+    cell in the round in which it is filled.
 
     Parameters
     ----------
@@ -87,7 +94,7 @@ class PatchTraining(Solver):
         ``lr (1 + cos(pi t / horizon)) / 2``.
     horizon : int
         Steps.
-    draw : Randomness
+    rng : Randomness
         The network's start, the order of the cells and what is dropped.
 
     Attributes
@@ -98,18 +105,18 @@ class PatchTraining(Solver):
 
     dropped_share = 0.75
 
-    def __init__(self, side: int, *, lr: float, horizon: int, draw: Randomness):
+    def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
         self.side = side
         self.lr = lr
         self.horizon = horizon
-        self.draw = draw
+        self.rng = rng
 
     def init(self, data: Observed) -> PatchState:
         values, device = data.values, data.values.device
         peak = float(values.abs().max())
         mean = (values / (peak or 1.0)).square().sum() / data.n_observed
         unit = peak * float(mean) ** 0.5 or 1.0
-        network = PatchCNN(self.side, unit, self.draw.stream(1)).to(device)
+        network = PatchCNN(self.side, unit, self.rng.stream(1)).to(device)
         order = filling_order(data.mask)
         return PatchState(
             objective=data.energy / (2 * data.n_observed),
@@ -118,7 +125,7 @@ class PatchTraining(Solver):
             optimizer=torch.optim.Adam(
                 network.parameters(), lr=self.lr, betas=(0.9, 0.99), fused=True
             ),
-            generator=self.draw.stream(2).generators[0],
+            generator=self.rng.stream(2).generators[0],
             iteration=0,
             order=order,
             cells=torch.nonzero(data.mask, as_tuple=True),
@@ -137,8 +144,8 @@ class PatchTraining(Solver):
         if not len(queue):
             queue = torch.randperm(n_cells, generator=state.generator)
             queue = queue.to(data.values.device)
-        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
-        state.optimizer.param_groups[0]["lr"] = self.lr * decay
+        lr = CosineSchedule(self.lr, 0.0, self.horizon)(state.iteration)
+        state.optimizer.param_groups[0]["lr"] = lr
         for chosen in queue[:size].split(batch):
             self._descend(data, state, *(index[chosen] for index in state.cells))
         return replace(
@@ -176,8 +183,8 @@ class PatchTraining(Solver):
     def residual(self, data: Observed, previous, current: PatchState) -> Tensor:
         """``|dF/dtheta| |theta| / mean M^2`` of the last mini-batch.
 
-        It stays above a usual ``tol`` as long as batches differ: what ends a training
-        is its horizon or a stop rule.
+        It stays above any usual ``tol`` as long as mini-batches differ: training ends
+        at its horizon or by a stop rule.
 
         Parameters
         ----------
@@ -193,12 +200,12 @@ class PatchTraining(Solver):
         Tensor of shape ()
         """
         parameters = list(current.network.parameters())
-        slopes = [p.grad for p in parameters if p.grad is not None]
-        product = norm(slopes, data) * norm(parameters, data)
+        grads = [p.grad for p in parameters if p.grad is not None]
+        product = parameter_norm(grads, data) * parameter_norm(parameters, data)
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:
-        """Hidden cells as filled now, observed ones as last predicted in training.
+        """Hidden cells as filled now, observed cells as last predicted in training.
 
         Parameters
         ----------

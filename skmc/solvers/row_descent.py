@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.linalg import Randomness
-from skmc.solvers.descent import norm
+from skmc.linalg import CosineSchedule, Randomness
+from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
 
@@ -48,8 +47,8 @@ class Batch:
 
     Parameters
     ----------
-    rows : object
-        Which: their numbers, or a slice of all.
+    rows : Tensor or slice
+        Their positions in the matrix.
     seen : bool Tensor of shape (k, n_cols)
         True where they are known.
     inputs : Tensor of shape (k, n_cols)
@@ -58,17 +57,23 @@ class Batch:
         Of the free inputs.
     """
 
-    rows: Any  # which: their numbers, or a slice of all
+    rows: Any  # positions, or a slice of all
     seen: Tensor  # (k, n_cols), bool
     inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
     optimizer: torch.optim.Optimizer | None  # of the free inputs
 
 
 class RowDescent(Solver):
-    r"""Adam on ``1/2 |P(f(X~) - M)|_F^2 + sum_j R_j(theta_j)``, a *sum* over cells.
+    r"""Adam on the misfit of a network that maps rows to rows, in mini-batches.
 
-    ``X~`` holds the observed cells and ``inputs`` elsewhere. A step is an epoch: one
-    step of Adam for each mini-batch, whose loss has its share of the penalties.
+    .. math::
+
+        \min_\theta \tfrac12 \|P(f_\theta(\tilde X) - M)\|_F^2
+        + \sum_j R_j(\theta_j)
+
+    a *sum* over observed cells, where :math:`\tilde X` holds the observed cells and
+    ``inputs`` elsewhere. A step is an epoch: one step of Adam for each mini-batch. The
+    loss of a mini-batch includes its share of the penalties.
 
     Parameters
     ----------
@@ -81,16 +86,16 @@ class RowDescent(Solver):
     horizon : int
         Steps until the learning rate is zero.
     batch_size : int
-        Rows; they are shared out at random, once.
-    draw : Randomness
-        Shares them out.
+        Rows of a mini-batch. Rows are assigned to mini-batches at random, once.
+    rng : Randomness
+        Assigns the rows.
     inputs : Tensor of shape (n_rows, n_cols), optional
-        What stands in for missing cells at the start, zero without.
+        Values of missing inputs at the start; zero by default.
     free : bool
-        Learn the missing inputs along with the network. They are no targets: their
-        gradient comes through the network alone.
+        Whether missing inputs are learned along with the network. They are not targets:
+        their gradient comes through the network alone.
     warm_up : int
-        Epochs.
+        Epochs during which the learning rate rises to its full value.
     """
 
     def __init__(
@@ -101,7 +106,7 @@ class RowDescent(Solver):
         lr: float,
         horizon: int,
         batch_size: int,
-        draw: Randomness,
+        rng: Randomness,
         inputs: Tensor | None = None,
         free: bool = False,
         warm_up: int = 1,
@@ -111,7 +116,7 @@ class RowDescent(Solver):
         self.lr = lr
         self.horizon = horizon
         self.batch_size = batch_size
-        self.draw = draw
+        self.rng = rng
         self.inputs = inputs
         self.free = free
         self.warm_up = warm_up
@@ -136,7 +141,7 @@ class RowDescent(Solver):
             inputs = inputs.clone() if self.free else inputs
             parts: Sequence[Any] = [slice(None)]
         else:
-            order = torch.randperm(n_rows, generator=self.draw.generators[0])
+            order = torch.randperm(n_rows, generator=self.rng.generators[0])
             order = order.to(inputs.device)
             inputs, seen, parts = inputs[order], seen[order], order.split(size)
         if not self.free:
@@ -161,7 +166,7 @@ class RowDescent(Solver):
         return Batch(rows, seen, free, optimizer)
 
     def step(self, data: Observed, state: RowState) -> RowState:
-        decay = (1 + math.cos(math.pi * min(state.iteration / self.horizon, 1))) / 2
+        decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
         decay *= min(1, (state.iteration + 1) / self.warm_up)
         objective = torch.zeros_like(state.objective)
         for batch in state.batches:
@@ -187,18 +192,17 @@ class RowDescent(Solver):
         # Observed inputs are the data. All in place: fresh memory costs more than sums.
         residual = outputs.detach().sub_(batch.inputs.detach()).mul_(seen)
         outputs.backward(residual)
-        if (slope := batch.inputs.grad) is not None:
-            slope.addcmul_(slope, seen, value=-1)
+        if (inputs_grad := batch.inputs.grad) is not None:
+            inputs_grad.addcmul_(inputs_grad, seen, value=-1)
         share = len(residual) / data.shape[0]
         objective = 0.5 * inner(residual, residual)
         for name, term in self.penalties.items():
             parameter = network.get_parameter(name)
-            value, slope = term.value_and_grad(parameter.detach())
-            grad = parameter.grad  # None where the data fit does not depend on it
-            if grad is None:
-                parameter.grad = share * slope
+            value, grad = term.value_and_grad(parameter.detach())
+            if parameter.grad is None:  # the data fit does not depend on it
+                parameter.grad = share * grad
             else:
-                grad.add_(slope, alpha=share)
+                parameter.grad.add_(grad, alpha=share)
             objective += share * value
         return objective
 
@@ -222,11 +226,11 @@ class RowDescent(Solver):
         for batch in current.batches:
             self._backward(data, current.network, batch)
             batch.inputs.grad = None
-            X.append(norm([current.network(batch.inputs)], data))
+            X.append(parameter_norm([current.network(batch.inputs)], data))
         parameters = list(current.network.parameters())
-        slopes = [p.grad for p in parameters if p.grad is not None]
-        scale = norm(X, data) * norm([data.values], data)
-        residual = norm(slopes, data) * norm(parameters, data)
+        grads = [p.grad for p in parameters if p.grad is not None]
+        scale = parameter_norm(X, data) * parameter_norm([data.values], data)
+        residual = parameter_norm(grads, data) * parameter_norm(parameters, data)
         current.weights.zero_grad()
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 

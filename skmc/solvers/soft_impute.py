@@ -10,6 +10,7 @@ from torch import Tensor
 
 from skmc.cells import SparseObserved
 from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, partial_svd, shrink
+from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
 
@@ -30,11 +31,11 @@ class SoftImputeState(State):
     before : SVD
         The SVD of the iterate before.
     seen_before : Tensor of shape (n_cells,)
-        That at the observed cells.
-    t : float
-        Momentum.
+        That iterate at the observed cells.
+    momentum : Momentum
+        Of the next step.
     moved : Tensor of shape ()
-        ``|X - Y| / |X|``, ``Y`` being where the step started.
+        ``|X - Y| / |X|``, where the step started at ``Y``.
     """
 
     X: LowRank
@@ -42,29 +43,35 @@ class SoftImputeState(State):
     seen: Tensor  # (n_cells,), X at the observed cells
     before: SVD
     seen_before: Tensor
-    t: float  # momentum
+    momentum: Momentum
     moved: Tensor  # (), |X - Y| / |X|, Y being where the step started
 
 
 class SoftImpute(Solver):
-    r"""``min 1/2 |P(X - M)|_F^2 + weight |X|_*``, over rank at most ``max_rank``.
+    r"""Accelerated Soft-Impute on sparse data.
 
-    Each step fills the missing cells from ``Y`` and shrinks the singular values, ::
+    .. math::
 
-        X <- D_weight(P(M) + P_perp(Y))
+        \min_X \tfrac12 \|P(X - M)\|_F^2 + \lambda \|X\|_*
+        \quad\text{subject to } \operatorname{rank} X \le \text{max\_rank}
 
-    where ``Y`` is ``X`` and Nesterov's momentum, which starts anew whenever the
-    objective would rise. The filled matrix is sparse plus low-rank and is not formed;
-    its largest singular values are sought from the last ones.
+    a *sum* over observed cells. Each step fills the missing cells from ``Y`` and
+    shrinks the singular values, ::
+
+        X <- D_lambda(P(M) + P_perp(Y))
+
+    where ``Y`` is ``X`` with `Momentum`, which restarts whenever the objective would
+    rise. The filled matrix is sparse plus low-rank and is not formed; the search for
+    its largest singular values starts from those of the last step.
 
     Parameters
     ----------
     weight : float > 0
-        Multiplies the nuclear norm.
+        ``lambda``.
     max_rank : int, optional
-        Of the answer; None is no bound.
+        Largest rank of the answer; None sets no bound.
     start : SVD, optional
-        Where to begin, such as the answer for a larger weight; else at zero.
+        Where to begin, such as the answer for a larger weight. The default is zero.
 
     References
     ----------
@@ -87,20 +94,19 @@ class SoftImpute(Solver):
     def init(self, data: SparseObserved) -> SoftImputeState:
         m, n = data.shape
         empty = data.values.new_zeros
-        start = self.start or SVD(empty(m, 0), empty(0), empty(n, 0))
-        return self._state(data, start)
+        return self._state(data, self.start or SVD(empty(m, 0), empty(0), empty(n, 0)))
 
     def step(self, data: SparseObserved, state: SoftImputeState) -> SoftImputeState:
-        new = self._advance(data, state, state.t)
-        if state.t > 1 and new.objective > state.objective:
-            new = self._advance(data, state, 1.0)
+        new = self._advance(data, state, state.momentum)
+        if state.momentum.t > 1 and new.objective > state.objective:
+            new = self._advance(data, state, initial_momentum())
         return new
 
-    def _advance(self, data, state: SoftImputeState, t: float) -> SoftImputeState:
-        following = (1 + (1 + 4 * t * t) ** 0.5) / 2
-        beta = (t - 1) / following
+    def _advance(
+        self, data: SparseObserved, state: SoftImputeState, momentum: Momentum
+    ) -> SoftImputeState:
         Y, seen = state.X, state.seen
-        if beta:
+        if (beta := momentum.beta) > 0:
             Y = Y * (1 + beta) + state.before.low_rank() * -beta
             seen = seen + beta * (seen - state.seen_before)
         spectrum = self._shrink(data.plus(data.values - seen, Y), state.spectrum)
@@ -111,7 +117,7 @@ class SoftImpute(Solver):
             new,
             before=state.spectrum,
             seen_before=state.seen,
-            t=following,
+            momentum=momentum.next,
             moved=moved.sqrt(),
         )
 
@@ -126,27 +132,27 @@ class SoftImpute(Solver):
             seen=seen,
             before=spectrum,
             seen_before=seen,
-            t=1.0,
+            momentum=initial_momentum(),
             moved=torch.full_like(misfit, torch.inf),
         )
 
-    def _shrink(self, filled: SparsePlusLowRank, near: SVD) -> SVD:
+    def _shrink(self, filled: SparsePlusLowRank, warm_start: SVD) -> SVD:
         return shrink(
             filled,
             self.weight,
-            near=near,
+            warm_start=warm_start,
             max_rank=self.max_rank,
             tol=self.svd_tol,
             max_steps=self.svd_steps,
         )
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
-        """Duality gap over the objective, which is about so far from its least at most.
+        """Duality gap over the objective: a bound on how far it is from its minimum.
 
-        The dual variable is the misfit ``P(M - X)``, cut to spectral norm ``weight``,
-        which is known to a part in ten thousand.
-        Where ``max_rank`` is reached the problem is not convex, and the measure is how
-        far the last step moved, ``|X - Y| / |X|``.
+        The dual variable is the misfit ``P(M - X)``, scaled down to spectral norm
+        ``weight``; that norm is known to one part in ten thousand. Where ``max_rank``
+        is reached the problem is not convex, and the measure is how far the last step
+        moved, ``|X - Y| / |X|``.
 
         Parameters
         ----------
@@ -180,8 +186,18 @@ class SoftImpute(Solver):
         return {"X": state.X, "spectrum": state.spectrum, "rows": [rows]}
 
 
+def initial_momentum() -> Momentum:
+    """Momentum at the start, of shape () on the CPU whatever the data are.
+
+    Returns
+    -------
+    Momentum
+    """
+    return Momentum(torch.ones((), dtype=torch.float64))
+
+
 def largest_weight(data: SparseObserved) -> float:
-    """``|P(M)|_2``, from which on the answer is zero.
+    """``|P(M)|_2``: for this weight and larger ones the answer is zero.
 
     Parameters
     ----------

@@ -8,6 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
+from skmc.linalg import Randomness
+from skmc.solvers.narrowing import Narrowing, modules_in
+
 
 @dataclass(frozen=True, kw_only=True)
 class State:
@@ -96,22 +99,40 @@ class Solver(ABC):
     def select(self, state, members: Tensor) -> Any:
         """Keep some members of the (one) batch axis, and return their state.
 
-        ``self`` is narrowed in place. ``state`` need not survive the call.
+        This works where every tensor with axes in the state, also inside of dataclasses
+        and containers, has the batch axis in front; models and terms may be in the
+        state or in the solver. The solver's own weights, of shape ``(n_members,)``, and
+        matrices, ``(n_members, n_rows, n_cols)``, are narrowed as well. A solver that
+        holds other things for each member overrides this.
+
+        ``self`` and the modules are narrowed in place. ``state`` need not survive the
+        call.
 
         Parameters
         ----------
         state : State
-            Where the solver is.
+            The present state.
         members : bool or int Tensor
             Those to keep, along the batch axis.
 
         Returns
         -------
-        object
+        State
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} cannot let members leave its batch."
-        )
+        if state.objective.ndim != 1:
+            raise NotImplementedError(
+                f"This {type(self).__name__} solves for a single matrix; members can "
+                "only be removed from a batch."
+            )
+        narrowing = Narrowing(members)
+        for module in modules_in([*vars(state).values(), *vars(self).values()]):
+            narrowing.module(module)
+        n_members = len(state.objective)
+        for name, value in vars(self).items():
+            batched = isinstance(value, Tensor) and value.ndim in (1, 3)
+            if (batched and len(value) == n_members) or isinstance(value, Randomness):
+                setattr(self, name, narrowing(value))
+        return narrowing(state)
 
     def outputs(self, state) -> dict[str, Any]:
         """What a solution keeps of a state; tensors have the batch axes in front.

@@ -1,4 +1,4 @@
-"""Douglas and Rachford's splitting."""
+"""Douglas-Rachford splitting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.solvers.solver import Solver, State
-from skmc.terms import NuclearNorm
+from skmc.terms import Term
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,35 +22,40 @@ class SplittingState(State):
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
-        What the regularizer's prox gave.
+        What the proximal operator of the regularizer returned.
     feasible : Tensor of shape (\\*batch, n_rows, n_cols)
-        The nearest matrix that fits the observed cells.
-    ahead : Tensor of shape (\\*batch, n_rows, n_cols)
-        Where both came from.
+        The point of the affine set nearest to ``W``.
+    W : Tensor of shape (\\*batch, n_rows, n_cols)
+        The point that both were computed from.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols), what the regularizer's prox gave
     feasible: Tensor  # (*batch, m, n), in C
-    ahead: Tensor  # (*batch, m, n), where both came from
+    W: Tensor  # (*batch, m, n), what both were computed from
 
 
 class DouglasRachford(Solver):
-    r"""``min R(X)`` over an affine set ``C``.
+    r"""Douglas-Rachford splitting for a regularizer over an affine set.
 
-    ::
+    .. math::
 
-        Y <- P(W)                   the point of C next to W
+        \min_X R(X) \quad\text{subject to } X \in C
+
+    by the steps ::
+
+        Y <- P(W)                   the point of C nearest to W
         X <- prox(2 Y - W)          of length R
         W <- W + X - Y
 
     Parameters
     ----------
-    regularizer : NuclearNorm
-        ``R``, any term with ``prox_and_value``.
+    regularizer : Term
+        ``R``, which has a `Term.prox`.
     project : callable
-        ``P``.
+        ``P``, which maps matrices to the nearest points of ``C``.
     length : float > 0
-        Changes the pace and not the answer: about the size of its singular values.
+        Affects the speed and not the answer. The size of the answer's singular values
+        is a good choice.
 
     References
     ----------
@@ -61,7 +66,7 @@ class DouglasRachford(Solver):
 
     def __init__(
         self,
-        regularizer: NuclearNorm,
+        regularizer: Term,
         project: Callable[[Tensor], Tensor],
         length: float,
     ):
@@ -75,20 +80,20 @@ class DouglasRachford(Solver):
             X=zero,
             objective=self.regularizer(zero),
             feasible=self.project(zero),
-            ahead=zero,
+            W=zero,
         )
 
     def step(self, data: Observed, state: SplittingState) -> SplittingState:
-        W, Y = state.ahead, state.feasible
+        W, Y = state.W, state.feasible
         X, value = self.regularizer.prox_and_value(2 * Y - W, self.length)
         W = W + X - Y
-        return SplittingState(X=X, objective=value, feasible=self.project(W), ahead=W)
+        return SplittingState(X=X, objective=value, feasible=self.project(W), W=W)
 
     def residual(self, data: Observed, previous, current: SplittingState) -> Tensor:
         """The larger of ``|X - Y| / |X|`` and ``|X - Y| / |length G|``.
 
-        ``G`` is the regularizer's slope at ``X``; moved by the second it is one that
-        has no component along ``C``.
+        ``G`` is a subgradient of the regularizer at ``X``. Changed by the second
+        relative amount, it has no component along ``C``.
 
         Parameters
         ----------
@@ -103,8 +108,8 @@ class DouglasRachford(Solver):
         -------
         Tensor of shape (\\*batch,)
         """
-        Y, W = previous.feasible, previous.ahead
+        Y, W = previous.feasible, previous.W
         gap = torch.linalg.matrix_norm(current.X - Y)
-        slope = torch.linalg.matrix_norm(2 * Y - W - current.X)
-        size = torch.minimum(torch.linalg.matrix_norm(current.X), slope)
+        grad = torch.linalg.matrix_norm(2 * Y - W - current.X)
+        size = torch.minimum(torch.linalg.matrix_norm(current.X), grad)
         return gap / size.clamp_min(torch.finfo(gap.dtype).tiny)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import SVD, shrink
+from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
 
@@ -26,38 +27,44 @@ class SVTState(State):
         The SVD of ``X``.
     Y : Tensor of shape (\\*batch, n_rows, n_cols)
         The dual variable, zero off the observed cells.
-    ahead : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``Y`` and what momentum adds; ``Y`` itself without.
-    t : Tensor of shape (\\*batch,)
-        Momentum.
+    extrapolated : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``Y`` with momentum added; ``Y`` itself where ``delta`` is given.
+    momentum : Momentum
+        Of the next step.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
     spectrum: SVD  # of X
     Y: Tensor  # (*batch, m, n), the dual variable, zero off the observed cells
-    ahead: Tensor  # (*batch, m, n), Y and what momentum adds; Y itself without
-    t: Tensor  # (*batch,), momentum
+    extrapolated: Tensor  # (*batch, m, n), Y with momentum added
+    momentum: Momentum
 
 
 class SingularValueThresholding(Solver):
-    r"""``min tau |X|_* + 1/2 |X|_F^2`` subject to ``X = M`` on the observed cells.
+    r"""Uzawa's iteration for the nuclear norm: gradient ascent on the dual problem.
 
-    Uzawa's iteration, a gradient ascent of the dual, ::
+    .. math::
+
+        \min_X \tau \|X\|_* + \tfrac12 \|X\|_F^2
+        \quad\text{subject to } X = M \text{ on the observed cells}
+
+    by the steps ::
 
         X <- D_tau(Y)                    singular values less tau
         Y <- Y + delta P(M - X)
 
-    started at ``Y = k0 delta P(M)``, ``k0 = ceil(tau / (delta |P(M)|_2))``, up to which
-    ``X`` would stay zero. Without a ``delta`` the step is 1 and Nesterov's momentum is
-    added, restarted where it points downhill: that is ours, and converges whatever
-    share of the cells is observed, in a fraction of the iterations.
+    from ``Y = k0 delta P(M)`` with ``k0 = ceil(tau / (delta |P(M)|_2))``: with fewer
+    steps ``X`` would still be zero. If ``delta`` is None, the step is 1 and `Momentum`
+    is added, which restarts where it points downhill. This variant is ours. It
+    converges for any share of observed cells, in a fraction of the iterations.
 
     Parameters
     ----------
     tau : float
-        In the units of the data.
+        Threshold, in the units of the data.
     delta : float, optional
-        Below 2 for certain convergence; the authors' is ``1.2 m n / |Omega|``.
+        Step length. Convergence is guaranteed below 2; the authors use
+        ``1.2 m n / |Omega|``.
 
     References
     ----------
@@ -81,29 +88,25 @@ class SingularValueThresholding(Solver):
             objective=torch.full_like(largest, torch.inf),
             spectrum=SVD.zero(D),
             Y=Y,
-            ahead=Y,
-            t=torch.ones_like(largest),
+            extrapolated=Y,
+            momentum=Momentum(torch.ones_like(largest)),
         )
 
     def step(self, data: Observed, state: SVTState) -> SVTState:
-        spectrum = shrink(state.ahead, self.tau, near=state.spectrum)
+        spectrum = shrink(state.extrapolated, self.tau, warm_start=state.spectrum)
         X, s = spectrum.dense(), spectrum.s
-        slope = data.residual(X)
-        Y = state.ahead - (self.delta or 1.0) * slope
-        ahead, t = Y, state.t
+        Y = state.extrapolated - (self.delta or 1.0) * data.residual(X)
+        extrapolated, momentum = Y, state.momentum
         if self.delta is None:
-            moved = Y - state.Y
-            downhill = (slope * moved).sum((-2, -1)) > 0
-            before = torch.where(downhill, torch.ones_like(t), t)
-            t = (1 + (1 + 4 * before**2).sqrt()) / 2
-            ahead = Y + ((before - 1) / t)[..., None, None] * moved
+            momentum = momentum.restart_uphill(state.extrapolated, Y, state.Y)
+            extrapolated, momentum = momentum.extrapolate(Y, state.Y), momentum.next
         return SVTState(
             X=X,
             objective=(self.tau * s + s.square() / 2).sum(-1),
             spectrum=spectrum,
             Y=Y,
-            ahead=ahead,
-            t=t,
+            extrapolated=extrapolated,
+            momentum=momentum,
         )
 
     def residual(self, data: Observed, previous, current: SVTState) -> Tensor:

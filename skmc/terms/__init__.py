@@ -1,5 +1,6 @@
 """Terms of an objective: data fits and regularizers."""
 
+from skmc.terms.combined import Sum
 from skmc.terms.fidelity import SquaredError
 from skmc.terms.laplacian import (
     AdaptiveDirichletEnergy,
@@ -10,7 +11,7 @@ from skmc.terms.measurements import MeasurementError
 from skmc.terms.smoothness import TotalVariation
 from skmc.terms.sparsity import Box, L1Norm
 from skmc.terms.spectral import NuclearNorm, SquaredNorm
-from skmc.terms.term import Term, inner, narrow
+from skmc.terms.term import Term, inner, narrow, per_member
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "Rows",
     "SquaredError",
     "SquaredNorm",
+    "Sum",
     "Term",
     "TotalVariation",
     "Transform",
     "graph_laplacian",
     "inner",
     "narrow",
+    "per_member",
 ]

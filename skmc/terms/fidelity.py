@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.terms.term import Term, inner
+from skmc.linalg import Randomness
+from skmc.terms.term import Term, inner, per_member, random_observed
 
 
 class SquaredError(Term):
-    r"""``1/2 |P(X - M)|_F^2``, half the *sum* over the observed cells.
+    r"""Half the *sum* of squared errors over the observed cells.
+
+    .. math::
+
+        F(X) = \tfrac12 \|P(X - M)\|_F^2
 
     Parameters
     ----------
@@ -29,8 +36,13 @@ class SquaredError(Term):
         residual = self.data.residual(X)
         return 0.5 * inner(residual, residual), residual
 
-    def prox(self, V: Tensor, step: float) -> Tensor:
+    def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
+        step = per_member(step, V)
         return (V + step * self.data.values) / (1 + step * self.data.indicator)
 
     def select(self, members: Tensor) -> None:
         self.data = self.data.select(members)
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        return [cls(Observed(*random_observed(shape, rng)))]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from itertools import product
 
 import torch
 from torch import Tensor, nn
 
-from skmc.terms.term import Term, inner, per_member
-from skmc.terms.transforms import Rows, Transform, squared_distances
+from skmc.linalg import Randomness
+from skmc.terms.term import Term, inner, per_member, random_weight
+from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
+
+EVERY_TRANSFORM: tuple[Transform, ...] = Rows(), Columns(), Blocks(2), Blocks(3)
 
 
 def graph_laplacian(adjacency: Tensor) -> Tensor:
-    """``diag(A 1) - A`` of a symmetric adjacency; its diagonal cancels.
+    """``diag(A 1) - A`` of a symmetric adjacency, whose diagonal cancels.
 
     Parameters
     ----------
@@ -27,9 +31,15 @@ def graph_laplacian(adjacency: Tensor) -> Tensor:
 
 
 class DirichletEnergy(Term):
-    r"""``weight * tr(T(X)' L T(X))`` with a fixed Laplacian ``L``, a *sum* over items.
+    r"""Weighted squared differences between items, for a fixed Laplacian.
 
-    With ``L = diag(A 1) - A`` this is ``weight / 2 * sum_ij A_ij |t_i - t_j|^2``.
+    .. math::
+
+        F(X) = \lambda \operatorname{tr}(T(X)^\top L\, T(X))
+             = \frac{\lambda}{2} \sum_{ij} A_{ij} \|t_i - t_j\|^2
+
+    a *sum* over pairs of items, where the second form holds for a graph Laplacian
+    :math:`L = \operatorname{diag}(A 1) - A`.
 
     Parameters
     ----------
@@ -37,49 +47,67 @@ class DirichletEnergy(Term):
         Symmetric positive semi-definite, ``k`` the number of items of the transform.
     transform : Rows, Columns or Blocks
         What the items ``t_i`` are.
-    weight : Tensor of shape (\*batch,) or ()
-        Non-negative; multiplies the energy.
+    weight : float or Tensor of shape (\*batch,), default=1.0
+        ``lambda``, non-negative.
     """
 
     L: Tensor
     weight: Tensor
-    member_axes: ClassVar[dict[str, int]] = {"L": 2, "weight": 0}
 
-    def __init__(self, L: Tensor, transform: Transform = Rows(), weight=1.0):
+    def __init__(
+        self, L: Tensor, transform: Transform = Rows(), weight: float | Tensor = 1.0
+    ):
         super().__init__()
         self.register_buffer("L", L)
+        self.batched("L", 2)
         self.transform = transform
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
+        self.add_weight("weight", weight)
 
     def forward(self, X: Tensor) -> Tensor:
         items = self.transform(X)
         return self.weight.to(X) * inner(items, self.L @ items)
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        slope = self.transform.between(self.L, X)
-        value = self.weight.to(X) * inner(X, slope)
-        return value, 2 * per_member(self.weight, X) * slope
+        half = self.transform.between(self.L, X)
+        value = self.weight.to(X) * inner(X, half)
+        return value, 2 * per_member(self.weight, X) * half
 
-    def prox(self, V: Tensor, step: float) -> Tensor:
+    def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         items = self.transform(V)
         eye = torch.eye(items.shape[-2], dtype=V.dtype, device=V.device)
-        system = eye + 2 * step * per_member(self.weight, V) * self.L
+        system = eye + 2 * per_member(step * self.weight, V) * self.L
         moved = torch.linalg.solve(system, items) - items
         return V + self.transform.adjoint(moved, *V.shape[-2:])
 
     def outputs(self) -> dict[str, Tensor]:
         return {self.transform.name: self.L}
 
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        found = []
+        for transform in EVERY_TRANSFORM:
+            k = transform.n_items(*shape)
+            A = rng.normal(k, k, std=1.0).abs()
+            L = graph_laplacian(A + A.mT)
+            found.append(cls(L, transform, random_weight(rng)))
+        shared = graph_laplacian(torch.ones(shape[0], shape[0], dtype=rng.dtype))
+        return [*found, cls(shared, Rows(), random_weight(rng))]
+
 
 class AdaptiveDirichletEnergy(Term):
-    r"""``weight * tr(T(X)' L(W) T(X))`` with a Laplacian learned through ``W``.
+    r"""Weighted squared differences between items, for a learned Laplacian.
 
-    ``L(W) = diag(A 1) - A``, and ``A`` is, off the diagonal,
+    .. math::
+
+        F(X) = \lambda \operatorname{tr}(T(X)^\top L(W)\, T(X)), \qquad
+        L(W) = \operatorname{diag}(A 1) - A
+
+    and ``A`` is, off the diagonal,
 
     - ``adjacency="row"``: ``(S + S') / 2``, ``S`` the softmin of each row of ``W``;
     - ``adjacency="global"``: ``(exp W + exp W') / (1' exp(W) 1)``.
 
-    The mass on the diagonal costs nothing, so the energy can vanish: that is how the
+    Similarity on the diagonal costs nothing, so the energy can vanish: that is how the
     regularizer switches itself off at the end of a fit.
 
     Parameters
@@ -88,13 +116,14 @@ class AdaptiveDirichletEnergy(Term):
         Start of the free parameter, ``k`` the number of items of the transform.
     transform : Rows, Columns or Blocks
         What the items ``t_i`` are.
-    weight : Tensor of shape (\*batch,) or ()
-        Non-negative; multiplies the energy.
-    adjacency : {"row", "global"}
-        The parametrisation.
-    every : int
-        ``W`` learns at the first of so many calls of `value_and_grad`; the others use
-        the Laplacian of that call and leave ``W`` alone, which saves the products with
+    weight : float or Tensor of shape (\*batch,), default=1.0
+        ``lambda``, non-negative.
+    adjacency : {"row", "global"}, default="row"
+        The parametrization.
+    every : int, default=1
+        ``W`` is learned at the first of so many calls of `value_and_grad`. The other
+        calls use the Laplacian of that one, although ``W`` has changed since (the term
+        `lags`), and leave the gradient of ``W`` alone. This saves the products with
         the Gram matrix.
 
     Notes
@@ -111,23 +140,31 @@ class AdaptiveDirichletEnergy(Term):
     """
 
     weight: Tensor
-    member_axes: ClassVar[dict[str, int]] = {"W": 2, "L2": 2, "weight": 0}
+    L2: Tensor  # (*batch, k, k), 2 weight L(W) of the last call that learned
 
     def __init__(
         self,
         W: Tensor,
         transform: Transform = Rows(),
-        weight=1.0,
-        adjacency="row",
+        weight: float | Tensor = 1.0,
+        adjacency: str = "row",
         every: int = 1,
     ):
         super().__init__()
         self.W = nn.Parameter(W)
+        self.register_buffer("L2", None, persistent=False)
+        self.batched("W", 2)
+        self.batched("L2", 2)
         self.every = every
         self.n_calls = 0
         self.transform = transform
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
+        self.add_weight("weight", weight)
         self.by_row = adjacency == "row"
+
+    @property
+    def lags(self) -> bool:
+        """True where ``W`` is not learned at every call."""
+        return self.every > 1
 
     def similarity(self) -> Tensor:  # (*batch, k, k), not symmetric
         """``S``, the softmax of the free parameters; not symmetric.
@@ -141,7 +178,7 @@ class AdaptiveDirichletEnergy(Term):
         return torch.softmax(self.W.flatten(-2), -1).view_as(self.W)
 
     def laplacian(self) -> Tensor:
-        """The Laplacian learned by now.
+        """The Laplacian of the present ``W``.
 
         Returns
         -------
@@ -159,8 +196,8 @@ class AdaptiveDirichletEnergy(Term):
         if self.n_calls % self.every == 0:
             self._learn(self.transform(X))
         self.n_calls += 1
-        slope = self.transform.between(self.L2, X)
-        return 0.5 * inner(X, slope), slope
+        grad = self.transform.between(self.L2, X)
+        return 0.5 * inner(X, grad), grad
 
     def _learn(self, items: Tensor) -> None:
         """Add to the gradient of W, and set ``L2 = 2 weight L(W)``."""
@@ -180,3 +217,14 @@ class AdaptiveDirichletEnergy(Term):
     @torch.no_grad()
     def outputs(self) -> dict[str, Tensor]:
         return {self.transform.name: self.laplacian()}
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        found = []
+        for transform, adjacency, every in product(
+            EVERY_TRANSFORM, ("row", "global"), (1, 3)
+        ):
+            k = transform.n_items(*shape)
+            W, weight = rng.normal(k, k, std=1.0), random_weight(rng)
+            found.append(cls(W, transform, weight, adjacency, every))
+        return found

@@ -1,38 +1,43 @@
-"""Penalties on differences of neighbouring cells."""
+"""Penalties on differences between neighboring cells."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from skmc.terms.term import Term, per_member
+from skmc.linalg import Randomness
+from skmc.terms.term import Term, per_member, random_weight
 
 
 class TotalVariation(Term):
-    r"""Anisotropic total variation, a *sum* over neighbouring cells.
+    r"""Anisotropic total variation, a *sum* over pairs of neighboring cells.
 
-    ``row_weight * sum |X[i+1, j] - X[i, j]| + col_weight * sum |X[i, j+1] - X[i, j]|``
+    .. math::
+
+        F(X) = \lambda_r \sum_{ij} |X_{i+1,j} - X_{ij}|
+             + \lambda_c \sum_{ij} |X_{i,j+1} - X_{ij}|
 
     Parameters
     ----------
-    row_weight, col_weight : Tensor of shape (\*batch,) or ()
-        Non-negative; multiply the differences between rows and between columns.
+    row_weight, col_weight : float or Tensor of shape (\*batch,), default=1.0
+        ``lambda_r`` and ``lambda_c``, non-negative.
 
     Notes
     -----
-    `value_and_grad` returns the subgradient that is zero at equal neighbours.
+    `value_and_grad` returns the subgradient that is zero at equal neighbors.
     """
 
     row_weight: Tensor
     col_weight: Tensor
-    member_axes: ClassVar[dict[str, int]] = {"row_weight": 0, "col_weight": 0}
 
-    def __init__(self, row_weight=1.0, col_weight=1.0):
+    def __init__(
+        self, row_weight: float | Tensor = 1.0, col_weight: float | Tensor = 1.0
+    ):
         super().__init__()
-        for name, weight in (("row_weight", row_weight), ("col_weight", col_weight)):
-            self.register_buffer(name, torch.as_tensor(weight, dtype=torch.float64))
+        self.add_weight("row_weight", row_weight)
+        self.add_weight("col_weight", col_weight)
 
     def forward(self, X: Tensor) -> Tensor:
         down = self.row_weight.to(X) * X.diff(dim=-2).abs().sum((-2, -1))
@@ -50,3 +55,7 @@ class TotalVariation(Term):
             grad.narrow(dim, 1, length).add_(sign)
             grad.narrow(dim, 0, length).sub_(sign)
         return value, grad
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        return [cls(random_weight(rng), random_weight(rng))]

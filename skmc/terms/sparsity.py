@@ -2,59 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from skmc.terms.term import Term, per_member
+from skmc.linalg import Randomness
+from skmc.terms.term import Term, per_member, random_weight
 
 
 class L1Norm(Term):
-    r"""``weight sum |X_ij|``, the *sum* of absolute values.
+    r"""The weighted *sum* of absolute values.
+
+    .. math::
+
+        F(X) = \lambda \sum_{ij} |X_{ij}|
 
     Parameters
     ----------
-    weight : float >= 0, or Tensor of shape (\*batch,)
-        Multiplies the sum.
+    weight : float or Tensor of shape (\*batch,)
+        ``lambda``, non-negative.
+
+    Notes
+    -----
+    `value_and_grad` returns the subgradient that is zero at zero. `prox` is soft
+    thresholding, ``sign(V) max(|V| - step lambda, 0)``.
     """
+
+    weight: Tensor
 
     def __init__(self, weight: float | Tensor):
         super().__init__()
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
-        self.weight: Tensor
+        self.add_weight("weight", weight)
 
     def forward(self, X: Tensor) -> Tensor:
         return self.weight.to(X) * X.abs().sum((-2, -1))
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """The subgradient at zero is zero.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
         return self(X), per_member(self.weight, X) * X.sign()
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """Soft thresholding, ``sign(V) max(|V| - step weight, 0)``.
-
-        Parameters
-        ----------
-        V : Tensor of shape (\\*batch, n_rows, n_cols)
-            The point.
-        step : float or Tensor
-            Its length.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
         threshold = per_member(step * self.weight, V)
         return V - torch.clamp(V, -threshold, threshold)
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        return [cls(random_weight(rng))]
 
 
 class Box(Term):
@@ -63,7 +56,11 @@ class Box(Term):
     Parameters
     ----------
     bound : float > 0
-        Of the absolute values.
+        Largest absolute value allowed.
+
+    Notes
+    -----
+    `prox` is the nearest point of the box, whatever the step.
     """
 
     def __init__(self, bound: float):
@@ -75,17 +72,8 @@ class Box(Term):
         return (0 * X.sum((-2, -1))).masked_fill(outside, torch.inf)
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """The nearest point of the box, whatever the step.
-
-        Parameters
-        ----------
-        V : Tensor of shape (\\*batch, n_rows, n_cols)
-            The point.
-        step : float or Tensor
-            Its length.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
         return V.clamp(-self.bound, self.bound)
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        return [cls(4.0)]

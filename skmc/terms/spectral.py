@@ -1,27 +1,34 @@
-"""Norms of the singular values."""
+"""Norms of singular values."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from skmc.linalg import full_svd, shrink_dense
-from skmc.terms.term import Term, inner, per_member
+from skmc.linalg import Randomness, full_svd, shrink_dense
+from skmc.terms.term import Term, inner, per_member, random_weight
 
 
 class SquaredNorm(Term):
-    r"""``weight/2 |X|_F^2``, half the *sum* of squares.
+    r"""Half the weighted *sum* of squares.
+
+    .. math::
+
+        F(X) = \frac{\lambda}{2} \|X\|_F^2
 
     Parameters
     ----------
-    weight : float >= 0, or Tensor of shape (\*batch,)
-        Multiplies the sum.
+    weight : float or Tensor of shape (\*batch,)
+        ``lambda``, non-negative.
     """
+
+    weight: Tensor
 
     def __init__(self, weight: float | Tensor):
         super().__init__()
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
-        self.weight: Tensor
+        self.add_weight("weight", weight)
 
     def forward(self, X: Tensor) -> Tensor:
         return 0.5 * self.weight.to(X) * inner(X, X)
@@ -32,36 +39,40 @@ class SquaredNorm(Term):
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         return V / (1 + per_member(step * self.weight, V))
 
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        return [cls(random_weight(rng))]
+
 
 class NuclearNorm(Term):
-    r"""``weight |X|_*``, the *sum* of singular values.
+    r"""The nuclear norm: the weighted *sum* of singular values.
+
+    .. math::
+
+        F(X) = \lambda \|X\|_*
 
     Parameters
     ----------
-    weight : float >= 0, or Tensor of shape (\*batch,)
-        Multiplies the sum.
+    weight : float or Tensor of shape (\*batch,)
+        ``lambda``, non-negative.
+
+    Notes
+    -----
+    `value_and_grad` returns the subgradient ``lambda U V'`` of the singular vectors
+    with ``s > 0``. `prox` subtracts ``step lambda`` from every singular value, but no
+    more than the value itself.
     """
+
+    weight: Tensor
 
     def __init__(self, weight: float | Tensor):
         super().__init__()
-        self.register_buffer("weight", torch.as_tensor(weight, dtype=torch.float64))
-        self.weight: Tensor
+        self.add_weight("weight", weight)
 
     def forward(self, X: Tensor) -> Tensor:
         return self.weight.to(X) * torch.linalg.svdvals(X).sum(-1)
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        """``U V'`` of the singular vectors with ``s > 0``, times the weight.
-
-        Parameters
-        ----------
-        X : Tensor of shape (\\*batch, n_rows, n_cols)
-            A completion.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
         svd = full_svd(X)
         tiny = torch.finfo(X.dtype).eps * max(X.shape[-2:]) * svd.s[..., :1]
         kept = (svd.s > tiny).to(X)[..., None, :]
@@ -69,34 +80,12 @@ class NuclearNorm(Term):
         return self.weight.to(X) * svd.s.sum(-1), grad
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
-        """Every singular value less ``step weight``.
-
-        Parameters
-        ----------
-        V : Tensor of shape (\\*batch, n_rows, n_cols)
-            The point.
-        step : float or Tensor
-            Its length.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, n_rows, n_cols)
-        """
         return self.prox_and_value(V, step)[0]
 
     def prox_and_value(self, V: Tensor, step: float | Tensor) -> tuple[Tensor, Tensor]:
-        """``prox`` and the term's value there, of one `skmc.linalg.shrink_dense`.
-
-        Parameters
-        ----------
-        V : Tensor of shape (\\*batch, n_rows, n_cols)
-            The point.
-        step : float or Tensor
-            Its length.
-
-        Returns
-        -------
-        tuple of Tensor
-        """
         X, norm = shrink_dense(V, step * self.weight.to(V))
         return X, self.weight.to(V) * norm
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        return [cls(random_weight(rng))]

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from skmc.linalg import Randomness
 
-def per_member(weight: Tensor, X: Tensor) -> Tensor:
-    """Align a weight of shape ``(*batch,)`` or ``()`` with ``(*batch, rows, cols)``.
+
+def per_member(weight: float | Tensor, X: Tensor) -> Tensor:
+    """Align one number per member with matrices: ``(*batch,) -> (*batch, 1, 1)``.
 
     Parameters
     ----------
-    weight : Tensor of shape (\\*batch,) or ()
+    weight : float or Tensor of shape (\\*batch,) or ()
         One number for each member, or for all.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
-        A completion.
+        Gives the dtype and the device.
 
     Returns
     -------
-    Tensor
+    Tensor of shape (\\*batch, 1, 1) or (1, 1)
     """
+    if not isinstance(weight, Tensor):
+        return X.new_full((1, 1), weight)
     return weight.to(X)[..., None, None]
 
 
@@ -45,18 +49,57 @@ def inner(A: Tensor, B: Tensor) -> Tensor:
 class Term(nn.Module):
     """A scalar function of the completion: ``X (*batch, m, n) -> (*batch,)``.
 
-    A subclass defines ``forward``. It may add a closed-form ``value_and_grad`` (equal
-    to the one here, which differentiates ``forward``), a ``prox``, and parameters of
-    its own, which are learned together with the model: one step for each ``every``
+    A subclass defines ``forward``. It may add a closed-form `value_and_grad` (equal to
+    the one here, which differentiates ``forward``), a `prox`, and parameters of its
+    own, which are learned together with the model: one step for each ``every``
     evaluations, ``every`` times as long.
+
+    In a batch, members have weights and parameters of their own. A term declares them
+    where it stores them, with `add_weight` or `batched`; then they are narrowed
+    when members are removed from the batch.
     """
 
     every: int = 1
-    # Tensors that may have the batch axes in front: name -> axes of a single member.
-    member_axes: ClassVar[dict[str, int]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._member_ndim: dict[str, int] = {}
+
+    @property
+    def lags(self) -> bool:
+        """Whether `value_and_grad` may use values that older parameters gave."""
+        return False
+
+    def add_weight(self, name: str, weight: float | Tensor) -> None:
+        """Store a weight as a float64 buffer, which may differ between members.
+
+        Parameters
+        ----------
+        name : str
+            The attribute.
+        weight : float or Tensor of shape (\\*batch,)
+            One number for all members, or one for each.
+        """
+        self.register_buffer(name, torch.as_tensor(weight, dtype=torch.float64))
+        self.batched(name, 0)
+
+    def batched(self, name: str, ndim: int) -> None:
+        """Declare that a tensor may differ between members.
+
+        Parameters
+        ----------
+        name : str
+            The attribute: a buffer, a parameter or a plain tensor.
+        ndim : int
+            Axes of a single member's tensor. Axes in front of these are batch axes.
+        """
+        self._member_ndim[name] = ndim
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """``F(X)`` and ``dF/dX``; adds to the ``.grad`` of the term's parameters.
+
+        A term that `lags` may use the parameters of an earlier call. The caller may
+        change the gradient in place.
 
         Parameters
         ----------
@@ -65,7 +108,8 @@ class Term(nn.Module):
 
         Returns
         -------
-        tuple of Tensor
+        value : Tensor of shape (\\*batch,)
+        grad : Tensor of shape (\\*batch, n_rows, n_cols)
         """
         with torch.enable_grad():
             X = X.detach().requires_grad_()
@@ -74,23 +118,41 @@ class Term(nn.Module):
             value.sum().backward()
         return value.detach(), X.grad if X.grad is not None else torch.zeros_like(X)
 
-    def prox(self, V: Tensor, step: float) -> Tensor:
+    def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         """``argmin_X step F(X) + 1/2 |X - V|^2``.
 
         Parameters
         ----------
         V : Tensor of shape (\\*batch, n_rows, n_cols)
-            The point.
-        step : float
-            Its length.
+            Where the step starts.
+        step : float or Tensor of shape (\\*batch,)
+            Its length, positive.
 
         Returns
         -------
-        Tensor
+        Tensor of shape (\\*batch, n_rows, n_cols)
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no closed-form proximal operator."
         )
+
+    def prox_and_value(self, V: Tensor, step: float | Tensor) -> tuple[Tensor, Tensor]:
+        """`prox`, and the term's value there.
+
+        Parameters
+        ----------
+        V : Tensor of shape (\\*batch, n_rows, n_cols)
+            Where the step starts.
+        step : float or Tensor of shape (\\*batch,)
+            Its length, positive.
+
+        Returns
+        -------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+        value : Tensor of shape (\\*batch,)
+        """
+        X = self.prox(V, step)
+        return X, self(X)
 
     def select(self, members: Tensor) -> None:
         """Keep some members of the (one) batch axis, in place.
@@ -98,11 +160,11 @@ class Term(nn.Module):
         Parameters
         ----------
         members : bool or int Tensor
-            Those to keep, along the batch axis.
+            Those to keep, along the batch axis. A single number drops the axis.
         """
-        for name, axes in self.member_axes.items():
+        for name, ndim in self._member_ndim.items():
             tensor = getattr(self, name)
-            if tensor.ndim > axes:
+            if tensor is not None and tensor.ndim > ndim:
                 setattr(self, name, narrow(tensor, members))
 
     def outputs(self) -> dict[str, Tensor]:
@@ -113,6 +175,23 @@ class Term(nn.Module):
         dict
         """
         return {}
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        """Instances for the tests, which every term of the package has to pass.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            ``(n_rows, n_cols)`` of the completions.
+        rng : Randomness
+            Gives weights and parameters; its batch axes are theirs.
+
+        Returns
+        -------
+        sequence of Term
+        """
+        raise NotImplementedError(f"{cls.__name__} has no examples to be tested on.")
 
 
 def narrow(tensor: Tensor, members: Tensor) -> Tensor:
@@ -134,3 +213,36 @@ def narrow(tensor: Tensor, members: Tensor) -> Tensor:
     fewer = nn.Parameter(tensor.detach()[members])
     fewer.grad = None if tensor.grad is None else tensor.grad[members]
     return fewer
+
+
+def random_weight(rng: Randomness) -> Tensor:
+    """A weight between 0 and 2 for each member, for `Term.examples`.
+
+    Parameters
+    ----------
+    rng : Randomness
+        Where it is drawn from.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch,)
+    """
+    return rng.uniform(1, 1, 1.0)[..., 0, 0] + 1
+
+
+def random_observed(shape: tuple[int, int], rng: Randomness) -> tuple[Tensor, Tensor]:
+    """Values and a mask with about two thirds observed, for `Term.examples`.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``(n_rows, n_cols)``.
+    rng : Randomness
+        Where they are drawn from.
+
+    Returns
+    -------
+    values : Tensor of shape (\\*batch, n_rows, n_cols)
+    mask : bool Tensor of shape (\\*batch, n_rows, n_cols)
+    """
+    return rng.normal(*shape, std=1.0), rng.normal(*shape, std=1.0) > -0.5

@@ -10,7 +10,7 @@ from torch import Tensor
 from skmc.solvers.solver import Solver
 
 
-class Learning(Solver):
+class ParametricSolver(Solver):
     """Starts where the model says or, to go on, where another solve ended.
 
     Attributes

@@ -1,0 +1,71 @@
+"""Checks of what a user gives to the functions of linear algebra."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+from torch import Tensor
+
+
+def check_matrix(A: Tensor, name: str) -> None:
+    """Refuse a matrix that is not real, finite and of at least one cell.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, m, n)
+        Matrices.
+    name : str
+        What the error calls it.
+    """
+    if not isinstance(A, Tensor):
+        raise TypeError(f"{name} is a {type(A).__name__}; make it a torch.Tensor.")
+    if not A.is_floating_point():
+        raise TypeError(
+            f"{name} has dtype {A.dtype}; only real floating-point matrices are "
+            f"supported: call {name}.double(), or treat real and imaginary parts of a "
+            f"complex matrix as [[R, -I], [I, R]]."
+        )
+    if A.ndim < 2 or 0 in A.shape:
+        raise ValueError(
+            f"{name} has shape {tuple(A.shape)}; it must be (*batch, m, n), none of "
+            f"them zero."
+        )
+    if not A.isfinite().all():
+        place = tuple((~A.isfinite()).nonzero()[0].tolist())
+        raise ValueError(
+            f"{name} has {A[place].item()} at {place}; remove or replace cells that "
+            f"are not finite."
+        )
+
+
+def check_count(value: int, name: str, least: int) -> None:
+    """Refuse anything but an integer of at least ``least``.
+
+    Parameters
+    ----------
+    value : int
+        To be checked.
+    name : str
+        What the error calls it.
+    least : int
+        The least that is allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(
+            f"{name}={value!r}: it must be an integer of at least {least}."
+        )
+
+
+def check_number(value: float, name: str) -> None:
+    """Refuse anything but a finite non-negative number.
+
+    Parameters
+    ----------
+    value : float
+        To be checked.
+    name : str
+        What the error calls it.
+    """
+    if not isinstance(value, Real) or not 0 <= value < math.inf:
+        raise ValueError(f"{name}={value!r}: it must be a finite number, at least 0.")

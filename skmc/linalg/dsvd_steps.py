@@ -1,0 +1,156 @@
+"""The steps of `DSVD`: what they descend on, and how long they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from skmc.linalg.stiefel import Skew
+
+
+def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:
+    r"""``1/2 |offdiag(U' M V)|_F^2 - <M, U V'>``, shape ``(\*batch,)``.
+
+    Parameters
+    ----------
+    M : Tensor of shape (\*batch, m, n)
+        Whose SVD is wanted.
+    U : Tensor of shape (\*batch, m, r)
+        Left vectors.
+    V : Tensor of shape (\*batch, n, r)
+        Right vectors.
+
+    Returns
+    -------
+    Tensor of shape (\*batch,)
+    """
+    product = U.mT @ M @ V
+    return offdiag(product).square().sum((-2, -1)) / 2 - _trace(product)
+
+
+def offdiag(A: Tensor) -> Tensor:
+    """A square matrix with zeros on its diagonal.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, r, r)
+        The matrix.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, r, r)
+    """
+    return A - torch.diag_embed(A.diagonal(dim1=-2, dim2=-1))
+
+
+def random_orthonormal(
+    shape: tuple[int, ...], like: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Uniform on the Stiefel manifold, in the dtype and on the device of ``like``.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``(\\*batch, m, r)``.
+    like : Tensor
+        Gives dtype and device.
+    generator : Generator
+        Where random numbers come from.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, m, r)
+    """
+    draws = torch.randn(shape, generator=generator, dtype=torch.float64)
+    Q, R = torch.linalg.qr(draws)
+    Q = Q * R.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
+    return Q.to(like)
+
+
+def scaled(M: Tensor) -> Tensor:
+    """Scale singular values to a root mean square of 1, so that units do not matter.
+
+    Parameters
+    ----------
+    M : Tensor of shape (\\*batch, m, n)
+        The matrix.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, m, n)
+    """
+    unit = M.detach().abs().amax((-2, -1), keepdim=True)
+    M = M / torch.where(unit > 0, unit, 1)
+    size = torch.linalg.vector_norm(M, dim=(-2, -1), keepdim=True)
+    return M * min(M.shape[-2:]) ** 0.5 / torch.where(size > 0, size, 1)
+
+
+def step_of_side(
+    U: Tensor, MV: Tensor, learned: Tensor, inverse: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """One step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``.
+
+    Parameters
+    ----------
+    U : Tensor of shape (\\*batch, m, r)
+        Orthonormal columns.
+    MV : Tensor of shape (\\*batch, m, r)
+        ``M V``.
+    learned : Tensor of shape ()
+        Added to the length of the step.
+    inverse : callable
+        Inverts square matrices.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, m, r)
+    """
+    product = U.mT @ MV
+    eye = torch.eye(U.shape[-1], dtype=U.dtype, device=U.device)
+    G = MV @ (offdiag(product.mT) - eye)
+    P = Skew.of(U, G)
+    best, longest = lengths(P, U, MV)
+    step = torch.minimum(torch.maximum(best + learned, -2 * longest), 2 * longest)
+    return P.step(U, step, inverse)
+
+
+def lengths(P: Skew, U: Tensor, MV: Tensor) -> tuple[Tensor, Tensor]:
+    """``min(2 / |P|, -f'(0) / f''(0))`` and ``2 / |P|``, both of shape ``(*batch,)``.
+
+    ``|P|`` is ``(tr P^4 / 2)^(1/4)``, at least ``|P|_2`` since the eigenvalues of ``P``
+    come in pairs, and ``f'(0) = -|P|_F^2 / 2``. Where ``P`` is mere rounding the length
+    fades to zero: it would be one noise over another, and its derivative larger still.
+
+    Parameters
+    ----------
+    P : Skew
+        The direction.
+    U : Tensor of shape (\\*batch, m, r)
+        Orthonormal columns.
+    MV : Tensor of shape (\\*batch, m, r)
+        ``M V``.
+
+    Returns
+    -------
+    tuple of Tensor
+    """
+    square = P.K @ P.K
+    descent = -_trace(square) / 2
+    fourth = (square * square.mT).sum((-2, -1)) / 2
+    eps = torch.finfo(fourth.dtype).eps
+    moving = fourth > eps**3
+    longest = 2 / torch.where(moving, fourth, 1) ** 0.25
+    PU, PMV = P @ U, P @ MV
+    off = offdiag(U.mT @ MV)
+    first, second = -PU.mT @ MV, -PU.mT @ PMV  # U' P M V and U' P^2 M V
+    bend = offdiag(first).square().sum((-2, -1)) - _trace(second)
+    bend = bend + (off * second).sum((-2, -1))
+    convex = bend > 0
+    best = descent / (torch.where(convex, bend, 1) + eps**1.25)
+    return torch.where(convex & (best < longest), best, longest), longest
+
+
+def _trace(A: Tensor) -> Tensor:
+    return A.diagonal(dim1=-2, dim2=-1).sum(-1)

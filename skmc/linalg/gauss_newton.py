@@ -1,0 +1,212 @@
+"""Damped Gauss-Newton steps, for many small least-squares problems at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+ROUNDING = 64  # units of rounding within which two losses count as equal
+DIFFERENCE = 1e-5  # of the unknowns, between two gradients
+FLAT = 1e-12  # of the largest curvature, below which a direction counts as flat
+
+
+@dataclass(frozen=True)
+class NormalEquations:
+    """Loss and normal equations of ``k`` problems in ``p`` unknowns.
+
+    Parameters
+    ----------
+    loss : Tensor of shape (k,)
+        A function of the unknowns, half a sum of squares ``|r|^2`` for example.
+    gram : Tensor of shape (k, p, p)
+        Approximates its second derivatives: ``J' J`` for ``J = dr/dx``.
+    downhill : Tensor of shape (k, p)
+        Minus its gradient: ``-J' r``.
+    """
+
+    loss: Tensor
+    gram: Tensor
+    downhill: Tensor
+
+    @property
+    def diagonal(self) -> Tensor:
+        """Diagonal of ``gram``, of shape (k, p)."""
+        return self.gram.diagonal(dim1=-2, dim2=-1)
+
+    @property
+    def steepness(self) -> Tensor:
+        """Squared gradient, each unknown in units of its curvature, of shape (k,)."""
+        return (self.downhill.square() / self.diagonal).sum(-1)
+
+    def solve(self, damping: Tensor | float = 0.0) -> Tensor:
+        """``(gram + damping diag(gram))^-1 downhill``.
+
+        Parameters
+        ----------
+        damping : Tensor of shape (k,) or float, default=0.0
+            Non-negative.
+
+        Returns
+        -------
+        Tensor of shape (k, p)
+        """
+        damping = torch.as_tensor(damping, dtype=self.loss.dtype)[..., None]
+        system = self.gram + torch.diag_embed(damping.to(self.gram) * self.diagonal)
+        return torch.linalg.solve(system, self.downhill[..., None])[..., 0]
+
+    def select(self, problems: Tensor) -> NormalEquations:
+        """Keep some of the problems.
+
+        Parameters
+        ----------
+        problems : bool or int Tensor
+            Those to keep.
+
+        Returns
+        -------
+        NormalEquations
+        """
+        return NormalEquations(*(tensor[problems] for tensor in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class GaussNewton:
+    """Iterates of Levenberg's and Marquardt's method, one for each problem.
+
+    Parameters
+    ----------
+    x : Tensor of shape (k, p)
+        Unknowns.
+    equations : NormalEquations
+        At ``x``.
+    damping : Tensor of shape (k,)
+        Of the next step: four times as much after a step that was rejected, a fifth
+        after one that was accepted.
+    rejected : Tensor of shape (k,)
+        Rejected steps since the last accepted one.
+    length : Tensor of shape (k,)
+        Largest change of an unknown by the last step, accepted or not.
+    """
+
+    x: Tensor
+    equations: NormalEquations
+    damping: Tensor
+    rejected: Tensor
+    length: Tensor
+
+    @classmethod
+    def start(
+        cls, x: Tensor, equations: NormalEquations, damping: float
+    ) -> GaussNewton:
+        """Iterates before the first step.
+
+        Parameters
+        ----------
+        x : Tensor of shape (k, p)
+            Unknowns.
+        equations : NormalEquations
+            At ``x``.
+        damping : float
+            Of the first step.
+
+        Returns
+        -------
+        GaussNewton
+        """
+        zero = torch.zeros_like(equations.loss)
+        return cls(x, equations, zero + damping, zero, zero + torch.inf)
+
+    def step(self, equations_at: Callable[[Tensor], NormalEquations]) -> GaussNewton:
+        """Try one step and accept it where the loss falls.
+
+        Where two losses differ by rounding alone, the flatter point is the better one.
+        So the iterates converge as closely as the gradient can be computed; losses
+        tell points apart to half as many digits.
+
+        Parameters
+        ----------
+        equations_at : callable
+            Maps unknowns of shape (k, p) to their `NormalEquations`.
+
+        Returns
+        -------
+        GaussNewton
+        """
+        old, move = self.equations, self.equations.solve(self.damping)
+        x = self.x + move
+        new = equations_at(x)
+        rounding = ROUNDING * torch.finfo(new.loss.dtype).eps * old.loss.abs()
+        equal = (new.loss - old.loss).abs() <= rounding
+        flatter = new.steepness < old.steepness
+        better = torch.where(equal, flatter, new.loss < old.loss)
+        one, two = better[:, None], better[:, None, None]
+        return GaussNewton(
+            x=torch.where(one, x, self.x),
+            equations=NormalEquations(
+                torch.where(better, new.loss, old.loss),
+                torch.where(two, new.gram, old.gram),
+                torch.where(one, new.downhill, old.downhill),
+            ),
+            damping=torch.where(better, self.damping / 5, self.damping * 4),
+            rejected=torch.where(better, 0.0, self.rejected + 1),
+            length=move.abs().amax(-1),
+        )
+
+    def select(self, problems: Tensor) -> GaussNewton:
+        """Keep some of the problems.
+
+        Parameters
+        ----------
+        problems : bool or int Tensor
+            Those to keep.
+
+        Returns
+        -------
+        GaussNewton
+        """
+        return GaussNewton(
+            self.x[problems],
+            self.equations.select(problems),
+            self.damping[problems],
+            self.rejected[problems],
+            self.length[problems],
+        )
+
+
+def newton(
+    equations_at: Callable[[Tensor], NormalEquations],
+) -> Callable[[Tensor], NormalEquations]:
+    """The same equations with second derivatives of the loss in place of ``J' J``.
+
+    They are central differences of gradients, and count by absolute values, so that
+    steps lead away from saddle points. This costs ``2 p`` evaluations more and serves
+    the few problems whose residuals are large: Gauss-Newton steps take hundreds.
+
+    Parameters
+    ----------
+    equations_at : callable
+        Maps unknowns of shape (k, p), which are of the order of 1, to equations.
+
+    Returns
+    -------
+    callable
+    """
+
+    def curved(x: Tensor) -> NormalEquations:
+        here, columns = equations_at(x), []
+        for shift in DIFFERENCE * torch.eye(x.shape[-1]).to(x):
+            slope = equations_at(x - shift).downhill - equations_at(x + shift).downhill
+            columns.append(slope / (2 * DIFFERENCE))
+        curvature = torch.stack(columns, -1)
+        finite = curvature.isfinite().all(-1).all(-1)[:, None, None]
+        curvature = torch.where(finite, curvature, here.gram)
+        values, basis = torch.linalg.eigh((curvature + curvature.mT) / 2)
+        values = values.abs()
+        values = torch.maximum(values, FLAT * values.amax(-1, keepdim=True))
+        gram = (basis * values[..., None, :]) @ basis.mT
+        return NormalEquations(here.loss, gram, here.downhill)
+
+    return curved

@@ -1,0 +1,264 @@
+"""Learning the coefficients of `LDMinv`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import torch
+from torch import Tensor
+
+from skmc.linalg.gauss_newton import GaussNewton, NormalEquations
+from skmc.linalg.unrolled import norm_bound
+
+HALVED_EVERY = 300  # steps of stochastic gradient descent
+MARGIN = 0.1  # values of t this far beyond those seen are trained on as well
+MAX_VALUES = 4096  # of t
+RIDGE = 1e-8  # keeps coefficients below some thousands, fit for single precision
+ROUNDING = 1e-28  # squared errors below this share of all are mere rounding
+TRIALS = 20  # rejected steps in a row that end the training
+TOL = 1e-3  # gain of a step, in the sum of logarithms, that ends the training
+
+
+class Spectra:
+    """Singular values of matrices ``s`` and ``t = s^2 / c0``, both ``(n, rank)``.
+
+    Parameters
+    ----------
+    s : Tensor of shape (n, rank)
+        Singular values.
+    t : Tensor of shape (n, rank)
+        Their squares over ``c0``.
+    """
+
+    def __init__(self, s: Tensor, t: Tensor):
+        self.s = s
+        self.t = t
+
+    @classmethod
+    def of(cls, A: Tensor) -> Spectra:
+        """Those of a batch of matrices.
+
+        Parameters
+        ----------
+        A : Tensor of shape (\\*batch, m, n)
+            Matrices.
+
+        Returns
+        -------
+        Spectra
+        """
+        A = A.reshape(-1, *A.shape[-2:]).double()
+        if A.shape[-2] > A.shape[-1]:
+            A = A.mT
+        unit = A.abs().amax().clamp_min(torch.finfo(A.dtype).tiny)
+        s = torch.linalg.svdvals(A / unit)
+        c0 = norm_bound((A / unit) @ (A / unit).mT)
+        return cls(s * unit, s**2 / c0[:, None])
+
+    def __getitem__(self, chosen: Tensor) -> Spectra:
+        return Spectra(self.s[chosen], self.t[chosen])
+
+    def widened(self) -> Spectra:
+        """With a margin around the values, of one row and of bounded size.
+
+        Returns
+        -------
+        Spectra
+        """
+        t = torch.cat([self.t.flatten() * (1 + m) for m in (-MARGIN, 0.0, MARGIN)])
+        t, order = t.sort()
+        s = self.s.flatten().repeat(3)[order]
+        if len(t) > MAX_VALUES:
+            thin = (
+                torch.linspace(0, len(t) - 1, MAX_VALUES, device=t.device)
+                .round()
+                .long()
+            )
+            s, t = s[thin], t[thin]
+        return Spectra(s[None], t[None])
+
+    def errors(self, coefficients: Tensor) -> Tensor:
+        """``|A X_k A - A|_F^2``, mean over matrices, ``(depth,)``.
+
+        Parameters
+        ----------
+        coefficients : Tensor of shape (depth, order)
+            Of the layers.
+
+        Returns
+        -------
+        Tensor of shape (depth,)
+        """
+        t, errors = self.t, []
+        for layer in coefficients:
+            E = 1 - t
+            p = layer[-1]
+            for c in layer[:-1].flip(0):
+                p = p * E + c
+            t = t * p
+            errors.append((self.s * (1 - t)).square().sum(-1).mean())
+        return torch.stack(errors)
+
+    def normal_equations(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
+        """``sum_k J_k' J_k / |r_k|^2`` and ``sum_k J_k' r_k / |r_k|^2``.
+
+        ``r_k = s (1 - t_k)``, and ``-J_k`` are its derivatives by all coefficients.
+
+        Parameters
+        ----------
+        coefficients : Tensor of shape (depth, order)
+            Of the layers.
+
+        Returns
+        -------
+        gram : Tensor of shape (k, k), k = depth * order
+        right : Tensor of shape (k,)
+        """
+        depth, order = coefficients.shape
+        s, t = self.s.flatten(), self.t.flatten()
+        J = t.new_zeros(len(t), depth, order)
+        left, right = t.new_zeros(depth * order, depth * order), t.new_zeros(1)
+        count = torch.arange(1.0, order, dtype=t.dtype, device=t.device)
+        floor = ROUNDING * s.square().sum()
+        for k, layer in enumerate(coefficients):
+            powers = (1 - t)[:, None] ** torch.arange(order, device=t.device)
+            p = powers @ layer
+            slope = powers[:, :-1] @ (layer[1:] * count)
+            J = J * (p - t * slope)[:, None, None]
+            J[:, k] = t[:, None] * powers
+            t = t * p
+            r = s * (1 - t)
+            scaled = (J * s[:, None, None]).flatten(1)
+            weight = r.square().sum() + floor
+            left = left + scaled.mT @ scaled / weight
+            right = right + scaled.mT @ r / weight
+        return left, right
+
+
+def fit_gauss_newton(
+    start: Tensor, spectra: Spectra, max_iter: int
+) -> tuple[Tensor, list[float]]:
+    """Minimize the sum of logarithms by damped Gauss-Newton steps.
+
+    Parameters
+    ----------
+    start : Tensor of shape (depth, order)
+        Coefficients before the first step.
+    spectra : Spectra
+        Of the training matrices.
+    max_iter : int
+        Accepted steps at most.
+
+    Returns
+    -------
+    coefficients : Tensor of shape (depth, order)
+    history : list of float
+        The loss at the start and after each accepted step.
+    """
+    spectra = spectra.widened()
+    floor = ROUNDING * spectra.s.square().sum()
+
+    def objective(C: Tensor) -> Tensor:
+        logs = (spectra.errors(C) + floor).log().sum()
+        return (logs + RIDGE * (C - 1).square().sum()) / 2
+
+    def equations_at(x: Tensor) -> NormalEquations:
+        C = x.view_as(start)
+        gram, right = spectra.normal_equations(C)
+        gram = gram + RIDGE * torch.eye(C.numel(), dtype=C.dtype, device=C.device)
+        right = right - RIDGE * (C - 1).flatten()
+        return NormalEquations(objective(C)[None], gram[None], right[None])
+
+    x = start.flatten()[None]
+    history = [float(objective(start))]
+    if not floor > 0:  # matrices of zeros
+        return start, history
+    fit = GaussNewton.start(x, equations_at(x), damping=1e-2)
+    while len(history) <= max_iter:
+        fit = fit.step(equations_at)
+        if fit.rejected == TRIALS:
+            break
+        if fit.rejected == 0:
+            history.append(float(fit.equations.loss))
+            if history[-2] - history[-1] < TOL:
+                break
+    return fit.x.view_as(start), history
+
+
+def fit_sgd(
+    start: Tensor,
+    spectra: Spectra,
+    max_iter: int,
+    lr: float,
+    batch_size: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, list[float]]:
+    """Minimize the mean of squares by stochastic gradient descent.
+
+    Parameters
+    ----------
+    start : Tensor of shape (depth, order)
+        Coefficients before the first step.
+    spectra : Spectra
+        Of the training matrices.
+    max_iter : int
+        Steps.
+    lr : float
+        Learning rate of the first steps.
+    batch_size : int
+        Matrices drawn for each step; all, if there are no more.
+    generator : torch.Generator
+        Draws the batches.
+
+    Returns
+    -------
+    coefficients : Tensor of shape (depth, order)
+    history : list of float
+        The loss before each step.
+    """
+    trial = start.clone().requires_grad_()
+    n = len(spectra.s)
+    track = Best(start)
+    for step in range(max_iter):
+        batch = spectra
+        if n > batch_size:
+            chosen = torch.randperm(n, generator=generator)[:batch_size]
+            batch = spectra[chosen.to(spectra.s.device)]
+        with torch.enable_grad():
+            loss = batch.errors(trial).mean() / 2
+        if not track(float(loss.detach()), trial):
+            warnings.warn(
+                f"Training diverged at step {step}; the best coefficients so far are "
+                f"kept. Lower lr={lr:g}, or take solver='gauss-newton'.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return track.best, track.history
+        (gradient,) = torch.autograd.grad(loss, trial)
+        with torch.no_grad():
+            trial -= lr * 0.5 ** (step // HALVED_EVERY) * gradient
+    last = trial.detach()
+    return (last if last.isfinite().all() else track.best), track.history
+
+
+class Best:
+    """The parameters of lowest loss, and the history of losses.
+
+    Parameters
+    ----------
+    start : Tensor
+        The parameters at the start.
+    """
+
+    def __init__(self, start: Tensor):
+        self.best = start
+        self.lowest = float("inf")
+        self.history: list[float] = []
+
+    def __call__(self, value: float, trial: Tensor) -> bool:
+        """Whether the loss is finite."""
+        self.history.append(value)
+        if value < self.lowest:
+            self.best, self.lowest = trial.detach().clone(), value
+        return math.isfinite(value)

@@ -1,0 +1,112 @@
+"""A fixed number of iterations towards an inverse, by products of matrices."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tensor:
+    """All layers, ``(depth, order)`` coefficients, without looking at the cells.
+
+    Parameters
+    ----------
+    A : Tensor of shape (\\*batch, m, n)
+        Matrices.
+    coefficients : Tensor of shape (depth, order)
+        Of the layers.
+    c0 : Tensor or None, default=None
+        Bound of the squared norm, see `d_minv`; None makes one.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, m)
+    """
+    if A.shape[-2] > A.shape[-1]:
+        return unrolled(A.mT, coefficients, c0).mT
+    # The map is equivariant to scale, so that the unit may be left out of derivatives.
+    unit = A.detach().abs().amax((-2, -1), keepdim=True)
+    unit = torch.where(unit > 0, unit, 1)
+    A = A / unit
+    gram = A @ A.mT
+    if c0 is None:
+        c0 = norm_bound(gram)[..., None, None]
+    else:
+        c0 = c0[..., None, None] / unit**2
+    coefficients = coefficients.to(A)
+    eye = torch.eye(A.shape[-2], dtype=A.dtype, device=A.device)
+    X, product = A.mT / c0, gram / c0
+    for k, layer in enumerate(coefficients):
+        if k > 0:
+            product = A @ X
+        X = X @ polynomial(layer, eye - product, eye)
+    return X / unit
+
+
+def norm_bound(gram: Tensor) -> Tensor:
+    """At least the spectral norm of symmetric matrices; one where they are zero.
+
+    Parameters
+    ----------
+    gram : Tensor of shape (\\*batch, n, n)
+        Symmetric.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, 1, 1)
+    """
+    rows = gram.abs().sum(-1).amax(-1)
+    bound = torch.minimum(rows, torch.linalg.vector_norm(gram, dim=(-2, -1)))
+    return torch.where(bound > 0, bound, 1)
+
+
+def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
+    """``sum_l coefficients_l E^l`` in about ``2 sqrt(L)`` products.
+
+    In blocks of ``sqrt(L)`` terms: Horner's rule over the blocks, whose terms need the
+    first powers alone (Paterson and Stockmeyer 1973).
+
+    Parameters
+    ----------
+    coefficients : Tensor of shape (order,)
+        Of the powers 0, 1, 2, ...
+    E : Tensor of shape (\\*batch, n, n)
+        Square.
+    eye : Tensor of shape (n, n)
+        The identity.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, n)
+    """
+    size = round(len(coefficients) ** 0.5)
+    powers = [eye, E]
+    while len(powers) <= size:
+        powers.append(powers[-1] @ E)
+    *blocks, last = coefficients.split(size)
+    # The last block may be a number: no product.
+    result = last[0] if len(last) == 1 else combined(last, powers)
+    for block in reversed(blocks):
+        high = result * powers[size] if result.ndim == 0 else result @ powers[size]
+        result = combined(block, powers) + high
+    return result
+
+
+def combined(coefficients: Tensor, powers: list[Tensor]) -> Tensor:
+    """A linear combination of the first powers.
+
+    Parameters
+    ----------
+    coefficients : Tensor of shape (k,)
+        At most as many as powers.
+    powers : list of Tensor
+        From the identity on.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, n)
+    """
+    result = coefficients[0] * powers[0]
+    for c, power in zip(coefficients[1:], powers[1:], strict=False):
+        result = result + c * power
+    return result

@@ -1,0 +1,116 @@
+"""Checks of what a user gives as measurements."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+
+def is_shape(values: Any) -> bool:
+    """Whether these are two positive integers.
+
+    Parameters
+    ----------
+    values : object
+        What a user gave.
+
+    Returns
+    -------
+    bool
+    """
+    return np.shape(values) == (2,) and all(
+        isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0
+        for n in values
+    )
+
+
+def check_plain(name: str, values: Any) -> Any:
+    """The values, unless an array would drop a part of them; or an error.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls them.
+    values : object
+        What a user gave.
+
+    Returns
+    -------
+    object
+    """
+    parts = values if isinstance(values, list | tuple) else [values]
+    if any(sparse.issparse(part) for part in parts):
+        raise TypeError(
+            f"{name} is sparse; pass the dense array, .toarray(), or CellMeasurements "
+            "for single cells."
+        )
+    if np.ma.is_masked(values):
+        place = tuple(np.argwhere(np.ma.getmaskarray(values))[0].tolist())
+        raise ValueError(f"{name} is masked at {place}; leave that measurement out.")
+    return values
+
+
+def copied(name: str, values: Any, ndim: int) -> Tensor:
+    """A tensor with ``ndim`` axes, none of them empty; or an error.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the values.
+    values : Tensor or array
+        What a user gave.
+    ndim : int
+        Axes that it must have.
+
+    Returns
+    -------
+    Tensor
+    """
+    if isinstance(values, Tensor):
+        tensor = values.detach().clone()
+    else:
+        array = np.asarray(check_plain(name, values))
+        kept = array.dtype.kind in "biuc" or array.dtype == np.float32
+        dtype = array.dtype.newbyteorder("=") if kept else np.float64
+        tensor = torch.from_numpy(np.array(array, dtype, order="C"))
+    if tensor.ndim != ndim or 0 in tensor.shape:
+        raise ValueError(
+            f"{name} must be {ndim}-dimensional and not empty, got shape "
+            f"{tuple(tensor.shape)}."
+        )
+    return tensor
+
+
+def real(name: str, values: Any, ndim: int) -> Tensor:
+    """A tensor that is finite, real and in single or double precision; or an error.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the values.
+    values : Tensor or array
+        What a user gave.
+    ndim : int
+        Axes that it must have.
+
+    Returns
+    -------
+    Tensor
+    """
+    tensor = copied(name, values, ndim)
+    if tensor.is_complex():
+        raise TypeError(f"{name} is complex; measurements are real.")
+    if tensor.dtype != torch.float32:
+        tensor = tensor.double()
+    wrong = ~torch.isfinite(tensor)
+    if wrong.any():
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise ValueError(
+            f"{name} contains NaN or infinity at {place}; leave that measurement out."
+        )
+    return tensor

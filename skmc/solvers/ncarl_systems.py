@@ -1,0 +1,280 @@
+"""The linear systems that `NCARL` solves for each row."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from skmc.cells import Observed
+
+# Numbers held at once by systems that are solved together. Those that leave a cache
+# are slower to gather than to solve.
+BLOCK = {"cpu": 2**18, "cuda": 2**26}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data of `NCARL`, transposed to be tall, and the linear systems of its rows.
+
+    Parameters
+    ----------
+    values : Tensor of shape (\\*batch, m, n)
+        Observed values in units of the largest one, zero where hidden; ``m >= n``.
+    seen : Tensor of shape (\\*batch, m, n)
+        The mask as zeros and ones.
+    unit : Tensor of shape (\\*batch, 1, 1)
+        The largest absolute value.
+    transposed : bool
+        Whether the matrix was transposed.
+    observed : _Systems
+        Systems of the rows with more hidden than observed cells.
+    hidden : _Systems
+        Systems of the other rows.
+    """
+
+    values: Tensor  # (*batch, m, n), double, zero where hidden
+    seen: Tensor  # (*batch, m, n), double 0/1
+    unit: Tensor  # (*batch, 1, 1), double
+    transposed: bool
+    observed: _Systems  # of rows with more hidden than observed cells
+    hidden: _Systems  # of the others
+
+    @classmethod
+    def of(cls, data: Observed) -> Problem:
+        """From the observed cells.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        Problem
+        """
+        transposed = data.shape[0] < data.shape[1]
+        values, mask = data.values.double(), data.mask
+        if transposed:
+            values, mask = values.mT, mask.mT
+        unit = values.abs().amax((-2, -1), keepdim=True)
+        unit = torch.where(unit > 0, unit, 1.0)
+        return cls.with_systems((values / unit).contiguous(), mask, unit, transposed)
+
+    @classmethod
+    def with_systems(
+        cls, values: Tensor, mask: Tensor, unit: Tensor, transposed: bool
+    ) -> Problem:
+        """From tall matrices and their masks.
+
+        Parameters
+        ----------
+        values : Tensor of shape (\\*batch, m, n)
+            In units of the largest one, zero where hidden.
+        mask : bool Tensor of shape (\\*batch, m, n)
+            True where observed.
+        unit : Tensor of shape (\\*batch, 1, 1)
+            The largest absolute value.
+        transposed : bool
+            Whether the matrices were transposed.
+
+        Returns
+        -------
+        Problem
+        """
+        few = 2 * mask.sum(-1, keepdim=True) < mask.shape[-1]
+        return cls(
+            values=values,
+            seen=mask.double(),
+            unit=unit,
+            transposed=transposed,
+            observed=_Systems.of(mask & few),
+            hidden=_Systems.of(~mask & ~few),
+        )
+
+    def select(self, members: Tensor) -> Problem:
+        """Some members of the (one) batch axis.
+
+        Parameters
+        ----------
+        members : bool or int Tensor
+            Those to keep, along the batch axis.
+
+        Returns
+        -------
+        Problem
+        """
+        mask = self.seen[members].bool()
+        return self.with_systems(
+            self.values[members], mask, self.unit[members], self.transposed
+        )
+
+    def interpolate(self, Q: Tensor) -> Tensor:
+        """``argmin x Q x'`` of each row with ``x = m`` on its observed cells.
+
+        Parameters
+        ----------
+        Q : Tensor of shape (\\*batch, n, n)
+            Positive definite.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
+        Z = self.values
+        if self.hidden.blocks:
+            Z = Z - self.hidden.solve(Q, Z @ Q)
+        if self.observed.blocks:
+            H = _inverse(Q)
+            Z = self._merge(Z, self.observed.solve(H, self.values) @ H)
+        return Z
+
+    def approximate(self, Q: Tensor) -> Tensor:
+        """``argmin |(x - m) p|^2 + x Q x'`` of each row.
+
+        Parameters
+        ----------
+        Q : Tensor of shape (\\*batch, n, n)
+            Positive definite.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, m, n)
+        """
+        eye = torch.eye(Q.shape[-1], dtype=Q.dtype, device=Q.device)
+        G = _inverse(eye + Q)
+        Y = self.values @ G
+        Z = Y
+        if self.hidden.blocks:
+            Z = Y + self.hidden.solve(Q @ G, Y) @ G
+        if self.observed.blocks:
+            H = _inverse(Q)
+            Z = self._merge(Z, self.observed.solve(eye + H, self.values) @ H)
+        return Z
+
+    def _merge(self, Z: Tensor, own: Tensor) -> Tensor:
+        """``own``, but ``Z`` in the rows that have no system of observed cells."""
+        others = self.observed.others
+        own.flatten(0, -2)[others] = Z.flatten(0, -2)[others]
+        return own
+
+
+def _inverse(A: Tensor) -> Tensor:
+    """Of positive definite matrices, and positive definite itself."""
+    return torch.cholesky_inverse(torch.linalg.cholesky(A))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Systems solved together: principal submatrices of about one size, padded."""
+
+    cells: Tensor  # (s, k) int, n where padded
+    member: Tensor  # (s, 1) int, of which matrix of the batch
+    system: Tensor  # (r,) int, by which system a row is solved
+    column: Tensor  # (r,) int, as which of its right-hand sides
+    places: Tensor  # (r, k) int, the row's cells in the flattened right-hand sides
+    padding: Tensor  # (s, k) double 0/1
+    width: int  # right-hand sides of each system
+
+    @classmethod
+    def of(cls, cells, member, rows, system, column, width: int, n_cols: int) -> _Block:
+        padding = cells == n_cols
+        # What is padded may read any cell; it writes zero.
+        own = torch.where(padding, 0, cells)[system]
+        places = rows[:, None] * n_cols + own
+        return cls(cells, member, system, column, places, padding.double(), width)
+
+    def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
+        """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
+        n, k = A.shape[-1], self.cells.shape[1]
+        # Integers of half the width are added and read twice as fast.
+        dtype = torch.int32 if A.numel() < 2**31 else torch.int64
+        column = self.cells.to(dtype)
+        row = (self.member.to(dtype) * n + column) * n
+        entries = (row[:, :, None] + column[:, None, :]).flatten()
+        submatrices = A.flatten().index_select(0, entries).view(-1, k, k)
+        torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(self.padding)
+        sides = b.new_zeros((len(self.cells), self.width, k))
+        sides[self.system, self.column] = b[self.places]
+        # The upper factor needs no transposed copy.
+        U = torch.linalg.cholesky(submatrices, upper=True)
+        half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
+        solved = torch.linalg.solve_triangular(U, half, upper=True).mT
+        solved = solved * (1 - self.padding)[:, None]
+        found = solved[self.system, self.column]
+        out.scatter_add_(0, self.places.flatten(), found.flatten())
+
+
+@dataclass(frozen=True)
+class _Systems:
+    """The systems ``A_SS v_S = b_S`` of the rows, S the cells that a mask selects."""
+
+    others: Tensor  # (q,) int, rows of the flattened batch without a system
+    blocks: list[_Block]
+
+    @classmethod
+    def of(cls, mask: Tensor) -> _Systems:
+        """Rows of ``mask (*batch, m, n)`` without any cell get no system."""
+        n_rows, n_cols = mask.shape[-2:]
+        mask = mask.flatten(0, -2)
+        some = mask.any(-1)
+        rows = some.nonzero()[:, 0]
+        # A system belongs to a mask and to a matrix of the batch.
+        key = torch.cat([(rows // n_rows)[:, None], mask[rows].long()], 1)
+        distinct, system, counts = torch.unique(
+            key, dim=0, return_inverse=True, return_counts=True
+        )
+        # Systems of as many right-hand sides and about as many cells come together.
+        sizes = distinct[:, 1:].sum(1)
+        order = (counts * (n_cols + 1) + sizes).argsort(descending=True)
+        member, masks = distinct[order, :1], distinct[order, 1:].bool()
+        sizes, counts = sizes[order], counts[order]
+        ends = counts.cumsum(0)
+        system, turn = order.argsort()[system].sort(stable=True)
+        rows = rows[turn]
+        column = torch.arange(len(rows), device=rows.device) - (ends - counts)[system]
+        # Selected cells first, in their order.
+        cells = (~masks).long().argsort(dim=1, stable=True)
+        cells = torch.where(masks.gather(1, cells), cells, n_cols)
+
+        limit = BLOCK["cpu" if mask.device.type == "cpu" else "cuda"]
+        table = list(zip(sizes.tolist(), counts.tolist(), ends.tolist(), strict=True))
+        blocks, start = [], 0
+        while start < len(table):
+            size, width, end = table[start]
+            stop = min(start + max(1, limit // (size * (size + width))), len(table))
+            while table[stop - 1][1] != width:
+                stop -= 1
+            span = slice(end - width, table[stop - 1][2])
+            blocks.append(
+                _Block.of(
+                    cells[start:stop, :size],
+                    member[start:stop],
+                    rows[span],
+                    system[span] - start,
+                    column[span],
+                    width,
+                    n_cols,
+                )
+            )
+            start = stop
+        return cls((~some).nonzero()[:, 0], blocks)
+
+    def solve(self, A: Tensor, b: Tensor) -> Tensor:
+        """``v (*batch, m, n)``: ``inv(A_SS) b_S`` on each row's S, zero elsewhere.
+
+        ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
+        """
+        padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
+        # Torch factorises a batch in one thread; blocks write to rows of their own.
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            tasks = [
+                pool.submit(block.solve, padded, b.flatten(), v.view(-1))
+                for block in self.blocks
+            ]
+            for task in tasks:
+                task.result()
+        return v

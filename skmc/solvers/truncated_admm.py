@@ -1,0 +1,187 @@
+"""The truncated nuclear norm by alternating directions, observed cells kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from skmc.cells import Observed
+from skmc.linalg import shrink
+from skmc.solvers.norms import relative_norm
+from skmc.solvers.truncated import (
+    TruncatedNorm,
+    TruncatedState,
+    tail,
+    truncation,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ADMMState(TruncatedState):
+    """``objective`` is that of the X which ended the last inner problem.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    X : Tensor of shape (\\*batch, n_rows, n_cols)
+        A completion.
+    low : SVD
+        The matrix that was shrunk last.
+    T : Tensor of shape (\\*batch, n_rows, n_cols)
+        ``A'B`` of the inner problem.
+    n_inner : Tensor of shape (\\*batch,)
+        Steps since the inner problem began.
+    dual : Tensor of shape (\\*batch, n_rows, n_cols)
+        Zero off the observed cells.
+    tau : Tensor of shape (\\*batch,)
+        ``1 / rho`` for these data.
+    """
+
+    dual: Tensor  # (*batch, n_rows, n_cols), zero off the observed cells
+    tau: Tensor  # (*batch,), 1 / rho for these data
+
+
+class TruncatedADMM(TruncatedNorm):
+    r"""The truncated nuclear norm with observed cells kept, by ADMM.
+
+    .. math::
+
+        \min_X \|X\|_* - \sum_{i \le r} \sigma_i(X)
+        \quad\text{subject to } P(X) = P(M)
+
+    The alternating direction method of multipliers on ``|L|_* - tr(A X B')``,
+    ``L = X``, where the rows of ``A`` and ``B`` are the first ``rank`` left and right
+    singular vectors of the last inner problem's answer: ::
+
+        L = D_{1/rho}(X + (P_perp(A'B) - Y) / rho)
+        X = P(M) + P_perp(L)
+        Y = Y + rho P(L - M)
+
+    These are the paper's steps: off the observed cells its multiplier is ``-A'B`` after
+    each of them, so that only the part ``Y`` on the observed cells needs to be kept.
+
+    When an inner problem ends, the paper starts the next one with an unrelated
+    multiplier and takes up to 200 steps. Here ``Y`` is kept: the next problem differs
+    only by the change of ``A'B``, and five steps towards its solution are enough. Each
+    inner problem is convex, so both lead to the same solution of it. With a single
+    step for each inner problem, the iterates may cycle.
+
+    For data multiplied by c, ``rho / c`` gives the same iterates multiplied by c. So
+    ``rho`` is counted in units of one over the mean singular value of ``P(M)``, and the
+    answer does not depend on the unit of the data. ``rho`` is not part of the problem
+    and affects the number of steps only: the paper's .05 for pictures in 0..255, a
+    shrinkage by 20 gray values, is 22 for a centered picture of 240 x 240, and takes
+    seven times as many steps.
+
+    Parameters
+    ----------
+    rank : int >= 0
+        How many singular values are free; 0 is the nuclear norm. Zero singular values
+        have no singular vectors here, so ``A`` and ``B`` may have fewer rows.
+    rho : float > 0, default=1.5
+        Weight of ``1/2 |L - X|_F^2``, in units of one over the mean singular value of
+        the zero-filled matrix.
+    inner_iter : int >= 1, default=5
+        Steps with the same ``A, B`` at most.
+    inner_tol : float >= 0, default=1e-4
+        An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
+
+    References
+    ----------
+    Hu, Zhang, Ye, Li, He. Fast and accurate matrix completion via truncated nuclear
+    norm regularization. IEEE TPAMI 35 (2013).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc import Observed, solve
+    >>> from skmc.solvers import TruncatedADMM
+    >>> M = torch.outer(torch.arange(1.0, 5), torch.tensor([1.0, 2.0, 4.0]))
+    >>> mask = torch.ones(4, 3, dtype=torch.bool)
+    >>> mask[1, 2] = False
+    >>> X = solve(TruncatedADMM(1), Observed(M, mask), max_iter=100, tol=1e-5).X
+    >>> X[1].round(decimals=3)
+    tensor([2., 4., 8.])
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        *,
+        rho: float = 1.5,
+        inner_iter: int = 5,
+        inner_tol: float = 1e-4,
+    ):
+        super().__init__(rank, inner_iter=inner_iter, inner_tol=inner_tol)
+        self.rho = rho
+
+    def init(self, data: Observed) -> ADMMState:
+        begun, mean = self._begin(data)
+        return ADMMState(
+            X=data.values,
+            objective=tail(begun["low"].s, self.rank),
+            dual=torch.zeros_like(data.values),
+            tau=mean / self.rho,
+            **begun,
+        )
+
+    def step(self, data: Observed, state: ADMMState) -> ADMMState:
+        A = self._shrunk_from(data, state)
+        low = shrink(A, state.tau, warm_start=state.low)
+        L = low.dense()
+        X = data.fill(L)
+        ended = self._ended(data, X, state)
+        T, objective = state.T, state.objective
+        if ended.any():
+            members = ended[..., None, None]
+            T = torch.where(members, truncation(low, self.rank), T)
+            rest = tail(torch.linalg.svdvals(X), self.rank)
+            objective = torch.where(ended, rest, objective)
+        return ADMMState(
+            X=X,
+            objective=objective,
+            low=low,
+            T=T,
+            n_inner=torch.where(ended, 0.0, state.n_inner + 1),
+            dual=state.dual + data.residual(L) / state.tau[..., None, None],
+            tau=state.tau,
+        )
+
+    def _shrunk_from(self, data: Observed, state: ADMMState) -> Tensor:
+        pull = torch.where(data.mask, -state.dual, state.T)
+        return state.X + state.tau[..., None, None] * pull
+
+    def residual(
+        self, data: Observed, previous: ADMMState, current: ADMMState
+    ) -> Tensor:
+        """The larger of two relative norms, both zero at a stationary point.
+
+        Of ``P(L - M)`` over ``P(M)``, and of what remains off the observed cells of
+        ``S - A'B`` over ``S``: there ``S`` is the subgradient of ``|L|_*`` that the
+        last step found and ``A, B`` are those of ``L`` itself. Both problems, the inner
+        and the outer one, are solved where it vanishes.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : ADMMState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
+        A = self._shrunk_from(data, previous)
+        L = current.low.dense()
+        S = (A - L) / current.tau[..., None, None]
+        slope = torch.where(data.mask, 0.0, S - truncation(current.low, self.rank))
+        misfit = data.residual(L)
+        return torch.maximum(
+            relative_norm(misfit, data.values), relative_norm(slope, S)
+        )

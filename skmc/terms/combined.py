@@ -1,0 +1,65 @@
+"""Several terms as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+from torch import Tensor, nn
+
+from skmc.linalg import Randomness
+from skmc.terms.fidelity import SquaredError
+from skmc.terms.sparsity import L1Norm
+from skmc.terms.term import Term
+
+
+class Sum(Term):
+    r"""The sum :math:`\sum_k F_k(X)` of other terms.
+
+    Parameters
+    ----------
+    terms : iterable of Term
+        At least one.
+    """
+
+    def __init__(self, terms: Iterable[Term]):
+        super().__init__()
+        self.terms = nn.ModuleList(terms)
+
+    def __iter__(self) -> Iterator[Term]:
+        return (cast(Term, term) for term in self.terms)
+
+    @property
+    def lags(self) -> bool:
+        """Whether one of the terms does."""
+        return any(term.lags for term in self)
+
+    def forward(self, X: Tensor) -> Tensor:
+        first, *others = self
+        value = first(X)
+        for term in others:
+            value = value + term(X)
+        return value
+
+    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        first, *others = self
+        value, grad = first.value_and_grad(X)
+        for term in others:
+            more, its_grad = term.value_and_grad(X)
+            value, grad = value + more, grad.add_(its_grad)
+        return value, grad
+
+    def select(self, members: Tensor) -> None:
+        for term in self:
+            term.select(members)
+
+    def outputs(self) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for term in self:
+            found |= term.outputs()
+        return found
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        parts = (SquaredError, L1Norm)
+        return [cls(part.examples(shape, rng)[0] for part in parts)]

@@ -1,0 +1,82 @@
+"""New rows: each is completed on its own, whatever else is asked in the call."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from skmc import Observed
+from skmc.linalg import GaussNewton, NormalEquations
+from skmc.new_rows import EmbeddedRows
+
+
+class Bend(torch.nn.Module):
+    """Rows ``tanh(u A) B``, with misfits that no embedding removes."""
+
+    def __init__(self, rank, n_cols):
+        super().__init__()
+        rng = torch.Generator().manual_seed(0)
+        self.A = torch.nn.Parameter(torch.randn(rank, 6, generator=rng).double())
+        self.B = torch.nn.Parameter(torch.randn(6, n_cols, generator=rng).double())
+
+    @property
+    def n_held(self):
+        return self.A.shape[0] * 6
+
+    def decode(self, u):
+        bent = torch.tanh(u @ self.A)
+        slope = (1 - bent.square())[:, None] * self.A  # (k, rank, 6)
+        return bent @ self.B, (slope @ self.B).mT
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    rng = torch.Generator().manual_seed(1)
+    decoder, U = Bend(3, 9), torch.randn(60, 3, generator=rng).double()
+    X = decoder.decode(U)[0].detach()
+    noisy = X + 0.5 * torch.randn(X.shape, generator=rng).double()
+    seen = torch.rand(X.shape, generator=rng) > 0.4
+    return EmbeddedRows.of(decoder, U, X, Observed(noisy, seen)), noisy, seen
+
+
+def test_a_row_does_not_depend_on_the_others(embedded):
+    rows, values, seen = embedded
+    whole = rows(values, seen)
+    for part in (*(slice(k, k + 1) for k in range(60)), slice(20, 27)):
+        torch.testing.assert_close(
+            rows(values[part], seen[part]), whole[part], rtol=0, atol=1e-11
+        )
+
+
+def test_embeddings_are_stationary(embedded):
+    """To rounding: the loss alone would tell points apart to half of the digits."""
+    rows, values, seen = embedded
+    w = torch.zeros(60, 3, dtype=torch.float64)
+
+    def loss(w):
+        X = rows._decode(w)[0]
+        fit = ((values - X) * seen).square().sum() / 2
+        return fit + rows.noise / 2 * w.square().sum()
+
+    answer = rows(values, seen)
+    # The embeddings, from the completed rows.
+    w = torch.linalg.lstsq(rows.decoder.B.T, answer.T).solution.T
+    u = torch.linalg.lstsq(rows.decoder.A.T, torch.atanh(w).T).solution.T
+    w = torch.linalg.solve(rows.root, (u - rows.mean).T).T
+    w = w.detach().requires_grad_()
+    (grad,) = torch.autograd.grad(loss(w), w)
+    assert grad.abs().max() < 1e-9
+
+
+def test_gauss_newton_converges_past_the_rounding_of_the_loss():
+    """``(x - 1)^2 + 1``: the loss is flat to rounding where x is off by 1e-8."""
+
+    def equations_at(x):
+        loss = ((x - 1).square().sum(-1) + 1) / 2
+        return NormalEquations(loss, torch.full((1, 1, 1), 1.5, dtype=x.dtype), 1 - x)
+
+    x = torch.zeros(1, 1, dtype=torch.float64)
+    fit = GaussNewton.start(x, equations_at(x), damping=1.0)
+    for _ in range(60):
+        fit = fit.step(equations_at)
+    assert abs(float(fit.x) - 1) < 1e-14
