@@ -126,7 +126,7 @@ def test_a_batch_goes_on_elsewhere(cls):
     straight, moved = BatchedFit(three(cls)), BatchedFit(three(cls))
     straight.run.advance(100)
     moved.run.advance(50)
-    moved.keep({"seed 0", "seed 2"})
+    moved.keep_only({"seed 0", "seed 2"})
     assert [m.label for m in moved.members.values()] == ["seed 0", "seed 2"]
     assert moved.run.running.tolist() == [True, True]
     moved = pickle.loads(pickle.dumps(moved))

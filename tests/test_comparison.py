@@ -129,7 +129,7 @@ def test_what_fails_is_in_the_table(matrix):
     assert np.isnan(table["p_value"].iloc[1])  # the same numbers: nothing to test
     with pytest.raises(ValueError, match="completers is empty"):
         compare([], matrix)
-    with pytest.raises(ValueError, match=r"metrics must be of .* got \['r2'\]"):
+    with pytest.raises(ValueError, match=r"metrics must be among .* got \['r2'\]"):
         compare([MeanCompleter()], matrix, metrics=["r2"])
 
 

@@ -33,8 +33,8 @@ from skmc.model_selection import (
     BatchedGridSearchCV,
     BatchedHalvingSearchCV,
     BatchedRandomizedSearchCV,
+    grouping,
 )
-from skmc.model_selection import grouping as searching
 
 # Fits are cut short.
 pytestmark = pytest.mark.filterwarnings(
@@ -163,7 +163,7 @@ def test_what_shares_shapes_is_one_batch(damaged, sizes):
 
 def test_large_matrices_are_fitted_alone(damaged, sizes, monkeypatch):
     """Where a batch saves nothing on a CPU."""
-    monkeypatch.setattr(searching, "LARGE", 100)
+    monkeypatch.setattr(grouping, "MAX_BATCHED_CELLS", 100)
     search = BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS)
     search.fit(Entries(damaged))
     assert sizes == []
@@ -174,14 +174,14 @@ def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
     X = Entries(damaged)
     member = air().batch_memory(X)
     assert 8 * (18**2 + 14**2) * 10 < member < 8 * (18**2 + 14**2) * 100
-    monkeypatch.setattr(searching, "memory_of", lambda device: 4 * 6.5 * member)
+    monkeypatch.setattr(grouping, "memory_of", lambda device: 4 * 6.5 * member)
     BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
     assert sizes == [6, 6, 6]
 
 
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
 def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
-    monkeypatch.setattr(searching, "SMALL", 0)
+    monkeypatch.setattr(grouping, "MIN_THREADED_CELLS", 0)
     X = Entries(damaged)
     search = kind(air(), WEIGHTS, cv=CELLS)
     with joblib.parallel_config(backend="threading"):
@@ -273,7 +273,7 @@ def test_halving_of_what_has_no_batches(damaged):
 
 def test_halving_says_what_it_halves(damaged):
     X = Entries(damaged)
-    with pytest.raises(ValueError, match="resource='max_iter' is no parameter of KNN"):
+    with pytest.raises(ValueError, match="resource='max_iter' is not a parameter of"):
         BatchedHalvingSearchCV(KNNCompleter(), {"n_neighbors": [1, 2]}).fit(X)
     with pytest.raises(ValueError, match="param_grid contains 'max_iter'"):
         BatchedHalvingSearchCV(air(), {"max_iter": [50, 100]}).fit(X)

@@ -110,7 +110,7 @@ DESCRIPTIONS: dict[str, Description] = {
 PLACE = re.compile(r"^    \{(\w+)\}\n((?:        .*\n)*)", re.MULTILINE)
 
 
-def documented(estimator: C, **descriptions: Description) -> C:
+def documented(estimator: C, /, **descriptions: Description) -> C:
     """Fill shared descriptions into the docstring of a class.
 
     Parameters

@@ -38,7 +38,7 @@ def matrix_of(estimator: Any) -> np.ndarray:
 
 
 class SpectrumRecorder:
-    """scikit-learn callback that records the largest singular values during a fit.
+    """Callback of scikit-learn that records singular values during a fit.
 
     After the fit, ``history_["singular_values"]`` of shape (n_checks, n_values) has a
     row for each element of ``history_["n_iter"]``. `skmc.plot.SpectrumDisplay` draws

@@ -1,11 +1,11 @@
-"""Many fits as one solve: grid points, folds and seeds along a leading axis."""
+"""Solving many fits at once, along a leading batch axis."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -14,31 +14,37 @@ from skmc.base import Batchable, warn_user
 from skmc.linalg import seed_of
 from skmc.loop import Solution, Status
 
-FAILURES = (torch.cuda.OutOfMemoryError, torch.linalg.LinAlgError)
+C = TypeVar("C", bound=Batchable)
+
+# Errors after which the two halves of a batch are solved separately.
+SPLIT_ON = (
+    torch.cuda.OutOfMemoryError,
+    torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+)
 
 
-def fit_batch(completers: Sequence[Batchable], Xs: Sequence[Any]) -> list:
+def fit_batch(completers: Sequence[C], Xs: Sequence[Any]) -> list[C]:
     """Fit each completer to its matrix, all in one batched solve.
 
-    The answers are those of ``[c.fit(X) for c, X in zip(completers, Xs)]`` up to
-    rounding: members never interact, and each has its own random numbers.
+    The results are those of ``[c.fit(X) for c, X in zip(completers, Xs)]`` up to
+    rounding: the fits do not interact, and each has its own random numbers.
 
     Parameters
     ----------
     completers : sequence of completers of one class
-        Equal in all parameters but those in ``completer_tags.batched``.
+        Completers with equal parameters except those in ``completer_tags.batched``.
     Xs : sequence of containers
-        One per completer, of one shape and dtype.
+        Matrices of one shape and dtype, one per completer.
 
     Returns
     -------
     list
-        The completers, fitted.
+        The fitted completers.
 
     Raises
     ------
     CannotBatch
-        A `ValueError`: the completers or matrices cannot share a batch.
+        The completers or matrices cannot share a batch. It is a `ValueError`.
 
     Examples
     --------
@@ -57,7 +63,7 @@ def fit_batch(completers: Sequence[Batchable], Xs: Sequence[Any]) -> list:
         completer.batch_key()
     members = [Member(c, X) for c, X in zip(completers, Xs, strict=True)]
     interrupted = False
-    for batch in begin(members, completers[0].max_iter):
+    for batch in started(members, completers[0].max_iter):
         for member, solution in batch.solutions():
             advice = member.completer.batch_accept(member.prepared, solution)
             if advice:
@@ -71,16 +77,16 @@ def fit_batch(completers: Sequence[Batchable], Xs: Sequence[Any]) -> list:
 
 @dataclass
 class Member:
-    """One fit of a batch: a completer, its matrix, and what the fit is called.
+    """One fit of a batch.
 
     Parameters
     ----------
     completer : Batchable
-        What is to be fitted; it gets the fitted attributes.
+        Completer to fit.
     X : container as in ``fit``
-        Its matrix.
+        Matrix to fit it to.
     label : object, default=None
-        What the fit is called; it must be hashable.
+        Hashable name of the fit.
     """
 
     completer: Batchable
@@ -92,48 +98,49 @@ class Member:
 
     @cached_property
     def seed(self) -> int:
-        """The integer that this fit draws from."""
+        """Seed of the random numbers of this fit."""
         return seed_of(self.completer.random_state)
 
 
 class BatchedFit:
-    """Fits under way together; see `begin`.
+    """Fits that run together in one batch; see `started`.
 
     Parameters
     ----------
     members : sequence of Member
-        Their completers are of one class and equal in all parameters but those in
-        ``completer_tags.batched``; their matrices have one shape and dtype.
+        Fits whose completers are of one class and have equal parameters except those in
+        ``completer_tags.batched``, and whose matrices have one shape and dtype.
     """
 
     def __init__(self, members: Sequence[Member]):
-        self.members = dict(enumerate(members))  # those that are wanted
+        self.members = dict(enumerate(members))  # without those that were given up
         completers = [m.completer for m in members]
         self.run = completers[0].batch_run(
             completers, [m.prepared for m in members], [m.seed for m in members]
         )
 
     def advance(self, n_iter: int) -> Iterator[BatchedFit]:
-        """Go on until so many iterations are done; what failed begins anew.
+        """Continue up to iteration ``n_iter``; restart from scratch after a failure.
 
         Parameters
         ----------
         n_iter : int
-            Iterations in all.
+            Number of the last iteration.
 
         Yields
         ------
         BatchedFit
+            This batch or, after a failure, the new smaller batches.
         """
         try:
             self.run.advance(n_iter)
-        except FAILURES:
-            yield from begin(list(self.members.values()), n_iter)
+        except SPLIT_ON:
+            yield from started(list(self.members.values()), n_iter)
         else:
             yield self
 
     def solutions(self) -> Iterator[tuple[Member, Solution]]:
-        """Of all members, as they are now.
+        """Return the current solutions of all members.
 
         Yields
         ------
@@ -144,63 +151,67 @@ class BatchedFit:
         for k, member in self.members.items():
             yield member, _member(solution, k)
 
-    def keep(self, labels: Collection) -> None:
-        """End the members that have other labels.
+    def keep_only(self, labels: Collection[Any]) -> None:
+        """Stop all members except those with the given labels.
 
         Parameters
         ----------
         labels : Collection
-            Of the members that go on.
+            Labels of the members that continue.
         """
         self.members = {k: m for k, m in self.members.items() if m.label in labels}
-        here = self.run.members
-        wanted = torch.tensor(list(self.members), dtype=here.dtype, device=here.device)
-        self.run.end(~torch.isin(here, wanted), Status.STOPPED)
+        present = self.run.members
+        kept = torch.tensor(
+            list(self.members), dtype=present.dtype, device=present.device
+        )
+        self.run.end(~torch.isin(present, kept), Status.STOPPED)
         self.run.drop_finished()
 
 
-def begin(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
-    """Batches that have done ``n_iter`` iterations, usually a single one.
+def started(members: Sequence[Member], n_iter: int) -> Iterator[BatchedFit]:
+    """Start fits in one batch and run ``n_iter`` iterations.
 
-    Where memory runs out on the device, or a decomposition fails and it is not known
-    in which member, the two halves begin anew, one after the other.
+    If the device runs out of memory, or a decomposition fails and it is unknown for
+    which member, the two halves of the batch are restarted one after the other.
 
     Parameters
     ----------
     members : sequence of Member
-        The fits; they must be able to share a batch.
+        Fits that can share a batch.
     n_iter : int
-        Iterations to begin with.
+        Number of iterations.
 
     Yields
     ------
     BatchedFit
+        Usually a single one.
     """
     try:
         batch = BatchedFit(members)
         batch.run.advance(n_iter)
-    except FAILURES:
+    except SPLIT_ON:
         if len(members) == 1:
             raise
     else:
         yield batch
         return
     half = (len(members) + 1) // 2
-    yield from begin(members[:half], n_iter)
-    yield from begin(members[half:], n_iter)
+    yield from started(members[:half], n_iter)
+    yield from started(members[half:], n_iter)
 
 
 def _member(solution: Solution, k: int) -> Solution:
-    """One member of a solution along a single batch axis."""
+    """Return one member of a solution that has a single batch axis."""
     history = {
         name: values if values.ndim == 1 else values[:, k]
         for name, values in solution.history.items()
     }
-    lived = int((history["n_iter"] <= int(solution.n_iter[k])).sum()) if history else 0
+    n_iter = int(solution.n_iter[k])
+    n_checks = int((history["n_iter"] <= n_iter).sum()) if history else 0
     return Solution(
         outputs={name: value[k] for name, value in solution.outputs.items()},
         status=[solution.status[k]],
         n_iter=solution.n_iter[k],
         residual=solution.residual[k],
-        history={name: values[:lived] for name, values in history.items()},
+        history={name: values[:n_checks] for name, values in history.items()},
     )

@@ -1,4 +1,4 @@
-"""Which completer is best on this matrix, and is it by more than chance?"""
+"""Comparison of completers on one matrix, with a test of significance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,6 +19,9 @@ from sklearn.model_selection import check_cv
 
 from skmc.cells import Entries
 from skmc.model_selection.splitters import CellSplit
+
+if TYPE_CHECKING:
+    import pandas
 
 Metric = Callable[[np.ndarray, np.ndarray, float], float]
 
@@ -54,54 +57,59 @@ def compare(
     cv: int = 5,
     patterns: Sequence[Any] = ("mcar",),
     metrics: Sequence[str] = ("nmae",),
-    random_state=0,
+    random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
     on_fit: Callable[[int, int], Any] | None = None,
-):
+) -> pandas.DataFrame:
     """Fit completers to the same matrix with the same cells held out.
 
     Parameters
     ----------
     completers : mapping of str to estimator, or sequence of estimators
-        Completers, or any imputer of scikit-learn: what has no ``predict_entries``
-        is asked for ``fit_transform`` of an array with NaN.
+        Completers, or imputers of scikit-learn. Estimators without ``predict_entries``
+        are fitted by ``fit_transform`` to an array with NaN.
     X : matrix of any container, or `Entries`
-        The observed cells, of which some are held out.
+        Observed cells, some of which are held out.
     cv : int >= 1, default=5
-        Splits of each pattern.
+        Number of splits for each pattern.
     patterns : sequence, default=("mcar",)
-        Names for `CellSplit`, which holds out a fifth of the cells, or splitters of
-        `Entries`.
-    metrics : sequence of {"nmae", "mae", "rmse", "relative_error"}
-        As in `skmc.metrics`, over the held-out cells; "nmae" divides by the range of
-        all observed values. Lower is better.
-    random_state : int, default=0
-        Draws the held-out cells; the completers have their own.
+        Splitters of `Entries`, or names of patterns for `CellSplit`, which holds out a
+        fifth of the cells.
+    metrics : sequence of {"nmae", "mae", "rmse", "relative_error"}, default=("nmae",)
+        Errors over the held-out cells as in `skmc.metrics`; "nmae" divides by the range
+        of all observed values. Lower is better.
+    random_state : int, RandomState instance or None, default=0
+        Source of the random numbers that draw the held-out cells. Completers use their
+        own ``random_state``.
     n_jobs : int or None, default=None
-        Fits at a time, as in `joblib.Parallel`; seconds and memory are measured best
-        with one.
+        Number of parallel fits, as in `joblib.Parallel`. Run times and memory are
+        measured most accurately with one.
     on_fit : callable or None, default=None
-        Told after each fit how many are done and how many there are.
+        Function that is called after each fit with the number of fits done and the
+        number of all fits.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each pattern, metric and completer, the best ones first:
+        One row for each pattern, metric and completer, the best completers first, with
+        the columns
 
-        - "mean" and "std_error" over the splits; NaN where a fit failed;
-        - "p_value" of a two-sided test of Nadeau and Bengio (2003) against the best of
-          its pattern and metric, which takes into account that training cells of
-          splits overlap: below 0.05, say, the difference is not by chance. NaN for the
-          best itself and with less than two splits;
-        - "seconds" of fitting and predicting, mean over splits;
-        - "memory_mib", the peak of the process above what it had before, largest over
-          splits; NaN where the system (other than Linux) does not tell;
-        - "warnings", how many there were in all splits, and "error", the first one.
+        - "mean" and "std_error" of the metric over the splits; NaN if a fit failed;
+        - "p_value" of a two-sided test against the best completer of the same pattern
+          and metric. The test of Nadeau and Bengio (2003) accounts for the overlap of
+          training cells between splits. A difference is statistically significant if
+          the value is below 0.05, say. NaN for the best completer, and for a single
+          split;
+        - "seconds" of fitting and predicting, the mean over splits;
+        - "memory_mib", the increase of the peak memory of the process, the maximum over
+          splits; NaN on systems other than Linux;
+        - "warnings", their number in all splits;
+        - "error", the first error, or None.
 
     Raises
     ------
     ValueError
-        No completer, or an unknown pattern or metric.
+        There is no completer, or a pattern or metric is unknown.
     ImportError
         pandas is not installed.
 
@@ -126,7 +134,9 @@ def compare(
     named = _named(completers)
     unknown = [m for m in metrics if m not in METRICS]
     if unknown or not metrics:
-        raise ValueError(f"metrics must be of {tuple(METRICS)}, got {list(metrics)}.")
+        raise ValueError(
+            f"metrics must be among {tuple(METRICS)}, got {list(metrics)}."
+        )
     cells = X if isinstance(X, Entries) else Entries(X)
     spread = float(np.ptp(cells.values)) or 1.0
     jobs, labels = [], []
@@ -140,10 +150,10 @@ def compare(
             for title, completer in named.items():
                 labels.append((name, title, len(test) / len(train)))
                 jobs.append((completer, *split))
-    fits: list[dict] = []
-    # Not all backends can give results as they come.
-    wish = "list" if on_fit is None else "generator"
-    for fit in Parallel(n_jobs=n_jobs, return_as=wish)(
+    fits: list[dict[str, Any]] = []
+    # Not all backends support generators.
+    return_as = "list" if on_fit is None else "generator"
+    for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
         delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
     ):
         fits.append(fit)
@@ -170,8 +180,10 @@ def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> dict:
-    """Scores, seconds and MiB of one fit; what went wrong if it did."""
+def _fit(
+    completer: Any, train: Entries, test: Entries, spread: float, metrics: Sequence[str]
+) -> dict[str, Any]:
+    """Return errors, run time and memory of one fit, or the exception it raised."""
     before = _start_peak()
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -179,7 +191,7 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
         try:
             found = predict_cells(clone(completer), train, test)
             error = None
-        except Exception as failure:  # a method that fails is a result, too
+        except Exception as failure:  # the table reports it
             found, error = np.full(len(test), np.nan), repr(failure)
     return {
         "seconds": time.perf_counter() - start,
@@ -190,45 +202,57 @@ def _fit(completer, train: Entries, test: Entries, spread: float, metrics) -> di
     }
 
 
-def predict_cells(completer, train: Entries, test: Entries) -> np.ndarray:
-    """Fit to some cells of a matrix, and say what others are.
+def predict_cells(completer: Any, train: Entries, test: Entries) -> np.ndarray:
+    """Fit a completer to some cells of a matrix, and predict other cells.
 
     Parameters
     ----------
     completer : completer, or imputer of scikit-learn
-        Is fitted.
+        Estimator to fit; it is not cloned.
     train : Entries
-        The cells to fit to.
+        Cells to fit to.
     test : Entries
-        Cells of the same matrix, of which the values are not looked at.
+        Cells of the same matrix to predict; their values are not used.
 
     Returns
     -------
     ndarray of shape (len(test),)
-        The completer's values there.
+        Predicted values of these cells.
     """
+    found: np.ndarray
     if hasattr(completer, "predict_entries"):
-        return completer.fit(train).predict_entries(test.rows, test.cols)
-    completed = np.asarray(completer.fit_transform(train.to_cells()))
-    if completed.shape != train.matrix_shape:
+        found = completer.fit(train).predict_entries(test.rows, test.cols)
+        return found
+    found = np.asarray(completer.fit_transform(train.to_cells()))
+    if found.shape != train.matrix_shape:
         raise ValueError(
-            f"{type(completer).__name__} made a matrix of shape {completed.shape} out "
-            f"of {train.matrix_shape}; let it keep empty columns, and add none."
+            f"{type(completer).__name__} returned a matrix of shape {found.shape} for "
+            f"one of shape {train.matrix_shape}; set it to keep empty columns and to "
+            "add no columns."
         )
-    return completed[test.rows, test.cols]
+    found = found[test.rows, test.cols]
+    return found
 
 
-def _summary(pattern: str, metric: str, labels: list, fits: list) -> list[dict]:
-    of: dict[str, list] = {}
+def _summary(
+    pattern: str,
+    metric: str,
+    labels: list[tuple[str, str, float]],
+    fits: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    runs_of: dict[str, list[tuple[dict[str, Any], float]]] = {}
     for (name, title, ratio), fit in zip(labels, fits, strict=True):
         if name == pattern:
-            of.setdefault(title, []).append((fit, ratio))
-    scores = {t: np.array([fit[metric] for fit, _ in runs]) for t, runs in of.items()}
+            runs_of.setdefault(title, []).append((fit, ratio))
+    scores = {
+        title: np.array([fit[metric] for fit, _ in runs])
+        for title, runs in runs_of.items()
+    }
     means = {title: float(values.mean()) for title, values in scores.items()}
     order = sorted(means, key=lambda t: (math.isnan(means[t]), means[t]))
     rows = []
     for title in order:
-        runs, values = of[title], scores[title]
+        runs, values = runs_of[title], scores[title]
         ratio = float(np.mean([share for _, share in runs]))
         errors = [fit["error"] for fit, _ in runs if fit["error"]]
         n = len(values)
@@ -250,7 +274,10 @@ def _summary(pattern: str, metric: str, labels: list, fits: list) -> list[dict]:
 
 
 def _corrected_test(differences: np.ndarray, ratio: float) -> float:
-    """Nadeau and Bengio's t-test; ``ratio`` is of test to training cells."""
+    """Return the p-value of the t-test of Nadeau and Bengio.
+
+    ``ratio`` is the number of test cells divided by that of training cells.
+    """
     n = len(differences)
     if n < 2 or not differences.any():
         return math.nan
@@ -262,7 +289,7 @@ def _corrected_test(differences: np.ndarray, ratio: float) -> float:
 
 
 def _start_peak() -> float:
-    """Forget the highest memory so far; MiB in use now."""
+    """Reset the peak memory of the process, and return the MiB in use."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -284,49 +311,59 @@ def _status(name: str) -> float:
 
 
 class ComparisonDisplay:
-    """A comparison as points with error bars, a panel for each pattern and metric.
+    """Plot of a comparison: points with error bars per pattern and metric.
 
     Parameters
     ----------
     table : DataFrame
-        Of `compare`.
+        Result of `compare`.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
+        Figure with a panel for each pattern and metric.
     axes_ : ndarray of matplotlib Axes, shape (n_patterns, n_metrics)
+        Axes of the panels.
     """
 
-    def __init__(self, table):
+    def __init__(self, table: pandas.DataFrame):
         self.table = table
 
     @classmethod
-    def from_completers(cls, completers, X, **params) -> ComparisonDisplay:
-        """Compare completers and draw the outcome.
+    def from_completers(
+        cls,
+        completers: Mapping[str, Any] | Sequence[Any],
+        X: Any,
+        **params: Any,
+    ) -> Self:
+        """Compare completers and plot the result.
 
         Parameters
         ----------
         completers : mapping of str to estimator, or sequence of estimators
-            As for `compare`.
+            Completers to compare, as in `compare`.
         X : matrix of any container, or `Entries`
-            As for `compare`.
+            Observed cells, as in `compare`.
         **params : dict
-            For `compare`.
+            Further parameters of `compare`.
 
         Returns
         -------
         ComparisonDisplay
-            Drawn.
+            The display, plotted.
         """
         return cls(compare(completers, X, **params)).plot()
 
-    def plot(self) -> ComparisonDisplay:
-        """Draw it; filled points are as good as the best (p of 0.05 or more).
+    def plot(self) -> Self:
+        """Plot the comparison.
+
+        Points are hollow if the completer is significantly worse than the best one (p
+        below 0.05).
 
         Returns
         -------
         ComparisonDisplay
-            Itself.
+            This display.
         """
         import matplotlib.pyplot as plt
 

@@ -1,9 +1,9 @@
-"""Evaluating candidates on folds, as often as a search asks for it."""
+"""The evaluation of the candidates of a search on its folds."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -27,48 +27,53 @@ from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.grouping import batches_of, grouped, on_cpu, threads_for
 from skmc.model_selection.running import resume_batch, run_alone, run_batch
 
+# Backends of joblib whose workers run on this machine.
 LOCAL = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)
+
+Contexts = dict[tuple[int, int], Any]  # callback contexts by the label of the task
 
 
 class Evaluation:
-    """Evaluates candidates as often as a search asks for it.
+    """Function that a search calls to evaluate candidates, once or several times.
 
     Parameters
     ----------
     search : BatchedSearch
-        Which asks.
+        Search that calls it.
     folds : Folds
-        What all of its fits share.
+        Data and folds of the search.
     """
 
     def __init__(self, search: Any, folds: Folds):
         self.search, self.folds = search, folds
-        self.params: list[dict] = []
-        self.results: list[dict] = []
-        self.more: dict[str, list] = defaultdict(list)
+        self.params: list[dict[str, Any]] = []
+        self.results: list[dict[str, Any]] = []
+        self.more: dict[str, list[Any]] = defaultdict(list)
         self.cv_results: dict[str, Any] = {}
-        self.under_way: list[BatchedFit] = []
+        self.resumable: list[BatchedFit] = []
 
     def __call__(
         self,
-        candidates,
+        candidates: Iterable[dict[str, Any]],
         *,
-        more_results: Mapping[str, list] | None = None,
-        callback_ctx=None,
+        more_results: Mapping[str, list[Any]] | None = None,
+        callback_ctx: Any = None,
         names: Sequence[int] | None = None,
         resources: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
-        """Add candidates to ``cv_results``, and return it.
+        """Evaluate candidates, add them to ``cv_results``, and return it.
 
-        With ``resources``, ``{"max_iter": 100}``, batched fits are those of the
-        estimator's own ``max_iter`` as they are at iteration 100. They go on when their
-        candidate comes again by the same of ``names``; other fits begin anew.
+        With ``resources={"max_iter": 100}``, batched fits follow the schedule of the
+        estimator's own ``max_iter`` and are scored at iteration 100. They are resumed
+        when a later call has a candidate with the same name in ``names``; other fits
+        start from scratch.
         """
         candidates, search = list(candidates), self.search
         names, n_splits = names or range(len(candidates)), len(self.folds.splits)
         if n_splits != search.n_splits_:
             raise ValueError(
-                f"cv gave {n_splits} splits where get_n_splits says {search.n_splits_}."
+                f"cv.split returned {n_splits} splits, but cv.get_n_splits returned "
+                f"{search.n_splits_}."
             )
         n_fits = len(candidates) * n_splits
         if search.verbose > 0:
@@ -77,7 +82,7 @@ class Evaluation:
                 f"totalling {n_fits} fits"
             )
         tasks: list[Task] = []
-        contexts: dict[tuple[int, int], Any] = {}
+        contexts: Contexts = {}
         for (name, params), split in product(
             zip(names, candidates, strict=True), range(n_splits)
         ):
@@ -106,10 +111,12 @@ class Evaluation:
         )
         return self.cv_results
 
-    def _run(self, tasks: list[Task], contexts: dict, resources: dict) -> dict:
-        """Results by label."""
-        search, told = self.search, {"X": self.folds.X, "y": self.folds.y}
-        # Batches that are to go on stay where they are, in memory.
+    def _run(
+        self, tasks: list[Task], contexts: Contexts, resources: dict[str, int]
+    ) -> dict[tuple[int, int], dict[str, Any]]:
+        """Return results by label."""
+        search, data = self.search, {"X": self.folds.X, "y": self.folds.y}
+        # Batches that will be resumed stay in the memory of this process.
         prefer = "threads" if resources else None
         backend, _ = get_active_backend(prefer=prefer)
         keep = bool(resources) and getattr(backend, "supports_sharedmem", False)
@@ -117,13 +124,13 @@ class Evaluation:
         batched, alone = self._jobs(tasks, resources, keep, type(backend) in LOCAL)
         together = [contexts[label] for label in contexts if label not in alone]
         for context in together:
-            context.call_on_fit_task_begin(estimator=search, **told)
-        # What is on this machine's device stays in this process.
+            context.call_on_fit_task_begin(estimator=search, **data)
+        # Fits on a CUDA device of this machine stay in this process.
         outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
         if sent := [job for here, job in batched if not here]:
             with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
                 outcomes += Parallel(**workers, prefer=prefer)(sent)
-        if alone:  # ray takes seconds to do nothing
+        if alone:  # an empty call takes some backends (Ray) seconds
             outcomes += Parallel(**workers)(
                 delayed(run_alone)(
                     self.folds, task, resources, search, contexts.get(label)
@@ -131,24 +138,27 @@ class Evaluation:
                 for label, task in alone.items()
             )
         for context in together:
-            context.call_on_fit_task_end(estimator=search, **told)
-        self.under_way = [batch for outcome in outcomes for batch in outcome.batches]
+            context.call_on_fit_task_end(estimator=search, **data)
+        self.resumable = [batch for outcome in outcomes for batch in outcome.batches]
         return {k: v for outcome in outcomes for k, v in outcome.results.items()}
 
     def _jobs(
-        self, tasks: list[Task], resources: dict, keep: bool, local: bool
-    ) -> tuple[list, dict]:
-        """Batches with whether they stay in this process, and what is fitted alone."""
+        self, tasks: list[Task], resources: dict[str, int], keep: bool, local: bool
+    ) -> tuple[list[tuple[bool, Any]], dict[tuple[int, int], Task]]:
+        """Return jobs for batches, and tasks to be fitted alone.
+
+        Each job comes with a bool: whether it must run in this process.
+        """
         folds, search = self.folds, self.search
-        left = {task.label: task for task in tasks}
+        new = {task.label: task for task in tasks}
         jobs = []
-        for batch in self.under_way:
+        for batch in self.resumable:
             labels = [member.label for member in batch.members.values()]
-            going = [left.pop(label) for label in labels if label in left]
-            if going:
-                job = delayed(resume_batch)(folds, going, batch, resources)
-                jobs.append((local and not on_cpu(going[0]), job))
-        groups, rest = grouped(left.values(), folds)
+            resumed = [new.pop(label) for label in labels if label in new]
+            if resumed:
+                job = delayed(resume_batch)(folds, resumed, batch, resources)
+                jobs.append((local and not on_cpu(resumed[0]), job))
+        groups, rest = grouped(new.values(), folds)
         n_workers = joblib.effective_n_jobs(search.n_jobs)
         for group in groups:
             here = local and not on_cpu(group[0])

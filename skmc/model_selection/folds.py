@@ -1,8 +1,9 @@
-"""Candidates on folds: what the fits of a search share, and how they are scored."""
+"""The folds of a search, and the scores of candidates on them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,26 +28,26 @@ class Task:
     label : tuple of int
         Numbers of the candidate and of the fold.
     parameters : dict
-        Of the candidate.
+        Parameters of the candidate.
     completer : object
-        With these parameters.
+        Unfitted completer with these parameters.
     """
 
-    label: tuple[int, int]  # numbers of the candidate and of the fold
+    label: tuple[int, int]
     parameters: dict[str, Any]
-    completer: Any  # with these parameters
+    completer: Any
 
 
 @dataclass
 class Outcome:
-    """Results by label, and the batches that may go on.
+    """Results of some tasks.
 
     Parameters
     ----------
     results : dict of tuple to dict
-        By label.
+        Scores and times by the label of the task.
     batches : list of BatchedFit
-        That may go on.
+        Batches that can be resumed.
     """
 
     results: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
@@ -55,21 +56,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Folds:
-    """Data, folds and scores of a search: what all of its fits share.
+    """Data, folds and scoring options, which all fits of a search share.
 
     Parameters
     ----------
     X : container or Entries
-        As given to the search.
+        Data of the search.
     y : container or None
-        As given to the search.
+        Target of the search.
     splits : list of (train, test)
-        Positions to train on and to test on.
+        Positions to train on and to test on, one pair per fold.
     estimator : estimator
-        Without the parameters of a candidate.
+        Estimator before the parameters of a candidate are set.
     options : dict
         ``scorer``, ``fit_params``, ``score_params``, ``return_train_score``,
-        ``error_score``, ``verbose``, as scikit-learn passes them on.
+        ``error_score`` and ``verbose`` as in scikit-learn's ``_fit_and_score``.
     """
 
     X: Any
@@ -79,7 +80,7 @@ class Folds:
     options: dict[str, Any]
 
     def train(self, split: int) -> tuple[Any, Any]:
-        """The part of the data to train on.
+        """Return the part of the data to train on.
 
         Parameters
         ----------
@@ -91,10 +92,11 @@ class Folds:
         X : container
         y : container or None
         """
-        return _safe_split(self.estimator, self.X, self.y, self.splits[split][0])
+        X, y = _safe_split(self.estimator, self.X, self.y, self.splits[split][0])
+        return X, y
 
     def test(self, split: int) -> tuple[Any, Any]:
-        """The part of the data to test on.
+        """Return the part of the data to test on.
 
         Parameters
         ----------
@@ -107,32 +109,36 @@ class Folds:
         y : container or None
         """
         train, test = self.splits[split]
-        return _safe_split(self.estimator, self.X, self.y, test, train)
+        X, y = _safe_split(self.estimator, self.X, self.y, test, train)
+        return X, y
 
-    def alone(self, task: Task, resources: dict, **callbacks) -> dict[str, Any]:
-        """Fit and score as scikit-learn does.
+    def alone(
+        self, task: Task, resources: Mapping[str, int], **callbacks: Any
+    ) -> dict[str, Any]:
+        """Fit and score one task as scikit-learn does.
 
         Parameters
         ----------
         task : Task
-            A candidate on a fold.
+            Candidate and fold.
         resources : dict
             Parameters that the search sets, such as ``max_iter``.
         **callbacks : dict
-            For scikit-learn's own fit.
+            Callback arguments of scikit-learn's ``_fit_and_score``.
 
         Returns
         -------
         dict
+            Scores and times, as ``_fit_and_score`` returns them.
         """
         train, test = self.splits[task.label[1]]
-        result = _fit_and_score(
+        result: dict[str, Any] = _fit_and_score(
             clone(self.estimator),
             self.X,
             self.y,
             train=train,
             test=test,
-            parameters=task.parameters | resources,
+            parameters={**task.parameters, **resources},
             return_n_test_samples=True,
             return_times=True,
             return_estimator=True,
@@ -147,26 +153,30 @@ class Folds:
     def scored(
         self, member: Member, solution: Solution, seconds: float
     ) -> dict[str, Any]:
-        """The scores of a member of a batch, and what else scikit-learn reports.
+        """Score one fit of a batch.
 
         Parameters
         ----------
         member : Member
-            Whose fit has ended.
+            The fit.
         solution : Solution
-            How it ended.
+            Its solution.
         seconds : float
-            That it took.
+            Its share of the run time of the batch.
 
         Returns
         -------
         dict
+            Scores and times, as scikit-learn's ``_fit_and_score`` returns them.
         """
         split = member.label[1]
         X, y = self.test(split)
         start = time.time()
-        error = self._take(member, solution)
-        result = {"fit_error": error, "n_test_samples": _num_samples(X)}
+        error = self._accept(member, solution)
+        result: dict[str, Any] = {
+            "fit_error": error,
+            "n_test_samples": _num_samples(X),
+        }
         result["fit_time"] = seconds + time.time() - start
         start = time.time()
         if error is not None:
@@ -180,37 +190,43 @@ class Folds:
             print(f"[CV] END {member.completer!r}, score={result['test_scores']}")
         return result
 
-    def _take(self, member: Member, solution: Solution) -> str | None:
-        """Set the fitted attributes, and tell what failed."""
+    def _accept(self, member: Member, solution: Solution) -> str | None:
+        """Set the fitted attributes; return an error message if the fit diverged."""
         completer = member.completer
-        # Where cells are scored, no new row will come.
+        # Scoring cells needs no map for new rows.
         advice = completer.batch_accept(member.prepared, solution, defer=True)
         if solution.status[0] is Status.DIVERGED:
             return f"{completer!r} {advice}"
-        under_way = solution.status[0] is Status.MAX_ITER and (
+        unfinished = solution.status[0] is Status.MAX_ITER and (
             int(solution.n_iter) < completer.max_iter
         )
-        if advice and not under_way:
+        if advice and not unfinished:
             warn_user(f"{type(completer).__name__} {advice}", ConvergenceWarning)
         return None
 
-    def _score(self, member: Member, X, y, which: int):
-        indices = self.splits[member.label[1]][which]
+    def _score(self, member: Member, X: Any, y: Any, part: int) -> Any:
+        indices = self.splits[member.label[1]][part]
         params = _check_method_params(self.X, self.options["score_params"], indices)
         scorer, error_score = self.options["scorer"], self.options["error_score"]
         return _score(member.completer, X, y, scorer, params, error_score)
 
     def failed(self, error: str) -> dict[str, Any]:
-        """What stands in for the scores of a fit that failed.
+        """Return the results of a fit that failed.
 
         Parameters
         ----------
         error : str
-            The traceback.
+            Traceback or message.
 
         Returns
         -------
         dict
+            The error, and ``error_score`` in place of the scores.
+
+        Raises
+        ------
+        FloatingPointError
+            ``error_score`` is "raise".
         """
         score = self.options["error_score"]
         if score == "raise":

@@ -2,74 +2,61 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import (
-    GridSearchCV,
-    RandomizedSearchCV,
-)
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
-from skmc.model_selection.search import SIZE, BatchedSearch
+from skmc.model_selection.search import (
+    BATCH_SIZE,
+    Auto,
+    BatchedSearch,
+    ErrorScore,
+    ParamGrid,
+    Scoring,
+)
 
 
 class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
     """`sklearn.model_selection.GridSearchCV` whose fits are solved in batches.
 
-    Candidates and folds whose matrices share a shape, and whose completers differ only
-    in what ``completer_tags.batched`` names (weights, ``random_state``), are members of
-    one batch: a leading axis of all tensors. The results are those of ``GridSearchCV``
-    up to rounding, but for a completer that diverges, which scores ``error_score``.
-    What cannot be batched, a pipeline say, or some method that has no batched solve, is
-    fitted as ``GridSearchCV`` does it.
+    Fits share a batch, a leading axis of all tensors, if their matrices have the same
+    shape and their completers differ only in parameters named by
+    ``completer_tags.batched`` (weights, ``random_state``). Other fits, such as those of
+    pipelines or of completers without a batched solve, run one by one. The results are
+    those of ``GridSearchCV`` up to rounding, except that fits that diverge score
+    ``error_score``.
 
     Parameters
     ----------
-    estimator : estimator
-        Of which each candidate is a clone.
-    param_grid : dict of lists, or list of such
-        As for ``GridSearchCV``.
-    scoring : str, callable, list, tuple, dict or None, default=None
-        As for ``GridSearchCV``.
-    n_jobs : int or None, default=None
-        Worker processes. Each solves batches of its own; on a CUDA device there is one
-        batch, in this process.
-    refit : bool, str or callable, default=True
-        As for ``GridSearchCV``.
-    cv : int, splitter, iterable or None, default=None
-        As for ``GridSearchCV``. With `Entries` folds are sets of cells, and ``cv``
-        should shuffle: ``KFold(5, shuffle=True)``.
-    verbose : int, default=0
-        As for ``GridSearchCV``.
-    pre_dispatch : int or str, default="2*n_jobs"
-        As for ``GridSearchCV``.
-    error_score : float or "raise", default=numpy.nan
-        As for ``GridSearchCV``.
-    return_train_score : bool, default=False
-        As for ``GridSearchCV``.
-    batch_size : int >= 1 or "auto", default="auto"
-        The most fits in one batch. "auto" shares them out evenly among the workers, as
-        long as they take a quarter of the device's memory at most; on a CPU, matrices
-        of more than 40 000 cells are fitted alone, for a batch would save nothing.
-        Where memory runs out on a device all the same, the two halves of the batch are
-        solved after each other.
+    {estimator}
+    {param_grid}
+    {scoring}
+    {n_jobs}
+    {refit}
+    {cv}
+    {verbose}
+    {pre_dispatch}
+    {error_score}
+    {return_train_score}
+    {batch_size}
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
-        As ``GridSearchCV`` has it; ``mean_fit_time`` is the share in the batch's time.
-    best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, \
-refit_time_, multimetric_, n_features_in_, feature_names_in_
-        As ``GridSearchCV`` has them.
+        Table of the candidates, as in ``GridSearchCV``. The time of a fit is its share
+        of the time of its batch.
+    {search}
 
     Notes
     -----
-    Members that converge, are stopped early or diverge leave their batch, so the cost
-    is that of those still running. A member that cannot be fitted, for want of observed
-    cells in a fold say, scores ``error_score`` with a warning and leaves the others
-    alone. A row or column without an observed cell in a fold is answered by means, with
-    a warning, as in any fit. ``best_estimator_`` is fitted to all observed cells; given
-    to it later, a row in which other cells are missing counts as new.
+    Fits that have converged, stopped early or diverged are removed from their batch, so
+    that the cost is that of the running fits. A fit that fails, for example because a
+    fold has no observed cell, scores ``error_score`` with a warning and does not affect
+    the others. A row or column without an observed cell in a fold is filled with means,
+    with a warning, as in any fit. ``best_estimator_`` is fitted to all observed cells:
+    it treats a row with other missing cells as a new row.
 
     Examples
     --------
@@ -88,25 +75,25 @@ refit_time_, multimetric_, n_features_in_, feature_names_in_
     {'lambda_row': 0.1}
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GridSearchCV._parameter_constraints,
-        **SIZE,
+        **BATCH_SIZE,
     }
 
     def __init__(
         self,
-        estimator,
-        param_grid,
+        estimator: Any,
+        param_grid: ParamGrid,
         *,
-        scoring=None,
-        n_jobs=None,
-        refit=True,
-        cv=None,
-        verbose=0,
-        pre_dispatch="2*n_jobs",
-        error_score=np.nan,
-        return_train_score=False,
-        batch_size="auto",
+        scoring: Scoring = None,
+        n_jobs: int | None = None,
+        refit: bool | str | Callable[..., int] = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: ErrorScore = np.nan,
+        return_train_score: bool = False,
+        batch_size: int | Auto = "auto",
     ):
         super().__init__(
             estimator,
@@ -126,39 +113,33 @@ refit_time_, multimetric_, n_features_in_, feature_names_in_
 class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
     """`sklearn.model_selection.RandomizedSearchCV` whose fits are solved in batches.
 
+    `BatchedGridSearchCV` describes which fits share a batch.
+
     Parameters
     ----------
-    estimator : estimator
-        Of which each candidate is a clone.
-    param_distributions : dict of lists or distributions, or list of such
-        As for ``RandomizedSearchCV``.
+    {estimator}
+    param_distributions : dict of lists or distributions, or list of such dicts
+        Distribution or values of each parameter, as in ``RandomizedSearchCV``.
     n_iter : int, default=10
-        How many candidates are drawn.
-    scoring : str, callable, list, tuple, dict or None, default=None
-        As for `BatchedGridSearchCV`.
-    n_jobs : int or None, default=None
-        As for `BatchedGridSearchCV`.
-    refit : bool, str or callable, default=True
-        As for `BatchedGridSearchCV`.
-    cv : int, splitter, iterable or None, default=None
-        As for `BatchedGridSearchCV`.
-    verbose : int, default=0
-        As for `BatchedGridSearchCV`.
-    pre_dispatch : int or str, default="2*n_jobs"
-        As for `BatchedGridSearchCV`.
+        Number of candidates.
+    {scoring}
+    {n_jobs}
+    {refit}
+    {cv}
+    {verbose}
+    {pre_dispatch}
     random_state : int, RandomState instance or None, default=None
-        Draws the candidates.
-    error_score : float or "raise", default=numpy.nan
-        As for `BatchedGridSearchCV`.
-    return_train_score : bool, default=False
-        As for `BatchedGridSearchCV`.
-    batch_size : int >= 1 or "auto", default="auto"
-        As for `BatchedGridSearchCV`.
+        Source of the random numbers that draw the candidates.
+    {error_score}
+    {return_train_score}
+    {batch_size}
 
     Attributes
     ----------
-    cv_results_, best_estimator_, best_score_, best_params_, best_index_, ...
-        As for `BatchedGridSearchCV`.
+    cv_results_ : dict of ndarray
+        Table of the candidates, as in ``RandomizedSearchCV``. The time of a fit is its
+        share of the time of its batch.
+    {search}
 
     Examples
     --------
@@ -179,27 +160,27 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
     4
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RandomizedSearchCV._parameter_constraints,
-        **SIZE,
+        **BATCH_SIZE,
     }
 
     def __init__(
         self,
-        estimator,
-        param_distributions,
+        estimator: Any,
+        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
-        n_iter=10,
-        scoring=None,
-        n_jobs=None,
-        refit=True,
-        cv=None,
-        verbose=0,
-        pre_dispatch="2*n_jobs",
-        random_state=None,
-        error_score=np.nan,
-        return_train_score=False,
-        batch_size="auto",
+        n_iter: int = 10,
+        scoring: Scoring = None,
+        n_jobs: int | None = None,
+        refit: bool | str | Callable[..., int] = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        random_state: int | np.random.RandomState | None = None,
+        error_score: ErrorScore = np.nan,
+        return_train_score: bool = False,
+        batch_size: int | Auto = "auto",
     ):
         super().__init__(
             estimator,

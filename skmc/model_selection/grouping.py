@@ -1,9 +1,9 @@
-"""Which fits of a search share a batch, and how large it may be."""
+"""Grouping the fits of a search into batches."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,23 +16,25 @@ from skmc.cells import Entries
 from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.running import warn_alone
 
-# A step of AIR on one core takes, per member alone and in a batch of 25, .20 and .02 ms
-# at 30 x 40, .36 and .23 ms at 100 x 100, 1.06 and .96 ms at 160 x 160, 2.2 and 2.1 ms
-# at 240 x 240: on a CPU, matrices with more cells than this gain nothing.
-LARGE = 200 * 200
-# Threads wait for each other's Python: in 2 threads, 10 members of 30 x 40 take 1.3
-# times as long as in one, of 60 x 60 as long, of 80 x 80 .8 of it.
-SMALL = 60 * 60
-SHARE = 0.25  # of a device's memory
+# On a CPU, larger matrices are fitted alone, because a batch gains nothing. Measured
+# milliseconds per step and member of AIR on one core, alone and in a batch of 25: 0.20
+# and 0.02 at 30 x 40, 0.36 and 0.23 at 100 x 100, 1.06 and 0.96 at 160 x 160, 2.2 and
+# 2.1 at 240 x 240.
+MAX_BATCHED_CELLS = 200 * 200
+# Batches of smaller matrices run in a single thread, because threads wait for Python's
+# lock. Measured for 10 members in 2 threads, relative to one thread: 1.3 times as long
+# at 30 x 40, equal at 60 x 60, 0.8 times as long at 80 x 80.
+MIN_THREADED_CELLS = 60 * 60
+MAX_MEMORY_SHARE = 0.25  # share of the device's memory that batches may use
 
 
 def on_cpu(task: Task) -> bool:
-    """Whether a task is fitted on the CPU.
+    """Return whether a task is fitted on the CPU.
 
     Parameters
     ----------
     task : Task
-        A candidate on a fold.
+        Candidate and fold.
 
     Returns
     -------
@@ -43,12 +45,12 @@ def on_cpu(task: Task) -> bool:
 
 @contextmanager
 def threads_for(n_workers: int) -> Iterator[None]:
-    """Torch's threads are shared out among so many threads begun in this block.
+    """Divide PyTorch's threads among the workers that this block starts.
 
     Parameters
     ----------
     n_workers : int
-        That work at a time.
+        Number of threads that call PyTorch at the same time.
 
     Yields
     ------
@@ -64,19 +66,21 @@ def threads_for(n_workers: int) -> Iterator[None]:
 
 
 def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list[Task]]:
-    """Tasks that can share a batch, group by group, and those that cannot.
+    """Group tasks that can share a batch.
 
     Parameters
     ----------
     tasks : iterable of Task
-        Candidates on folds.
+        Candidates and folds.
     folds : Folds
-        What all fits share.
+        Data and folds of the search.
 
     Returns
     -------
     batched : list of list of Task
+        Groups of tasks that can share a batch.
     alone : list of Task
+        Tasks that must be fitted alone.
     """
     groups: dict[Any, list[Task]] = {}
     alone: list[Task] = []
@@ -98,38 +102,39 @@ def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list
     return list(groups.values()), alone
 
 
-def _kind(X) -> tuple:
+def _kind(X: Any) -> tuple[tuple[int, ...], str]:
+    """Return shape and dtype of a matrix."""
     if isinstance(X, Entries):
         return X.matrix_shape, str(X.values.dtype)
     return np.shape(X), str(getattr(X, "dtype", None))
 
 
-def _batch_key(estimator, folds: Folds) -> Any:
+def _batch_key(estimator: Any, folds: Folds) -> Hashable:
     name = type(estimator).__name__
     if not isinstance(estimator, Batchable):
         raise CannotBatch(f"{name} has no batched solve")
     if folds.options["fit_params"]:
-        raise CannotBatch("parameters for fit are given to single fits")
+        raise CannotBatch("parameters for fit need single fits")
     return estimator.batch_key()
 
 
 def batches_of(
     group: list[Task], folds: Folds, n_workers: int, size: str | int, threads: bool
 ) -> list[list[Task]]:
-    """A group cut so that each worker has some, and that its memory suffices.
+    """Divide a group into batches, such that all workers are busy and memory suffices.
 
     Parameters
     ----------
     group : list of Task
         Tasks that can share a batch.
     folds : Folds
-        What all fits share.
+        Data and folds of the search.
     n_workers : int
-        That work at a time.
+        Number of workers.
     size : int or "auto"
-        Tasks of a batch at most.
+        Maximum number of tasks in a batch.
     threads : bool
-        Whether workers are threads, which share the memory.
+        Whether the workers are threads of this process.
 
     Returns
     -------
@@ -138,21 +143,21 @@ def batches_of(
     X = folds.train(group[0].label[1])[0]
     device = resolve_device(group[0].completer.device)
     n_cells = math.prod(_kind(X)[0])
-    if threads and n_cells < SMALL:
+    if threads and n_cells < MIN_THREADED_CELLS:
         n_workers = 1
     if size == "auto":
         size = math.ceil(len(group) / n_workers)
-        room = SHARE * memory_of(device) / n_workers
-        size = min(size, int(room / _memory_of_member(group[0], X)))
-        if device.type == "cpu" and n_cells > LARGE:
+        memory = MAX_MEMORY_SHARE * memory_of(device) / n_workers
+        size = min(size, int(memory / _memory_of_member(group[0], X)))
+        if device.type == "cpu" and n_cells > MAX_BATCHED_CELLS:
             size = 1
     count = math.ceil(len(group) / max(1, int(size)))
-    # Dealt out, so that the folds of a candidate, which end alike, are spread evenly.
+    # The folds of a candidate take similar times and are distributed over the batches.
     return [group[k::count] for k in range(count)]
 
 
 def _memory_of_member(task: Task, X: Any) -> int:
     try:
-        return clone(task.completer).batch_memory(X)
-    except (ValueError, TypeError, MemoryError):  # as fitting it will report
+        return int(clone(task.completer).batch_memory(X))
+    except (ValueError, TypeError, MemoryError):  # the fit will report the error
         return 1

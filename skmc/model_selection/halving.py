@@ -3,92 +3,92 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import get_scorer_names
-from sklearn.model_selection import (
-    ParameterGrid,
-)
+from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.model_selection.search import SIZE, BatchedSearch
+from skmc.model_selection.evaluation import Evaluation
+from skmc.model_selection.search import (
+    BATCH_SIZE,
+    Auto,
+    BatchedSearch,
+    ErrorScore,
+    Metric,
+    ParamGrid,
+)
 
-LOOKS = 2  # at a fit before it may be given up
+MIN_CHECKS = 2  # checks of a fit before it may be given up
 
 
 class BatchedHalvingSearchCV(BatchedSearch):
-    r"""Successive halving over iterations: the better half of the fits goes on.
+    r"""Successive halving over iterations: the better half of the candidates continues.
 
-    All candidates do a few iterations on all folds. The better half, by mean score,
-    goes on from there, *warm*, and so on until one is left at the estimator's own
-    ``max_iter``. The rungs end at a geometric sequence of iterations from
-    ``min_resources`` to ``max_iter``, rounded down to those that the completer looks
-    at, usually each 25th; there are no two rungs at one iteration. Every fit follows
-    the schedule of all ``max_iter`` steps, so the winner's scores are those that
-    `BatchedGridSearchCV` finds for it.
+    All candidates run a few iterations on all folds. The better half by mean score
+    continues from there, *warm*, and so on until one candidate reaches the estimator's
+    own ``max_iter``. These rounds are called rungs. They end at a geometric sequence of
+    iterations from ``min_resources`` to ``max_iter``, rounded down to the iterations at
+    which the completer checks its progress, usually every 25th; rungs that would end at
+    the same iteration are merged. Every fit follows the schedule of all ``max_iter``
+    steps, so the scores of the last candidate are those of `BatchedGridSearchCV`.
 
     Parameters
     ----------
-    estimator : estimator
-        Of which each candidate is a clone.
-    param_grid : dict of lists, or list of such
-        As for ``GridSearchCV``; without ``resource``.
+    {estimator}
+    {param_grid}
+        It must not contain ``resource``.
     factor : float > 1, default=2
-        One in so many goes on, rounded up.
+        One of ``factor`` candidates continues, rounded up.
     resource : str, default="max_iter"
-        The estimator's parameter that is its number of iterations. What cannot be
-        batched is fitted anew at each rung, with this parameter set to its end.
+        Name of the estimator's parameter that is its number of iterations. Fits outside
+        of a batch start from scratch at each rung, with this parameter set to the
+        iteration at which the rung ends.
     min_resources : int >= 1 or "auto", default="auto"
-        Iterations of the first rung. "auto" is ``max_iter / factor**K`` with ``K`` more
-        rungs to come, so that each does ``factor`` times as many, but two looks at
-        least: what is given up at the first look is often the best in the end.
+        Iterations of the first rung. "auto" is ``max_iter / factor**K`` if ``K`` rungs
+        follow, so that each rung has ``factor`` times as many iterations as the one
+        before, but at least the iterations of two checks: candidates that are bad at
+        the first check are often the best in the end.
     scoring : str, callable or None, default=None
-        As for `BatchedGridSearchCV`, but a single metric.
-    n_jobs : int or None, default=None
-        As for `BatchedGridSearchCV`.
+        A single metric. None is the estimator's ``score``.
+    {n_jobs}
     refit : bool, default=True
-        As for `BatchedGridSearchCV`.
-    cv : int, splitter or iterable, default=5
-        As for `BatchedGridSearchCV`.
-    verbose : int, default=0
-        As for `BatchedGridSearchCV`.
-    pre_dispatch : int or str, default="2*n_jobs"
-        As for `BatchedGridSearchCV`.
-    error_score : float or "raise", default=numpy.nan
-        As for `BatchedGridSearchCV`.
-    return_train_score : bool, default=False
-        As for `BatchedGridSearchCV`.
-    batch_size : int >= 1 or "auto", default="auto"
-        As for `BatchedGridSearchCV`.
+        Whether to fit the best candidate to all of ``X``.
+    {cv}
+    {verbose}
+    {pre_dispatch}
+    {error_score}
+    {return_train_score}
+    {batch_size}
 
     Attributes
     ----------
     n_resources_ : list of int
-        Iterations at the end of each rung.
+        Iteration at which each rung ends.
     n_candidates_ : list of int
-        Candidates of each rung.
+        Number of candidates of each rung.
     n_iterations_ : int
-        How many rungs there were.
+        Number of rungs.
     cv_results_ : dict of ndarray
-        One row for each candidate of each rung, with "iter" (the rung's number, from 0)
-        and "n_resources" beside the columns of ``GridSearchCV``. ``params`` do not
-        name ``resource``. ``mean_fit_time`` is that of the rung alone.
-    best_index_ : int
-        The best row of the last rung.
-    best_estimator_, best_score_, best_params_, scorer_, n_splits_, refit_time_
-        As for `BatchedGridSearchCV`.
+        Table with a row for each candidate of each rung: the columns of
+        ``GridSearchCV``, "iter" (the number of the rung, from 0) and "n_resources".
+        ``params`` do not contain ``resource``. Times are those of the rung alone. The
+        best candidate is the best one of the last rung.
+    {search}
 
     Notes
     -----
-    Fits go on from rung to rung, in ``n_jobs`` threads of this process. Under a backend
-    whose workers are other processes or machines, each rung begins anew.
+    Fits are resumed from rung to rung in ``n_jobs`` threads of this process. With a
+    backend whose workers are other processes or machines, each rung starts from
+    scratch.
 
-    Strongly regularised fits learn more slowly. A first rung at which none has settled
-    favours light weights: where ``max_iter`` is a few hundred, raise ``min_resources``
-    or ask `BatchedGridSearchCV`.
+    Strongly regularized fits converge more slowly. If no fit has nearly converged at
+    the first rung, it favors small weights: for a ``max_iter`` of a few hundred, raise
+    ``min_resources`` or use `BatchedGridSearchCV`.
 
     References
     ----------
@@ -111,7 +111,7 @@ class BatchedHalvingSearchCV(BatchedSearch):
     ([4, 2, 1], [100, 200, 400])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSearchCV._parameter_constraints,
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "param_grid": [dict, list],
@@ -121,26 +121,26 @@ class BatchedHalvingSearchCV(BatchedSearch):
             Interval(Integral, 1, None, closed="left"),
             StrOptions({"auto"}),
         ],
-        **SIZE,
+        **BATCH_SIZE,
     }
 
     def __init__(
         self,
-        estimator,
-        param_grid,
+        estimator: Any,
+        param_grid: ParamGrid,
         *,
-        factor=2,
-        resource="max_iter",
-        min_resources="auto",
-        scoring=None,
-        n_jobs=None,
-        refit=True,
-        cv=5,
-        verbose=0,
-        pre_dispatch="2*n_jobs",
-        error_score=np.nan,
-        return_train_score=False,
-        batch_size="auto",
+        factor: float = 2,
+        resource: str = "max_iter",
+        min_resources: int | Auto = "auto",
+        scoring: Metric | None = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        cv: Any = 5,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: ErrorScore = np.nan,
+        return_train_score: bool = False,
+        batch_size: int | Auto = "auto",
     ):
         super().__init__(
             estimator,
@@ -159,14 +159,14 @@ class BatchedHalvingSearchCV(BatchedSearch):
         self.min_resources = min_resources
         self.batch_size = batch_size
 
-    def _run_search(self, evaluate, *, callback_ctx) -> None:
+    def _run_search(self, evaluate: Evaluation, *, callback_ctx: Any) -> None:
         candidates = list(ParameterGrid(self.param_grid))
         params = self.estimator.get_params()
         if self.resource not in params:
             raise ValueError(
-                f"resource={self.resource!r} is no parameter of "
-                f"{type(self.estimator).__name__}; name the one that is its number of "
-                "iterations, or use BatchedGridSearchCV."
+                f"resource={self.resource!r} is not a parameter of "
+                f"{type(self.estimator).__name__}; name the parameter that is its "
+                "number of iterations, or use BatchedGridSearchCV."
             )
         if any(self.resource in candidate for candidate in candidates):
             raise ValueError(
@@ -198,7 +198,7 @@ class BatchedHalvingSearchCV(BatchedSearch):
             )
             if "mean_test_score" not in results:
                 raise ValueError(
-                    "scoring gives several scores; halving needs one to go by."
+                    "scoring returns several scores; halving needs a single one."
                 )
             scores = results["mean_test_score"][-n:]
             names = [names[k] for k in np.argsort(-scores, kind="stable")]  # NaN last
@@ -206,15 +206,16 @@ class BatchedHalvingSearchCV(BatchedSearch):
         context.call_on_fit_task_end(estimator=self)
 
     def _rungs(self, n_candidates: int, max_iter: int) -> tuple[list[int], list[int]]:
-        """How many candidates each rung has, and at which iteration it ends."""
-        counts, check = [n_candidates], getattr(self.estimator, "check_every", 1)
+        """Return the number of candidates and the last iteration of each rung."""
+        counts = [n_candidates]
+        check: int = getattr(self.estimator, "check_every", 1)
         while counts[-1] > 1:
             fewer = math.ceil(counts[-1] / self.factor)
             counts.append(min(fewer, counts[-1] - 1))
         last = len(counts) - 1
-        least = self.min_resources
-        if least == "auto":
-            least = max(LOOKS * check, int(max_iter / self.factor**last))
+        least = max(MIN_CHECKS * check, int(max_iter / self.factor**last))
+        if not isinstance(self.min_resources, str):
+            least = self.min_resources
         growth = max(1.0, max_iter / least) ** (1 / max(1, last))
         rungs: dict[int, int] = {}
         for k, count in enumerate(counts):
@@ -223,7 +224,9 @@ class BatchedHalvingSearchCV(BatchedSearch):
         return list(rungs.values()), list(rungs)
 
     @staticmethod
-    def _select_best_index(refit, refit_metric, results):
+    def _select_best_index(
+        refit: bool | Callable[..., int], refit_metric: str, results: dict[str, Any]
+    ) -> Any:
         if callable(refit):
             return BaseSearchCV._select_best_index(refit, refit_metric, results)
         last = np.flatnonzero(results["iter"] == results["iter"].max())

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from skmc.base import CannotBatch, warn_user
 from skmc.loop import Status
-from skmc.model_selection.batch import BatchedFit, Member, begin
+from skmc.model_selection.batch import BatchedFit, Member, started
 from skmc.model_selection.folds import Folds, Outcome, Task
 
 
-def run_alone(folds: Folds, task: Task, resources: dict, caller, context) -> Outcome:
-    """Fit a task as scikit-learn does.
+def run_alone(
+    folds: Folds, task: Task, resources: Mapping[str, int], caller: Any, context: Any
+) -> Outcome:
+    """Fit and score one task as scikit-learn does.
 
     Parameters
     ----------
     folds : Folds
-        What all fits share.
+        Data and folds of the search.
     task : Task
-        A candidate on a fold.
+        Candidate and fold.
     resources : dict
         Parameters that the search sets, such as ``max_iter``.
     caller : estimator
-        The search, for callbacks.
+        The search, which is passed on to callbacks.
     context : sklearn.callback.CallbackContext
-        Of the search.
+        Callback context of the search.
 
     Returns
     -------
@@ -36,58 +39,64 @@ def run_alone(folds: Folds, task: Task, resources: dict, caller, context) -> Out
 
 
 def run_batch(
-    folds: Folds, tasks: Sequence[Task], n_iter: int, resources: dict, keep: bool
+    folds: Folds,
+    tasks: Sequence[Task],
+    n_iter: int,
+    resources: Mapping[str, int],
+    keep: bool,
 ) -> Outcome:
-    """Fit tasks in one batch; what cannot be is fitted alone, with all its errors.
+    """Fit and score tasks in one batch.
 
-    ``keep`` batches, which may go on then.
+    Tasks that fail in the batch are fitted alone, which reports their errors.
 
     Parameters
     ----------
     folds : Folds
-        What all fits share.
+        Data and folds of the search.
     tasks : sequence of Task
-        Candidates on folds.
+        Candidates and folds.
     n_iter : int
-        Iterations in all.
+        Number of iterations.
     resources : dict
         Parameters that the search sets, such as ``max_iter``.
     keep : bool
-        Whether the batches may go on afterwards.
+        Whether to return the batches, so that they can be resumed.
 
     Returns
     -------
     Outcome
     """
-    start, members, broken = time.time(), [], []
+    start = time.time()
+    members: list[Member] = []
+    invalid: list[Task] = []
     trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
     for task in tasks:
         try:
             members.append(Member(task.completer, trains[task.label[1]], task.label))
         except (ValueError, TypeError, MemoryError):
-            # Its data or its parameters are at fault, as fitting it alone will report.
-            broken.append(task)
-    batches = begin(members, n_iter) if members else iter(())
-    together = [task for task in tasks if task not in broken]
+            # The data or the parameters are invalid; the fit alone reports the error.
+            invalid.append(task)
+    batches = started(members, n_iter) if members else iter(())
+    together = [task for task in tasks if task not in invalid]
     outcome = _collected(folds, together, batches, start, resources, keep)
-    for task in broken:
+    for task in invalid:
         outcome.results[task.label] = folds.alone(task, resources)
     return outcome
 
 
 def resume_batch(
-    folds: Folds, tasks: Sequence[Task], batch: BatchedFit, resources: dict
+    folds: Folds, tasks: Sequence[Task], batch: BatchedFit, resources: Mapping[str, int]
 ) -> Outcome:
-    """Go on with those tasks of a batch.
+    """Resume some tasks of a batch and stop the others.
 
     Parameters
     ----------
     folds : Folds
-        What all fits share.
+        Data and folds of the search.
     tasks : sequence of Task
-        Candidates on folds.
+        Tasks to resume.
     batch : BatchedFit
-        Which has done some iterations.
+        Batch that contains them.
     resources : dict
         Parameters that the search sets, such as ``max_iter``.
 
@@ -96,12 +105,19 @@ def resume_batch(
     Outcome
     """
     start = time.time()
-    batch.keep({task.label for task in tasks})
+    batch.keep_only({task.label for task in tasks})
     batches = batch.advance(*resources.values())
     return _collected(folds, tasks, batches, start, resources, keep=True)
 
 
-def _collected(folds, tasks, batches, start, resources, keep) -> Outcome:
+def _collected(
+    folds: Folds,
+    tasks: Sequence[Task],
+    batches: Iterable[BatchedFit],
+    start: float,
+    resources: Mapping[str, int],
+    keep: bool,
+) -> Outcome:
     outcome = Outcome()
     try:
         for batch in batches:
@@ -114,8 +130,8 @@ def _collected(folds, tasks, batches, start, resources, keep) -> Outcome:
                 outcome.batches.append(batch)
             start = time.time()
     except (ValueError, TypeError, RuntimeError, MemoryError) as error:
-        why = str(error) if isinstance(error, CannotBatch) else _named(error)
-        warn_alone(len(tasks) - len(outcome.results), why)
+        reason = str(error) if isinstance(error, CannotBatch) else _named(error)
+        warn_alone(len(tasks) - len(outcome.results), reason)
     for task in tasks:
         if task.label not in outcome.results:
             outcome.results[task.label] = folds.alone(task, resources)
@@ -127,14 +143,14 @@ def _named(error: Exception) -> str:
 
 
 def warn_alone(n_fits: int, reason: str) -> None:
-    """Say that fits are run one by one, and why.
+    """Warn that fits are run one by one.
 
     Parameters
     ----------
     n_fits : int
-        How many.
+        Number of fits.
     reason : str
-        What forbids a batch.
+        Reason why they cannot share a batch.
     """
     fits = "1 fit runs" if n_fits == 1 else f"{n_fits} fits run"
     warn_user(f"{fits} outside of a batch: {reason}.")

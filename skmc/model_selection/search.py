@@ -1,60 +1,199 @@
-"""scikit-learn's search, with fits that are solved in batches."""
+"""The base class of searches whose fits are solved in batches."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
+import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
-from sklearn.model_selection import (
-    check_cv,
-)
+from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_method_params
 
+from skmc.base import documented
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.folds import Folds
 
-SIZE = {
+BATCH_SIZE: dict[str, list[Any]] = {
     "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
+}
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+validated: Callable[[Fit], Fit] = _fit_context(prefer_skip_nested_validation=False)
+
+# Types of the parameters of searches.
+Auto = Literal["auto"]
+ErrorScore: TypeAlias = float | Literal["raise"]
+Metric: TypeAlias = str | Callable[..., Any]
+Scoring: TypeAlias = Metric | Sequence[str] | Mapping[str, Metric] | None
+Values: TypeAlias = Sequence[Any] | np.ndarray
+ParamGrid: TypeAlias = Mapping[str, Values] | Sequence[Mapping[str, Values]]
+
+# Texts for the lines "{name}" in the docstrings of searches.
+DESCRIPTIONS: dict[str, tuple[str, str] | list[str]] = {
+    "estimator": (
+        "estimator",
+        """\
+        Estimator that is cloned for each candidate.""",
+    ),
+    "param_grid": (
+        "dict of lists, or list of such dicts",
+        """\
+        Values of each parameter, as in `sklearn.model_selection.GridSearchCV`.""",
+    ),
+    "scoring": (
+        "str, callable, list, tuple, dict or None",
+        """\
+        Metrics, as in `sklearn.model_selection.GridSearchCV`. None is the estimator's
+        ``score``.""",
+    ),
+    "n_jobs": (
+        "int or None",
+        """\
+        Number of workers. Each worker solves its own batches. Fits on a CUDA device run
+        in this process, in one batch.""",
+    ),
+    "refit": (
+        "bool, str or callable",
+        """\
+        Whether to fit the best candidate to all of ``X``. A metric's name or a callable
+        chooses the best one, as in `sklearn.model_selection.GridSearchCV`.""",
+    ),
+    "cv": (
+        "int, splitter, iterable or None",
+        """\
+        Folds. Folds of `Entries` are sets of cells, and ``cv`` should shuffle them:
+        ``KFold(5, shuffle=True)``. None is five folds, not shuffled.""",
+    ),
+    "verbose": (
+        "int",
+        """\
+        Messages about fits that are printed, as in
+        `sklearn.model_selection.GridSearchCV`.""",
+    ),
+    "pre_dispatch": (
+        "int or str",
+        """\
+        Number of jobs that are dispatched in advance, as in
+        `sklearn.model_selection.GridSearchCV`.""",
+    ),
+    "error_score": (
+        'float or "raise"',
+        """\
+        Score of fits that fail or diverge. "raise" raises the error.""",
+    ),
+    "return_train_score": (
+        "bool",
+        """\
+        Whether to compute scores on the cells or rows trained on as well.""",
+    ),
+    "batch_size": (
+        'int >= 1 or "auto"',
+        """\
+        Maximum number of fits in one batch. "auto" divides the fits evenly among the
+        workers and uses at most a quarter of the device's memory. On a CPU it fits
+        matrices of more than 40 000 cells alone, because a batch would not be faster.
+        If a device runs out of memory all the same, the two halves of the batch are
+        solved one after the other.""",
+    ),
+    "best_estimator_": (
+        "estimator",
+        """\
+        The best candidate, fitted to all of ``X``; only with ``refit``.""",
+    ),
+    "best_score_": (
+        "float",
+        """\
+        Mean test score of the best candidate.""",
+    ),
+    "best_params_": (
+        "dict",
+        """\
+        Parameters of the best candidate.""",
+    ),
+    "best_index_": (
+        "int",
+        """\
+        Row of the best candidate in ``cv_results_``.""",
+    ),
+    "scorer_": (
+        "callable or dict",
+        """\
+        Scorer, or scorers by name.""",
+    ),
+    "n_splits_": (
+        "int",
+        """\
+        Number of folds.""",
+    ),
+    "refit_time_": (
+        "float",
+        """\
+        Seconds of fitting the best candidate to all of ``X``.""",
+    ),
+    "multimetric_": (
+        "bool",
+        """\
+        Whether ``scoring`` has several metrics.""",
+    ),
+    "search": [
+        "best_estimator_",
+        "best_score_",
+        "best_params_",
+        "best_index_",
+        "scorer_",
+        "n_splits_",
+        "refit_time_",
+        "multimetric_",
+        "n_features_in_",
+        "feature_names_in_",
+    ],
 }
 
 
 class BatchedSearch(BaseSearchCV):
-    """The search of scikit-learn, with its own evaluation of candidates.
+    """Base class that evaluates the candidates of a search in batches.
 
-    ``_run_search(evaluate, callback_ctx=...)`` says which candidates to evaluate.
+    Subclasses define ``_run_search(evaluate, callback_ctx=...)``, which calls
+    ``evaluate`` with lists of candidates.
     """
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None, **params):
-        """Evaluate all candidates and fit the best one to all of ``X``.
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Fill in the shared descriptions."""
+        super().__init_subclass__(**kwargs)
+        documented(cls, **DESCRIPTIONS)
+
+    @validated
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Evaluate all candidates, and fit the best one to all of ``X``.
 
         Parameters
         ----------
         X : `Entries`, or a container of shape (n_samples, n_features)
-            What is split: cells of `Entries`, rows of anything else.
+            Data to split. Splits consist of cells for `Entries`, otherwise of rows.
         y : array-like, optional
-            The truth, or whatever ``scoring`` compares with.
+            Target that is passed to ``scoring``.
         **params : dict
-            As for `sklearn.model_selection.GridSearchCV.fit`. Parameters for the
-            estimator's ``fit`` keep fits out of batches.
+            Parameters as in ``GridSearchCV.fit``. If some are passed on to the
+            estimator's ``fit``, fits are not batched.
 
         Returns
         -------
         self
         """
-        # The steps of BaseSearchCV.fit, but for the loop over candidates and folds.
+        # The steps of BaseSearchCV.fit except the loop over candidates and folds.
         scorer, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
-        told = {"estimator": self, "X": X, "y": y}
+        arguments = {"estimator": self, "X": X, "y": y}
         root = self._init_callback_context(
             max_subtasks=1 + (self.refit is not False)
-        ).call_on_fit_task_begin(**told)
+        ).call_on_fit_task_begin(**arguments)
         self._checked_cv_orig = check_cv(
             self.cv, y, classifier=is_classifier(self.estimator)
         )
@@ -92,7 +231,7 @@ class BatchedSearch(BaseSearchCV):
             best = clone(estimator).set_params(**clone(self.best_params_, safe=False))
             context = root.subcontext(task_name="refit-with-best-params")
             with context.propagate_callback_context(best):
-                context.call_on_fit_task_begin(**told)
+                context.call_on_fit_task_begin(**arguments)
                 start = time.time()
                 target = {} if y is None else {"y": y}
                 best.fit(X, **target, **routed.estimator.fit)
@@ -100,8 +239,8 @@ class BatchedSearch(BaseSearchCV):
             self.best_estimator_ = best
             if hasattr(best, "feature_names_in_"):
                 self.feature_names_in_ = best.feature_names_in_
-            context.call_on_fit_task_end(**told)
+            context.call_on_fit_task_end(**arguments)
         self.scorer_ = getattr(scorer, "_scorers", scorer)
         self.cv_results_ = results
-        root.call_on_fit_task_end(**told)
+        root.call_on_fit_task_end(**arguments)
         return self

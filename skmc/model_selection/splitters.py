@@ -1,4 +1,4 @@
-"""Which cells to hold out: missingness patterns as scikit-learn's splitters."""
+"""Splitters that hold out cells by missingness patterns."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ PATTERNS = ("mcar", "patch", "rows", "mar", "mnar")
 
 
 class CellSplit:
-    """Splits the observed cells of a matrix as cells get lost in practice.
+    """Splitter that holds out observed cells as cells get lost in practice.
 
-    For ``cv=`` of scikit-learn's searches fitted on `Entries`, and for `compare`. Each
-    split draws its held-out cells anew, so they may overlap; for disjoint ones take
-    ``KFold(shuffle=True)``.
+    Use it as ``cv`` of a search that is fitted to `Entries`, or in `compare`. The
+    held-out cells of different splits are drawn independently and may overlap; use
+    ``KFold(shuffle=True)`` for disjoint ones.
 
     Parameters
     ----------
     pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
-        Completely at random; a rectangle at a random place; whole rows; or more likely
-        where another column (its own value) is large, see `skmc.patterns.mar` and
-        `skmc.patterns.mnar`.
+        Pattern of the held-out cells: "mcar" draws cells completely at random, "patch"
+        a rectangle at a random place, and "rows" whole rows. "mar" draws cells with a
+        probability that depends on another column, see `skmc.patterns.mar`; with "mnar"
+        it depends on their own value, see `skmc.patterns.mnar`.
     n_splits : int >= 1, default=5
-        How often.
+        Number of splits.
     fraction : float in (0, 1), default=0.2
-        Share of the observed cells to hold out; for "patch" of the cells, observed or
-        not, for "rows" of the rows.
+        Share of the observed cells to hold out; for "patch" the share of all cells, for
+        "rows" the share of the rows.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of the random numbers that draw the cells.
 
     Examples
     --------
@@ -47,7 +48,14 @@ class CellSplit:
     array([2])
     """
 
-    def __init__(self, pattern="mcar", n_splits=5, *, fraction=0.2, random_state=None):
+    def __init__(
+        self,
+        pattern: str = "mcar",
+        n_splits: int = 5,
+        *,
+        fraction: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+    ):
         self.pattern = pattern
         self.n_splits = n_splits
         self.fraction = fraction
@@ -56,16 +64,16 @@ class CellSplit:
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Positions in ``Entries(X)`` to train on and to hold out.
+        """Generate positions in ``Entries(X)`` to train on and to hold out.
 
         Parameters
         ----------
         X : container
-            The matrix.
+            Matrix whose observed cells are split.
         y : Ignored, default=None
-            For scikit-learn.
+            Present for compatibility with scikit-learn.
         groups : Ignored, default=None
-            For scikit-learn.
+            Present for compatibility with scikit-learn.
 
         Yields
         ------
@@ -90,7 +98,7 @@ class CellSplit:
             yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     def _hide(self, cells: Entries, rng: np.random.RandomState) -> np.ndarray:
-        if self.pattern == "mcar":  # which needs no dense matrix
+        if self.pattern == "mcar":  # without a dense matrix
             held_out = np.zeros(len(cells), bool)
             count = round(self.fraction * len(cells))
             held_out[rng.permutation(len(cells))[:count]] = True
@@ -110,19 +118,19 @@ class CellSplit:
             return inside
         hide = getattr(patterns, self.pattern)
         hidden = hide(cells.to_cells(), self.fraction, random_state=rng)
-        return hidden[cells.rows, cells.cols]
+        return np.asarray(hidden[cells.rows, cells.cols])
 
-    def get_n_splits(self, X=None, y=None, groups=None) -> int:
-        """How many splits there are.
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
 
         Parameters
         ----------
         X : Ignored, default=None
-            For scikit-learn.
+            Present for compatibility with scikit-learn.
         y : Ignored, default=None
-            For scikit-learn.
+            Present for compatibility with scikit-learn.
         groups : Ignored, default=None
-            For scikit-learn.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
