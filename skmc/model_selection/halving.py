@@ -43,7 +43,7 @@ class BatchedHalvingSearchCV(BatchedSearch):
     {param_grid}
         It must not contain ``resource``.
     factor : float > 1, default=2
-        One of ``factor`` candidates continues, rounded up.
+        The best ``1 / factor`` of the candidates continue; the number is rounded up.
     resource : str, default="max_iter"
         Name of the estimator's parameter that is its number of iterations. Fits outside
         of a batch start from scratch at each rung, with this parameter set to the
