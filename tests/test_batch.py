@@ -34,11 +34,9 @@ VARIANTS = {
     ],
     "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2)}],
 }
+BATCHED = [cls for cls in COMPLETERS if cls.completer_tags.batched]
 CASES = [
-    (cls, params)
-    for cls in COMPLETERS
-    if cls.completer_tags.batched
-    for params in VARIANTS.get(cls.__name__, [{}])
+    (cls, params) for cls in BATCHED for params in VARIANTS.get(cls.__name__, [{}])
 ]
 
 
@@ -114,9 +112,6 @@ def three(cls, **params):
 
 def reconstructions(batch):
     return [solution.X for _, solution in batch.solutions()]
-
-
-BATCHED = {cls: VARIANTS[cls.__name__] for cls, _ in CASES}
 
 
 @pytest.mark.parametrize("cls", BATCHED)
