@@ -2,9 +2,9 @@
 Which imputation step serves a classifier best?
 ===============================================
 
-Handwritten digits lose pixels at random. A classifier by nearest neighbours needs all
-of them, so something fills them in, inside the pipeline: digits of the test folds are
-completed by what was learned on the training folds, without their labels.
+A thousand handwritten digits lose pixels at random. A classifier by nearest neighbours
+needs all of them, so something fills them in, inside the pipeline: digits of the test
+folds are completed by what was learned on the training folds, without their labels.
 """
 
 import sys
@@ -28,6 +28,7 @@ from skmc import AutoencoderCompleter, patterns
 # -------------------------------------------
 # Nothing is tuned; fewer passes than by default keep this short.
 digits, labels = load_digits(return_X_y=True)
+digits, labels = digits[:1000], labels[:1000]
 steps = [
     SimpleImputer(keep_empty_features=True),
     KNNImputer(keep_empty_features=True),
@@ -52,7 +53,7 @@ complete = cross_val_score(KNeighborsClassifier(), digits, labels, cv=folds).mea
 # ----------
 # Neighbours are found while enough pixels are left; the autoencoder knows what digits
 # look like. Bars are standard errors over the folds. To a support vector machine the
-# step matters less: .73, .65 and .73 at 70 %.
+# step matters less: .66, .59 and .70 at 70 %.
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, found in scores.items():
     means, errors = np.mean(found, 1), np.std(found, 1) / len(found[0]) ** 0.5
