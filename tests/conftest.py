@@ -25,6 +25,19 @@ os.environ["OMP_NUM_THREADS"] = str(THREADS)
 torch.set_num_threads(THREADS)
 threadpool_limits(THREADS)  # NumPy and SciPy
 
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    """Each device that there is."""
+    return request.param
+
+
+def pytest_terminal_summary(terminalreporter):
+    if "cuda" not in DEVICES:
+        terminalreporter.write_line("No CUDA device: tests that take one ran on a CPU.")
+
 
 def make(cls, **params):
     """An instance that is quick and reproducible, whatever it has parameters for."""

@@ -41,10 +41,10 @@ def test_scikit_learn(estimator, check):
 
 
 @every_completer
-def test_recovers_a_rank_two_matrix(cls, recovery):
+def test_recovers_a_rank_two_matrix(cls, recovery, device):
     truth, hidden = recovery
-    names = cls().get_params()
-    completer = cls(random_state=0) if "random_state" in names else cls()
+    params = {"random_state": 0, "device": device}
+    completer = cls(**{k: v for k, v in params.items() if k in cls().get_params()})
     completed = completer.fit_transform(np.ma.masked_array(truth, hidden))
     error = relative_error(completed, truth, hidden)
     assert error <= completer.completer_tags.recovers
@@ -345,9 +345,18 @@ def test_unknown_devices_are_refused(cls, device, small):
 
 
 @every_completer
-def test_pickles_and_is_deterministic(cls, small):
+def test_devices_agree(cls, small, device):
+    """Random numbers are drawn on the CPU, so only roundings differ."""
     _, masked = small
-    completer = make(cls)
+    completed = make(cls, device=device).fit_transform(masked)
+    expected = fitted_on_small(cls).transform(masked)
+    np.testing.assert_allclose(completed, expected, atol=1e-6)
+
+
+@every_completer
+def test_pickles_and_is_deterministic(cls, small, device):
+    _, masked = small
+    completer = make(cls, device=device)
     state, torch_state = np.random.get_state()[1].copy(), torch.get_rng_state()
     completed = completer.fit_transform(masked)
     np.testing.assert_array_equal(np.random.get_state()[1], state)
