@@ -68,7 +68,7 @@ class SpectrumRecorder:
         self.n_values = n_values
         self._rows: dict[int, list[np.ndarray]] = {}  # of the fits that run
 
-    def setup(self, estimator, context) -> None:
+    def setup(self, estimator: Any, context: Any) -> None:
         """Begin to record a fit.
 
         Parameters
@@ -80,7 +80,7 @@ class SpectrumRecorder:
         """
         self._rows[id(estimator)] = []
 
-    def on_fit_task_begin(self, estimator, context) -> None:
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Do nothing: there is nothing to record yet.
 
         Parameters
@@ -91,7 +91,9 @@ class SpectrumRecorder:
             Not used.
         """
 
-    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None) -> None:
+    def on_fit_task_end(
+        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+    ) -> None:
         """Record the singular values at a check.
 
         Parameters
@@ -107,7 +109,7 @@ class SpectrumRecorder:
             values = np.linalg.svd(matrix_of(fitted_estimator), compute_uv=False)
             self._rows[id(estimator)].append(values[: self.n_values])
 
-    def teardown(self, estimator, context) -> None:
+    def teardown(self, estimator: Any, context: Any) -> None:
         """Put what was recorded into ``history_``.
 
         Parameters
