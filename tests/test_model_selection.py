@@ -45,6 +45,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 CELLS = KFold(3, shuffle=True, random_state=0)
 WEIGHTS = {"lambda_row": [0.0, 0.1, 10.0], "lambda_col": [0.1, 30.0]}
+FEW = {"lambda_row": [0.1, 10.0]}
 TIMES = ("mean_fit_time", "std_fit_time", "mean_score_time", "std_score_time")
 
 
@@ -98,18 +99,18 @@ def bias(completer, X, y=None):
 
 SEARCHES = {
     "cells": (air(), WEIGHTS, {"cv": CELLS}),
-    "train scores": (air(), WEIGHTS, {"cv": CELLS, "return_train_score": True}),
+    "train scores": (air(), FEW, {"cv": CELLS, "return_train_score": True}),
     "stopping early": (
         air(early_stopping=True, n_iter_no_change=25, lr=0.05),
-        WEIGHTS,
+        FEW,
         {"cv": CELLS},
     ),
     "seeds": (air(), {"random_state": [0, 1], "lambda_row": [0.1, 1]}, {"cv": CELLS}),
     "groups": (air(), [{"depth": [2, 3]}, {"max_iter": [60, 80]}], {"cv": CELLS}),
-    "one metric": (air(), WEIGHTS, {"cv": CELLS, "scoring": bias}),
+    "one metric": (air(), FEW, {"cv": CELLS, "scoring": bias}),
     "two metrics": (
         air(),
-        WEIGHTS,
+        FEW,
         {
             "cv": CELLS,
             "scoring": {"a": bias, "b": lambda c, X, y=None: c.score(X)},
@@ -118,11 +119,11 @@ SEARCHES = {
     ),
     "chosen otherwise": (
         air(),
-        WEIGHTS,
+        FEW,
         {"cv": CELLS, "refit": lambda results: len(results["params"]) - 1},
     ),
-    "no refit": (air(), WEIGHTS, {"cv": CELLS, "refit": False}),
-    "dmf": (DMFCompleter("tv", max_iter=75, random_state=0), WEIGHTS, {"cv": CELLS}),
+    "no refit": (air(), FEW, {"cv": CELLS, "refit": False}),
+    "dmf": (DMFCompleter("tv", max_iter=75, random_state=0), FEW, {"cv": CELLS}),
     "snn": (SNNCompleter(max_iter=50), {"random_state": [0, 1]}, {"cv": CELLS}),
     "not batched": (SVDCompleter(random_state=0), {"rank": [1, 2]}, {"cv": CELLS}),
     "two kinds": (
@@ -130,7 +131,7 @@ SEARCHES = {
         {"completer": [SVDCompleter(random_state=0), air(max_iter=25)]},
         {"cv": 2},
     ),
-    "rows": (air(), WEIGHTS, {"cv": KFold(2)}),
+    "rows": (air(), FEW, {"cv": KFold(2)}),
     "rows of two shapes": (air(), {"lambda_row": [0.1, 1.0]}, {"cv": KFold(4)}),
 }
 
@@ -181,7 +182,7 @@ def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
 
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
 def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
-    monkeypatch.setattr(skmc.model_selection, "SMALL", 0)
+    monkeypatch.setattr("skmc.model_selection.folds.SMALL", 0)
     X = Entries(damaged)
     search = kind(air(), WEIGHTS, cv=CELLS)
     with joblib.parallel_config(backend="threading"):
@@ -327,7 +328,7 @@ def test_a_decomposition_that_fails_is_one_member_s(damaged, monkeypatch):
             first.__dict__["_make_solver"] = make
         return first
 
-    monkeypatch.setattr(skmc.model_selection, "_leader", leader)
+    monkeypatch.setattr("skmc.model_selection.batch._leader", leader)
     with (
         pytest.warns(FitFailedWarning, match="3 fits failed"),
         pytest.warns(UserWarning, match="non-finite"),
