@@ -23,8 +23,7 @@ from benchmarks.speed.air import in_turns
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens
-from skmc.linalg import Randomness, full_svd
-from skmc.linalg.svd import subtracted
+from skmc.linalg import Randomness, full_svd, subtracted
 from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
 
 REPEATS = 3

@@ -18,8 +18,7 @@ import torch
 
 from benchmarks.speed.air import solver_of
 from skmc.completers import NSRCompleter
-from skmc.linalg import full_svd
-from skmc.linalg.svd import subtracted
+from skmc.linalg import full_svd, subtracted
 from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm
 
