@@ -252,7 +252,7 @@ BAD_INPUT = {
     "nothing observed": ([[np.nan] * 2] * 2, "X has no observed cell"),
     "text": (
         [[1, 2], [3, "four"]],
-        r"holds 'four' at row 1, column 1, which is not a n",
+        "holds 'four' at row 1, column 1, which is not a number",
     ),
     "numbers as text": (np.array([["1", "2"]]), "X holds '1' at row 0, column 0"),
     "dates": (
