@@ -251,7 +251,10 @@ def test_missing_values(cls, small):
 BAD_INPUT = {
     "infinity": ([[1, 2], [np.inf, 3]], r"X contains infinity at row 1, column 0"),
     "nothing observed": ([[np.nan] * 2] * 2, "X has no observed cell"),
-    "text": ([[1, 2], [3, "four"]], "holds 'four' at row 1, column 1, which is no num"),
+    "text": (
+        [[1, 2], [3, "four"]],
+        "holds 'four' at row 1, column 1, which is not a number",
+    ),
     "numbers as text": (np.array([["1", "2"]]), "X holds '1' at row 0, column 0"),
     "dates": (
         pd.DataFrame({"day": pd.to_datetime(["2020-01-01", None])}),
