@@ -133,7 +133,7 @@ def test_a_batch_goes_on_elsewhere(cls, device):
 
 @pytest.mark.parametrize("cls", BATCHED)
 def test_members_that_end_leave(cls, device):
-    """The others are none the wiser, and the history says who was there."""
+    """The other members are not affected, and the history has NaN for dropped ones."""
     together = BatchedFit(three(cls, device=device))
     alone = BatchedFit(three(cls, device=device)[1:2])
     together.run.stop = [Second(device)]
