@@ -32,7 +32,7 @@ damaged = Entries(
 # --------------------------------------
 weights = np.logspace(-3, 2, 6)
 grid = {"lambda_row": weights, "lambda_col": weights}
-completer = AIRCompleter(max_iter=600, random_state=0)
+completer = AIRCompleter(max_iter=400, random_state=0)
 cells = KFold(3, shuffle=True, random_state=0)
 searches = {}
 for kind in (BatchedGridSearchCV, BatchedHalvingSearchCV):

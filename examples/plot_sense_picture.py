@@ -49,7 +49,7 @@ y += 0.05 * y.std() * rng.standard_normal(len(y))
 # and measures how well they are predicted. This does not require the true picture.
 search = GridSearchCV(
     NuclearSensingRegressor(),
-    {"lambda_nuclear": [0.001, 0.002, 0.005, 0.01, 0.02, 0.05]},
+    {"lambda_nuclear": [0.005, 0.01, 0.02, 0.05]},
     cv=KFold(3, shuffle=True, random_state=0),
 ).fit(A, y)
 tried = search.cv_results_["param_lambda_nuclear"].astype(float)
@@ -70,7 +70,7 @@ for weight, error in zip(tried, errors, strict=True):
 regressors = [
     LinearSensingRegressor(),
     search.best_estimator_,
-    SpectralSensingRegressor(max_iter=1500, random_state=0),
+    SpectralSensingRegressor(max_iter=1000, random_state=0),
     FactorizedSensingRegressor(),
 ]
 pictures = {"truth": picture}

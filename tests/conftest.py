@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
 import torch
+from threadpoolctl import threadpool_limits
 
 from skmc import Entries, patterns
 from skmc.checks import all_completers
 
 COMPLETERS = all_completers()
 
-# The matrices here are far too small to share out.
-torch.set_num_threads(1)
+# One thread in each process and in those that it starts: the matrices here are far too
+# small to share out.
+THREADS = int(os.environ.setdefault("SKMC_TEST_THREADS", "1"))
+os.environ["OMP_NUM_THREADS"] = str(THREADS)
+torch.set_num_threads(THREADS)
+threadpool_limits(THREADS)  # NumPy and SciPy
+
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    """Each device that there is."""
+    return request.param
+
+
+def pytest_terminal_summary(terminalreporter):
+    if "cuda" not in DEVICES:
+        terminalreporter.write_line("No CUDA device: tests that take one ran on a CPU.")
 
 
 def make(cls, **params):
@@ -45,12 +66,22 @@ def recovery():
     return truth, patterns.random(truth, 0.3, random_state=1)
 
 
-@pytest.fixture
-def small():
-    """12 x 6 with every fifth cell missing; the truth and the masked array."""
+def small_problem():
     truth = low_rank(12, 6) + 3
     hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
     return truth, np.ma.masked_array(np.where(hidden, 1e9, truth), hidden)
+
+
+@pytest.fixture
+def small():
+    """12 x 6 with every fifth cell missing; the truth and the masked array."""
+    return small_problem()
+
+
+@cache
+def fitted_on_small(cls):
+    """``make(cls)``, fitted on ``small``; shared, so it must not be changed."""
+    return make(cls).fit(small_problem()[1])
 
 
 def _sparse(masked):

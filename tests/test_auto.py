@@ -176,7 +176,7 @@ def test_the_budget_is_kept(matrix, monkeypatch):
 
 
 def test_dear_ones_have_to_be_worth_it():
-    """What takes far longer than the best takes is not begun, cheap or dear."""
+    """A candidate that would take far longer than the best one is not tried."""
 
     def against(costs, errors, cost, max_time=24.0):
         cells = Entries(np.arange(40.0).reshape(8, 5))

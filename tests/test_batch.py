@@ -35,22 +35,20 @@ VARIANTS = {
     ],
     "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2)}],
 }
+BATCHED = [cls for cls in COMPLETERS if cls.completer_tags.batched]
 CASES = [
-    (cls, params)
-    for cls in COMPLETERS
-    if cls.completer_tags.batched
-    for params in VARIANTS.get(cls.__name__, [{}])
+    (cls, params) for cls in BATCHED for params in VARIANTS.get(cls.__name__, [{}])
 ]
 
 
 @pytest.mark.parametrize(("cls", "params"), CASES)
-def test_batched_is_looped(cls, params):
+def test_batched_is_looped(cls, params, device):
     truth = low_rank(20, 15, rank=3)
     hidden = [patterns.random(truth, 0.3, random_state=seed) for seed in range(3)]
     Xs = [np.ma.masked_array(truth, h) for h in hidden]
 
     def grid():
-        params_of = {"max_iter": 250, **params}
+        params_of = {"max_iter": 250, "device": device, **params}
         return [
             make(cls, lambda_row=weight, lambda_col=0.5, **params_of).set_params(
                 random_state=seed
@@ -117,13 +115,10 @@ def reconstructions(batch):
     return [solution.X for _, solution in batch.solutions()]
 
 
-BATCHED = {cls: VARIANTS[cls.__name__] for cls, _ in CASES}
-
-
 @pytest.mark.parametrize("cls", BATCHED)
-def test_a_batch_goes_on_elsewhere(cls):
+def test_a_batch_goes_on_elsewhere(cls, device):
     """As a worker process gets it, and with members that are no longer wanted."""
-    straight, moved = BatchedFit(three(cls)), BatchedFit(three(cls))
+    straight, moved = (BatchedFit(three(cls, device=device)) for _ in range(2))
     straight.run.advance(100)
     moved.run.advance(50)
     moved.keep_only({"seed 0", "seed 2"})
@@ -137,10 +132,11 @@ def test_a_batch_goes_on_elsewhere(cls):
 
 
 @pytest.mark.parametrize("cls", BATCHED)
-def test_members_that_end_leave(cls):
-    """The others are none the wiser, and the history says who was there."""
-    together, alone = BatchedFit(three(cls)), BatchedFit(three(cls)[1:2])
-    together.run.stop = [Second()]
+def test_members_that_end_leave(cls, device):
+    """The other members are not affected, and the history has NaN for dropped ones."""
+    together = BatchedFit(three(cls, device=device))
+    alone = BatchedFit(three(cls, device=device)[1:2])
+    together.run.stop = [Second(device)]
     together.run.advance(100)
     alone.run.advance(100)
     assert together.run.members.tolist() == [1]
@@ -150,7 +146,7 @@ def test_members_that_end_leave(cls):
     torch.testing.assert_close(
         solution.X[1], alone.run.solution().X[0], atol=1e-9, rtol=0
     )
-    early = BatchedFit(three(cls))
+    early = BatchedFit(three(cls, device=device))
     early.run.advance(25)
     torch.testing.assert_close(solution.X[[0, 2]], early.run.solution().X[[0, 2]])
     expected = alone.run.solution().history["objective"][:, 0]
@@ -162,7 +158,8 @@ def test_members_that_end_leave(cls):
 class Second:
     """Only the second member of three goes on."""
 
-    goes_on = torch.tensor([False, True, False])
+    def __init__(self, device):
+        self.goes_on = torch.tensor([False, True, False], device=device)
 
     def __call__(self, progress):
         return ~self.goes_on

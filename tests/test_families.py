@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
-from conftest import COMPLETERS, low_rank, make
+from conftest import low_rank, make
 from sklearn.datasets import load_wine
 
 from skmc import (
@@ -224,14 +223,3 @@ def test_air_is_good_without_tuning(kind):
         }.items():
             errors[name] += rmse(completer.fit_transform(X), truth, hidden)
     assert errors.pop("air") < 1.05 * min(errors.values())
-
-
-cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-@cuda
-@pytest.mark.parametrize("cls", [c for c in COMPLETERS if "device" in c().get_params()])
-def test_devices_agree(cls, picture):
-    there = make(cls, device="cuda").fit_transform(picture[1])
-    here = make(cls, device="cpu").fit_transform(picture[1])
-    np.testing.assert_allclose(there, here, atol=1e-6)

@@ -22,16 +22,26 @@ from skmc import (
 from skmc.linalg import LowRank, svd_of
 from skmc.model_selection import fit_batch
 
+HAVE_IT = [cls for cls in COMPLETERS if "warm_start" in cls().get_params()]
+# Hyper-parameters that are given, not chosen, so that the objective stays the same.
+PARAMS = {
+    SVDCompleter: [{"rank": 3}],
+    SoftImputeCompleter: [{"lambda_nuclear": 0.02}],
+    FactorizationCompleter: [
+        {"rank": 3, "lambda_ridge": 0.01},
+        {"rank": 3, "lambda_ridge": 0.01, "biases": "columns"},
+    ],
+    AIRCompleter: [{"lambda_row": 0.1, "lambda_col": 0.0}],
+    DMFCompleter: [{"lr": 0.01}],
+    SNNCompleter: [{"early_stopping": False}],
+}
+# Those that train a model, with steps of a chosen length, and those that solve.
+LEARNING = [cls for cls in HAVE_IT if {"lr", "layers"} & set(cls().get_params())]
 WARM = [
-    (SVDCompleter, {"rank": 3}),
-    (SoftImputeCompleter, {"lambda_nuclear": 0.02}),
-    (FactorizationCompleter, {"rank": 3, "lambda_ridge": 0.01}),
-    (FactorizationCompleter, {"rank": 3, "lambda_ridge": 0.01, "biases": "columns"}),
-]
-LEARNING = [
-    (AIRCompleter, {"lambda_row": 0.1, "lambda_col": 0.0}),
-    (DMFCompleter, {"lr": 0.01}),
-    (SNNCompleter, {"early_stopping": False}),
+    (cls, params)
+    for cls in HAVE_IT
+    if cls not in LEARNING
+    for params in PARAMS.get(cls, [{}])
 ]
 warm = pytest.mark.parametrize(("cls", "params"), WARM)
 cut_short = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -45,14 +55,10 @@ def X():
     )
 
 
-def test_all_that_have_it_are_here():
-    having = {cls for cls in COMPLETERS if "warm_start" in cls().get_params()}
-    assert having == {cls for cls, _ in WARM} | {cls for cls, _ in LEARNING}
-
-
 @warm
-def test_a_solution_is_the_end_of_the_next_fit(cls, params, X):
-    completer = make(cls, **params, max_iter=5000, warm_start=True).fit(X)
+def test_a_solution_is_the_end_of_the_next_fit(cls, params, X, device):
+    completer = make(cls, **params, max_iter=5000, warm_start=True, device=device)
+    completer.fit(X)
     cold, first = completer.n_iter_, completer.reconstruction_
     completer.fit(X)
     assert completer.n_iter_ <= max(cls.check_every, cold // 5)
@@ -66,9 +72,10 @@ def test_a_solution_is_the_end_of_the_next_fit(cls, params, X):
 
 @cut_short
 @warm
-def test_the_objective_goes_on_falling(cls, params, X):
+def test_the_objective_goes_on_falling(cls, params, X, device):
     """Fits of a few steps come where one of all steps does, or further."""
-    completer = make(cls, **params, max_iter=5, tol=0.0, warm_start=True)
+    params = {**params, "max_iter": 5, "tol": 0.0, "device": device}
+    completer = make(cls, **params, warm_start=True)
     ends = [completer.fit(X).history_["objective"][-1] for _ in range(6)]
     assert (np.diff(ends) < 1e-9 * ends[0]).all()
     whole = clone(completer).set_params(max_iter=30, warm_start=False).fit(X)
@@ -108,11 +115,13 @@ def test_other_ranks_and_chosen_ones(X):
 
 
 @cut_short
-@pytest.mark.parametrize(("cls", "params"), LEARNING)
-def test_parameters_go_on(cls, params, X):
+@pytest.mark.parametrize("cls", LEARNING)
+def test_parameters_go_on(cls, X, device):
     """The next fit starts where the last one ended, and gets further."""
-    completer = make(cls, **params, max_iter=100, tol=0.0, warm_start=True).fit(X)
-    if cls is not SNNCompleter:
+    (params,) = PARAMS.get(cls, [{}])
+    params = {**params, "max_iter": 100, "tol": 0.0, "device": device}
+    completer = make(cls, **params, warm_start=True).fit(X)
+    if "lr" in completer.get_params():
         completer.set_params(lr=1e-9)
     end = completer.history_["objective"][-1]
     completer = pickle.loads(pickle.dumps(completer)).set_params(max_iter=1)
@@ -129,9 +138,10 @@ def test_parameters_go_on(cls, params, X):
     cold = completer.history_["objective"][0]
     completer.set_params(warm_start=True).fit(-X)
     assert completer.history_["objective"][0] == cold
-    width = "width" if cls is not SNNCompleter else "layers"
+    others = {"width": 3, "layers": (2, 2)}
+    others = {k: v for k, v in others.items() if k in completer.get_params()}
     with pytest.raises(ValueError, match=r"now they are .* set warm_start=False"):
-        completer.set_params(**{width: 3 if width == "width" else (2, 2)}).fit(X)
+        completer.set_params(**others).fit(X)
 
 
 @cut_short

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import skmc
 from skmc._command import compare, complete, methods, reproduce
@@ -69,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_complete(commands) -> None:
+def _add_complete(commands: Any) -> None:
     parser = commands.add_parser(
         "complete",
         help="fill the missing cells of a file",
@@ -104,7 +105,7 @@ def _add_complete(commands) -> None:
     parser.set_defaults(run=complete.run)
 
 
-def _add_compare(commands) -> None:
+def _add_compare(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
         help="compare methods on hidden cells of a file",
@@ -153,7 +154,7 @@ def _add_compare(commands) -> None:
     parser.set_defaults(run=compare.run)
 
 
-def _add_methods(commands) -> None:
+def _add_methods(commands: Any) -> None:
     parser = commands.add_parser(
         "methods", help="list the methods, or describe one with its parameters"
     )
@@ -162,7 +163,7 @@ def _add_methods(commands) -> None:
     parser.set_defaults(run=methods.show)
 
 
-def _add_reproduce(commands) -> None:
+def _add_reproduce(commands: Any) -> None:
     parser = commands.add_parser(
         "reproduce",
         help="reproduce the tables and figures of papers",

@@ -80,16 +80,16 @@ class Progress:
             self.counted = self.bars.add_task(what, total=of)
         self.bars.update(self.counted, completed=done)
 
-    def setup(self, estimator, context):
+    def setup(self, estimator: Any, context: Any) -> None:
         name = context.estimator_name
         self.task = self.bars.add_task(name, total=context.max_subtasks)
 
-    def on_fit_task_begin(self, estimator, context):
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         pass
 
-    def on_fit_task_end(self, estimator, context):
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         if context.parent is not None:
             self.bars.advance(self.task)
 
-    def teardown(self, estimator, context):
+    def teardown(self, estimator: Any, context: Any) -> None:
         self.bars.update(self.task, completed=context.max_subtasks)

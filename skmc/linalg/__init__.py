@@ -16,7 +16,15 @@ from skmc.linalg.spectral import (
     apply_to_singular_values,
 )
 from skmc.linalg.stiefel import StiefelResult, cayley_step, minimize_on_stiefel
-from skmc.linalg.svd import SVD, full_svd, partial_svd, shrink, shrink_dense, svd_of
+from skmc.linalg.svd import (
+    SVD,
+    full_svd,
+    partial_svd,
+    shrink,
+    shrink_dense,
+    subtracted,
+    svd_of,
+)
 
 __all__ = [
     "ACTIVATIONS",
@@ -49,5 +57,6 @@ __all__ = [
     "shrink",
     "shrink_by_products",
     "shrink_dense",
+    "subtracted",
     "svd_of",
 ]
