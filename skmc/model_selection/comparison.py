@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,9 +19,6 @@ from sklearn.model_selection import check_cv
 
 from skmc.cells import Entries
 from skmc.model_selection.splitters import CellSplit
-
-if TYPE_CHECKING:
-    import pandas
 
 Metric = Callable[[np.ndarray, np.ndarray, float], float]
 
@@ -60,7 +57,7 @@ def compare(
     random_state: int | np.random.RandomState | None = 0,
     n_jobs: int | None = None,
     on_fit: Callable[[int, int], Any] | None = None,
-) -> pandas.DataFrame:
+) -> Any:
     """Fit completers to the same matrix with the same cells held out.
 
     Parameters
@@ -326,7 +323,7 @@ class ComparisonDisplay:
         Axes of the panels.
     """
 
-    def __init__(self, table: pandas.DataFrame):
+    def __init__(self, table: Any):
         self.table = table
 
     @classmethod
