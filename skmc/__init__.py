@@ -21,6 +21,7 @@ from skmc.completers import (
     SVDCompleter,
     SVTCompleter,
     TNNRCompleter,
+    TreesCompleter,
 )
 from skmc.loop import Status, solve
 from skmc.pipeline import MaskedToNaN
@@ -54,5 +55,6 @@ __all__ = [
     "SparseObserved",
     "Status",
     "TNNRCompleter",
+    "TreesCompleter",
     "solve",
 ]
