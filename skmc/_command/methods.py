@@ -42,7 +42,7 @@ ADVICE = {
     "SVDCompleter": "a quick low-rank baseline",
     "SVTCompleter": "low rank without noise, for large matrices of very low rank",
     "TNNRCompleter": "pictures, matrices of low rank",
-    "TreesCompleter": "tables of unlike columns that depend on each other in steps",
+    "TreesCompleter": "tables whose columns depend on each other nonlinearly, new rows",
 }
 
 

@@ -11,7 +11,6 @@ import torch
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import ExtraTreeRegressor
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -136,52 +135,50 @@ class TreesCompleter(BaseCompleter):
     Parameters
     ----------
     estimator : {"extra_trees", "boosting"} or regressor, default="extra_trees"
-        "extra_trees" is `sklearn.ensemble.ExtraTreesRegressor` with bootstrap samples
-        of at most 10 000 rows. "boosting" is
+        "extra_trees" grows each tree as `sklearn.tree.ExtraTreeRegressor` does, on four
+        fifths of the rows, at most 10 000. "boosting" is
         `sklearn.ensemble.HistGradientBoostingRegressor`. A regressor of your own must
-        accept NaN, with ``max_iter=1``, is cloned for each column, and is given a
-        ``random_state`` where its own is None. All are trained on standardized
-        columns.
+        accept NaN. It is cloned for each column, and given a ``random_state`` where
+        its own is None. All are trained on standardized columns.
     n_estimators : int >= 1, default=50
         Trees per column; ignored for a regressor of your own.
     max_iter : int >= 1, default=1
         Rounds. 1 is the form without a chain. In each further round, the ensembles are
-        trained anew on the other columns as the round before completed them, and
-        `transform` applies the same rounds. As in missForest, the rounds end before
-        ``max_iter`` when a round changes the missing cells more than the round before;
-        the last round is discarded then.
+        trained anew on the other columns as the previous round completed them, and
+        `transform` applies the same rounds. As in missForest, a round that changes the
+        missing cells more than the previous one is discarded and is the last.
     n_jobs : int or None, default=None
         Columns trained at the same time, in threads; -1 is all cores. The result does
         not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Draws the bootstrap samples and the splits.
+        Draws the rows and the splits of the trees.
     {reading}
 
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. With "extra_trees", the value of an observed
-        cell is out-of-bag, the mean over the trees that were not trained on its row.
-        With other estimators, which have seen the cell, it is their prediction.
+        cell is out-of-bag: the mean over the trees that were not trained on its row.
+        Other estimators give their prediction, although they have seen the cell.
     n_iter_ : int
         Rounds that were kept.
     {input}
 
     Notes
     -----
-    For ``d`` columns and ``n`` rows, a fit takes time in proportion to ``d**2 n log(n)
-    n_estimators`` per round. "extra_trees" stores about ``27 d n n_estimators`` bytes
-    per round, where ``n`` is at most 10 000: 54 MB for 1000 rows and 20 columns. If
-    this exceeds the memory of the machine, `fit` raises a `MemoryError` at once.
-    "boosting" stores at most 31 leaves per tree, whatever the number of rows, and is
-    faster from about ten thousand rows.
+    A fit of ``n`` rows and ``d`` columns takes time in proportion to
+    ``d**2 n log(n) n_estimators`` per round. "extra_trees" stores about
+    ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500: 34 MB for
+    1000 rows and 20 columns. `fit` raises a `MemoryError` at once if this exceeds the
+    memory of the machine. "boosting" stores at most 31 leaves per tree for any number
+    of rows.
 
-    `score` without the truth also uses the out-of-bag trees for fitted rows. The trees
-    of "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are
-    objects of scikit-learn, for which `save` raises a `TypeError`.
+    For fitted rows, `score` without the truth uses the out-of-bag trees only. Fits with
+    "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are objects
+    of scikit-learn, for which `save` raises a `TypeError`.
 
-    Columns with categories are not classified here: encode them, or wrap this completer
-    in `skmc.MixedCompleter`.
+    All columns are numbers here; there are no classifiers. For categories, use
+    `skmc.MixedCompleter`, which encodes them.
 
     References
     ----------
@@ -237,7 +234,7 @@ class TreesCompleter(BaseCompleter):
         self.keep_observed = keep_observed
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
-        self._refuse(priors)
+        self._refuse_too_large(priors)
         values = torch.from_numpy(np.array(cells, float))
         data = Observed(values, ~torch.isnan(values))
         scaling = Scaling.of(data, "columns")
@@ -275,26 +272,16 @@ class TreesCompleter(BaseCompleter):
             interrupted=interrupted,
         )
 
-    def _refuse(self, priors: Priors) -> None:
-        """Raise an error for what cannot be trained or stored."""
-        if not isinstance(self.estimator, str):
-            if self.max_iter == 1 and not get_tags(self.estimator).input_tags.allow_nan:
-                raise ValueError(
-                    f"estimator={self.estimator!r} does not accept NaN. Use "
-                    "'extra_trees', 'boosting' or another regressor that does, or put "
-                    "an imputer before it in a pipeline."
-                )
-        elif self.estimator == "extra_trees":
-            n_rows, n_cols = priors.shape
-            leaves = min((1 - 1 / FOLDS) * n_rows, MAX_SAMPLES)
-            nodes = 2 * leaves * self.n_estimators * n_cols
-            if nodes * BYTES_PER_NODE > memory_of(torch.device("cpu")):
-                raise MemoryError(
-                    f"{self.n_estimators} trees for each of {n_cols} columns take up "
-                    f"to {nodes * BYTES_PER_NODE / 2**30:.0f} GiB. Use "
-                    "estimator='boosting', fewer n_estimators, or "
-                    "FactorizationCompleter."
-                )
+    def _refuse_too_large(self, priors: Priors) -> None:
+        n_rows, n_cols = priors.shape
+        leaves = min((1 - 1 / FOLDS) * n_rows, MAX_SAMPLES)
+        size = 2 * leaves * self.n_estimators * n_cols * BYTES_PER_NODE
+        if self.estimator == "extra_trees" and size > memory_of(torch.device("cpu")):
+            raise MemoryError(
+                f"{self.n_estimators} trees for each of {n_cols} columns take up to "
+                f"{size / 2**30:.0f} GiB. Use estimator='boosting', fewer "
+                "n_estimators, or FactorizationCompleter."
+            )
 
     def _train(
         self,
