@@ -291,7 +291,7 @@ class TreesCompleter(BaseCompleter):
         rng: np.random.RandomState,
     ) -> tuple[Models, bool]:
         """One model for each column that varies, and whether a user interrupted."""
-        seeds = rng.randint(2**31, size=X.shape[1])
+        seeds = rng.randint(2**31, size=len(varies))
 
         def trained(col: int) -> _Forest | _Fitted:
             others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
