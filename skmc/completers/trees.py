@@ -171,7 +171,7 @@ class TreesCompleter(BaseCompleter):
     ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500: 34 MB for
     1000 rows and 20 columns. `fit` raises a `MemoryError` at once if this exceeds the
     memory of the machine. "boosting" stores at most 31 leaves per tree for any number
-    of rows.
+    of rows; from about ten thousand rows on it is much faster.
 
     For fitted rows, `score` without the truth uses the out-of-bag trees only. Fits with
     "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are objects
