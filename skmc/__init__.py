@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SVDCompleter,
         SVTCompleter,
         TNNRCompleter,
+        TreesCompleter,
     )
     from skmc.loop import Status, solve
     from skmc.pipeline import MaskedToNaN
@@ -56,6 +57,7 @@ __all__ = [
     "SparseObserved",
     "Status",
     "TNNRCompleter",
+    "TreesCompleter",
     "solve",
 ]
 # Where the names are that are not completers.

@@ -47,6 +47,7 @@ ADVICE = {
     "SVDCompleter": "a quick low-rank baseline",
     "SVTCompleter": "low rank without noise, for large matrices of very low rank",
     "TNNRCompleter": "pictures, matrices of low rank",
+    "TreesCompleter": "tables whose columns depend on each other nonlinearly, new rows",
 }
 
 

@@ -18,6 +18,7 @@ from skmc.completers.snn import SNNCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.svt import SVTCompleter
+from skmc.completers.trees import TreesCompleter
 from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "SVTCompleter",
     "SoftImputeCompleter",
     "TNNRCompleter",
+    "TreesCompleter",
 ]
