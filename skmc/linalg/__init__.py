@@ -1,6 +1,8 @@
 """Linear algebra that several solvers share."""
 
 from skmc.linalg.dsvd import DSVD, offdiag, random_orthonormal
+from skmc.linalg.factor_gaussian import FactorGaussian
+from skmc.linalg.gaussian import Expected, Gaussian, Patterns
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
@@ -21,8 +23,12 @@ __all__ = [
     "ENTROPY",
     "SVD",
     "Activation",
+    "Expected",
+    "FactorGaussian",
+    "Gaussian",
     "LDMinv",
     "LowRank",
+    "Patterns",
     "Randomness",
     "RowModel",
     "SparsePlusLowRank",
