@@ -64,9 +64,7 @@ class Column:
 
     @classmethod
     def of(cls, x: np.ndarray) -> Column:
-        levels, count = np.unique(x, return_counts=True)
-        if not len(levels):
-            levels, count = np.zeros(1), np.ones(1)
+        levels, count = np.unique(x if len(x) else np.zeros(1), return_counts=True)
         share = count / count.sum()
         edges = ndtri(np.concatenate([[0], np.cumsum(share)[:-1], [1]]))
         density = np.exp(-np.square(edges) / 2) / np.sqrt(2 * np.pi)

@@ -136,7 +136,8 @@ class FactorGaussian:
 
         Returns
         -------
-        mean, variance : Tensor of shape (n_rows, n_cols)
+        mean : Tensor of shape (n_rows, n_cols)
+        variance : Tensor of shape (n_rows, n_cols)
         """
         F, noise = self.loadings, self.noise
         means, variances = [], []

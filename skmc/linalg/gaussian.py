@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,26 @@ class Group:
     count: Tensor  # (n_patterns,)
     missing: bool
 
+    def to(self, device: torch.device) -> Group:
+        """Move all tensors.
+
+        Parameters
+        ----------
+        device : torch.device
+            Where to.
+
+        Returns
+        -------
+        Group
+        """
+        return Group(
+            self.columns.to(device),
+            self.rows.to(device),
+            self.pattern.to(device),
+            self.count.to(device),
+            self.missing,
+        )
+
     def inverses(self, matrix: Tensor) -> tuple[Tensor, Tensor]:
         """Inverse and log determinant of the submatrix of each pattern.
 
@@ -84,9 +105,9 @@ class Group:
     def blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows and their patterns, in parts of bounded memory.
 
-        Yields
-        ------
-        tuple of Tensor
+        Returns
+        -------
+        iterator of tuple of Tensor
         """
         size = max(1, BLOCK // max(1, self.columns.shape[1] ** 2))
         return zip(self.rows.split(size), self.pattern.split(size), strict=True)
@@ -124,7 +145,7 @@ class Patterns:
         -------
         Patterns
         """
-        mask, device = seen.cpu().numpy(), seen.device
+        mask = seen.cpu().numpy()
         n_cols = mask.shape[1]
         bits = np.packbits(mask, axis=1)
         keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}")[:, 0]
@@ -146,14 +167,14 @@ class Patterns:
                 width = sizes[part].max()
                 columns = np.argsort(~subset[part], axis=1, kind="stable")[:, :width]
                 columns[np.arange(width) >= sizes[part, None]] = n_cols
-                arrays = (
-                    columns,
-                    np.concatenate([members[p] for p in part]),
-                    np.repeat(np.arange(len(part)), count[part]),
-                    count[part].astype(float),
+                group = Group(
+                    torch.from_numpy(columns),
+                    torch.from_numpy(np.concatenate([members[p] for p in part])),
+                    torch.from_numpy(np.repeat(np.arange(len(part)), count[part])),
+                    torch.from_numpy(count[part].astype(float)),
+                    missing,
                 )
-                tensors = (torch.from_numpy(array).to(device) for array in arrays)
-                groups.append(Group(*tensors, missing))
+                groups.append(group.to(seen.device))
         return cls(groups, seen)
 
 
@@ -216,11 +237,21 @@ class Gaussian:
         """
         return Gaussian(self.mean.to(*args), self.covariance.to(*args))
 
-    def _precision(self) -> tuple[Tensor, Tensor]:
-        """Inverse and log determinant of the covariance, NaN if it is not definite."""
+    @cached_property
+    def root(self) -> Tensor:
+        """Cholesky factor of the covariance, NaN if it is not positive definite."""
         L, failed = torch.linalg.cholesky_ex(self.covariance)
-        L = torch.where(failed == 0, L, torch.nan)
-        return torch.cholesky_inverse(L), 2 * L.diagonal().log().sum()
+        return torch.where(failed == 0, L, torch.nan)
+
+    @cached_property
+    def precision(self) -> Tensor:
+        """Inverse of the covariance."""
+        return torch.cholesky_inverse(self.root)
+
+    @property
+    def logdet(self) -> Tensor:
+        """Log determinant of the covariance."""
+        return 2 * self.root.diagonal().log().sum()
 
     def expect(self, values: Tensor, patterns: Patterns) -> Expected:
         """Complete rows, and sum up what remains uncertain.
@@ -237,7 +268,7 @@ class Gaussian:
         Expected
         """
         seen, S = patterns.seen, self.covariance
-        K, logdet = self._precision()
+        K = self.precision
         Y = torch.where(seen, values - self.mean, 0.0)
         scatter = {missing: torch.zeros_like(S) for missing in (True, False)}
         right = {True: _padded(Y @ K), False: _padded(Y)}
@@ -258,11 +289,13 @@ class Gaussian:
                 by_observed = by_observed + group.count.sum()
         # Rows with a cell that are not solved in the observed columns have S_oo from S.
         some = seen.any(1).sum()
-        constant = constant + (some - by_observed) * logdet
+        constant = constant + (some - by_observed) * self.logdet
         left = scatter[True] + by_observed * S - S @ scatter[False] @ S
         guess = solved[False][:, :-1] @ S - solved[True][:, :-1]
         Y = torch.where(seen, Y, guess)
-        quadratic = ((Y @ K) * Y).sum()
+        # Of (Y @ K) * Y, where K is large, fewer digits would be left.
+        white = torch.linalg.solve_triangular(self.root, Y.mT, upper=False)
+        quadratic = white.square().sum()
         n_observed = seen.sum()
         likelihood = -(constant + quadratic + n_observed * math.log(2 * math.pi)) / 2
         return Expected(Y, left, likelihood)
@@ -283,10 +316,11 @@ class Gaussian:
 
         Returns
         -------
-        mean, variance : Tensor of shape (n_rows, n_cols)
+        mean : Tensor of shape (n_rows, n_cols)
+        variance : Tensor of shape (n_rows, n_cols)
         """
         patterns = Patterns.of(mask)
-        K, _ = self._precision()
+        K = self.precision
         Y = self.expect(values, patterns).deviations
         # Variance of missing cells, and its inverse for observed ones.
         diagonal = torch.where(mask, K.diagonal(), self.covariance.diagonal())
@@ -319,7 +353,7 @@ class Gaussian:
         -------
         Tensor of shape (n_rows, n_cols)
         """
-        return self.mean + normal @ torch.linalg.cholesky(self.covariance).mT
+        return self.mean + normal @ self.root.mT
 
 
 def _add_blocks(total: Tensor, columns: Tensor, count: Tensor, blocks: Tensor) -> None:

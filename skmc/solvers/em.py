@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ class EMState(State):
     Parameters
     ----------
     objective : Tensor of shape ()
-        Negative penalized log-likelihood of the observed cells.
+        Negative penalized log-likelihood of the observed cells, less a lower bound.
     X : Tensor of shape (n_rows, n_cols)
         The completion.
     model : Gaussian
@@ -89,11 +90,10 @@ class EM(Solver):
 
     def _expect(self, data: Observed, model: Gaussian, patterns: Patterns) -> EMState:
         expected = model.expect(data.values.double(), patterns)
-        L, _ = torch.linalg.cholesky_ex(model.covariance)
-        trace = torch.cholesky_inverse(L).diagonal().sum()
-        penalty = self.ridge * (trace / 2 + L.diagonal().log().sum())
+        trace = model.precision.diagonal().sum()
+        penalty = self.ridge / 2 * (trace + model.logdet)
         return EMState(
-            objective=penalty - expected.log_likelihood,
+            objective=penalty - expected.log_likelihood - _floor(data, self.ridge),
             X=data.fill((model.mean + expected.deviations).to(data.values)),
             model=model,
             expected=expected,
@@ -142,7 +142,7 @@ class FactorEMState(State):
     Parameters
     ----------
     objective : Tensor of shape ()
-        Negative penalized log-likelihood of the observed cells.
+        Negative penalized log-likelihood of the observed cells, less a lower bound.
     X : Tensor of shape (n_rows, n_cols)
         The completion.
     model : FactorGaussian
@@ -215,7 +215,9 @@ class FactorEM(Solver):
         if not tall:
             scale = energy[-self.rank :].clamp_min(torch.finfo(energy.dtype).tiny)
             basis = values.mT @ basis / scale.sqrt()
-        F = basis * (energy[-self.rank :].clamp_min(0) / n_rows).sqrt()
+        # Products of two cells are there for this share of the rows, about.
+        share = (data.n_observed.double() / data.values.numel()).square()
+        F = basis * (energy[-self.rank :].clamp_min(0) / (n_rows * share)).sqrt()
         noise = (1 - F.square().sum(1)).clamp_min(LEAST_NOISE)
         return FactorGaussian(values.new_zeros(n_cols), F, noise)
 
@@ -235,7 +237,7 @@ class FactorEM(Solver):
         size_of = 1 + model.loadings.square().sum(1)
         penalty = self.ridge / 2 * (model.noise.log() + size_of / model.noise).sum()
         return FactorEMState(
-            objective=penalty - likelihood,
+            objective=penalty - likelihood - _floor(data, self.ridge),
             X=data.fill(X.to(data.values)),
             model=model,
             gram=gram,
@@ -276,3 +278,12 @@ class FactorEM(Solver):
 
     def outputs(self, state: FactorEMState) -> dict[str, Any]:
         return {"X": state.X, "model": state.model}
+
+
+def _floor(data: Observed, ridge: float) -> Tensor:
+    """A lower bound of the objective, as no variance is below ``ridge / (n + ridge)``.
+
+    Without a ridge there is none, and this is 0.
+    """
+    least = ridge / (len(data.mask) + ridge) or 1 / (2 * math.pi)
+    return data.n_observed.double() / 2 * math.log(2 * math.pi * least)
