@@ -76,6 +76,20 @@ class Group:
             self.missing,
         )
 
+    def place(self, n_cols: int) -> Tensor:
+        """Where the submatrices lie in a flat matrix with one more row and column.
+
+        Parameters
+        ----------
+        n_cols : int
+            Columns of the rows.
+
+        Returns
+        -------
+        int64 Tensor of shape (n_patterns, size, size)
+        """
+        return self.columns[:, :, None] * (n_cols + 1) + self.columns[:, None, :]
+
     def inverses(self, matrix: Tensor) -> tuple[Tensor, Tensor]:
         """Inverse and log determinant of the submatrix of each pattern.
 
@@ -87,20 +101,19 @@ class Group:
         Returns
         -------
         inverse : Tensor of shape (n_patterns, size, size)
-            NaN where a submatrix is not positive definite.
         logdet : Tensor of shape (n_patterns,)
+            NaN where a submatrix is not positive definite.
         """
         n, padding = len(matrix), self.columns == len(matrix)
         padded = matrix.new_zeros(n + 1, n + 1)
         padded[:n, :n] = matrix
-        block = padded[self.columns[:, :, None], self.columns[:, None, :]]
+        block = padded.take(self.place(n))
         block.diagonal(dim1=1, dim2=2).add_(padding)
         L, failed = torch.linalg.cholesky_ex(block)
-        L = torch.where(failed[:, None, None] == 0, L, torch.nan)
         eye = torch.eye(L.shape[1], dtype=L.dtype, device=L.device)
         root = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
         logdet = 2 * L.diagonal(dim1=1, dim2=2).log().sum(-1)
-        return root.mT @ root, logdet
+        return root.mT @ root, torch.where(failed == 0, logdet, torch.nan)
 
     def blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows and their patterns, in parts of bounded memory.
@@ -152,7 +165,6 @@ class Patterns:
         _, first, inverse, count = np.unique(
             keys, return_index=True, return_inverse=True, return_counts=True
         )
-        members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(count)[:-1])
         distinct = mask[first]
         n_seen = distinct.sum(1)
         groups = []
@@ -167,10 +179,14 @@ class Patterns:
                 width = sizes[part].max()
                 columns = np.argsort(~subset[part], axis=1, kind="stable")[:, :width]
                 columns[np.arange(width) >= sizes[part, None]] = n_cols
+                position = np.full(len(count), -1)
+                position[part] = np.arange(len(part))
+                pattern = position[inverse]
+                rows = np.flatnonzero(pattern >= 0)
                 group = Group(
                     torch.from_numpy(columns),
-                    torch.from_numpy(np.concatenate([members[p] for p in part])),
-                    torch.from_numpy(np.repeat(np.arange(len(part)), count[part])),
+                    torch.from_numpy(rows),
+                    torch.from_numpy(pattern[rows]),
                     torch.from_numpy(count[part].astype(float)),
                     missing,
                 )
@@ -278,7 +294,7 @@ class Gaussian:
         for group in patterns.groups:
             side = group.missing
             inverse, logdets = group.inverses(K if side else S)
-            _add_blocks(scatter[side], group.columns, group.count, inverse)
+            _add_blocks(scatter[side], group, inverse)
             for rows, pattern in group.blocks():
                 columns = group.columns[pattern]
                 b = right[side][rows[:, None], columns]
@@ -356,12 +372,12 @@ class Gaussian:
         return self.mean + normal @ self.root.mT
 
 
-def _add_blocks(total: Tensor, columns: Tensor, count: Tensor, blocks: Tensor) -> None:
+def _add_blocks(total: Tensor, group: Group, blocks: Tensor) -> None:
     """Add the blocks, times how many rows have them, where they belong."""
     n = len(total)
     padded = total.new_zeros((n + 1) * (n + 1))
-    place = columns[:, :, None] * (n + 1) + columns[:, None, :]
-    padded.index_add_(0, place.flatten(), (count[:, None, None] * blocks).flatten())
+    weighted = group.count[:, None, None] * blocks
+    padded.index_add_(0, group.place(n).flatten(), weighted.flatten())
     total += padded.view(n + 1, n + 1)[:n, :n]
 
 
