@@ -33,6 +33,7 @@ ADVICE = {
     "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",
+    "GaussianCompleter": "tables, in a second; how sure each cell is",
     "IALMCompleter": "low rank without noise; nothing to tune",
     "KNNCompleter": "many similar rows",
     "LinkedFactorizationCompleter": (

@@ -7,6 +7,7 @@ from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
+from skmc.completers.gaussian import GaussianCompleter
 from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
 from skmc.completers.linked import LinkedFactorizationCompleter
@@ -29,6 +30,7 @@ __all__ = [
     "BiBNNCompleter",
     "DMFCompleter",
     "FactorizationCompleter",
+    "GaussianCompleter",
     "IALMCompleter",
     "KNNCompleter",
     "LinkedFactorizationCompleter",
