@@ -1,30 +1,34 @@
 """Matrix completion as scikit-learn estimators, solved in PyTorch."""
 
-from skmc.cells import Entries, Observed, SparseObserved
-from skmc.completers import (
-    AIRCompleter,
-    AutoCompleter,
-    AutoencoderCompleter,
-    BayesianFactorizationCompleter,
-    BiBNNCompleter,
-    DMFCompleter,
-    FactorizationCompleter,
-    IALMCompleter,
-    KNNCompleter,
-    LinkedFactorizationCompleter,
-    MeanCompleter,
-    NCARLCompleter,
-    NSRCompleter,
-    PatchCNNCompleter,
-    SNNCompleter,
-    SoftImputeCompleter,
-    SVDCompleter,
-    SVTCompleter,
-    TNNRCompleter,
-)
-from skmc.loop import Status, solve
-from skmc.pipeline import MaskedToNaN
-from skmc.tables import MixedCompleter
+TYPE_CHECKING = False  # as in typing, which takes longer to import than this module
+if TYPE_CHECKING:
+    from skmc.cells import Entries, Observed, SparseObserved
+    from skmc.completers import (
+        AIRCompleter,
+        AutoCompleter,
+        AutoencoderCompleter,
+        BayesianFactorizationCompleter,
+        BiBNNCompleter,
+        DMFCompleter,
+        FactorizationCompleter,
+        GaussianCompleter,
+        IALMCompleter,
+        KNNCompleter,
+        LinkedFactorizationCompleter,
+        MeanCompleter,
+        NCARLCompleter,
+        NSRCompleter,
+        PatchCNNCompleter,
+        SNNCompleter,
+        SoftImputeCompleter,
+        SVDCompleter,
+        SVTCompleter,
+        TNNRCompleter,
+        TreesCompleter,
+    )
+    from skmc.loop import Status, solve
+    from skmc.pipeline import MaskedToNaN
+    from skmc.tables import MixedCompleter
 
 __version__ = "0.1.0"
 
@@ -37,6 +41,7 @@ __all__ = [
     "DMFCompleter",
     "Entries",
     "FactorizationCompleter",
+    "GaussianCompleter",
     "IALMCompleter",
     "KNNCompleter",
     "LinkedFactorizationCompleter",
@@ -54,5 +59,44 @@ __all__ = [
     "SparseObserved",
     "Status",
     "TNNRCompleter",
+    "TreesCompleter",
     "solve",
 ]
+# Where the names are that are not completers.
+_ROOMS = {
+    "Entries": "cells",
+    "MaskedToNaN": "pipeline",
+    "MixedCompleter": "tables",
+    "Observed": "cells",
+    "SparseObserved": "cells",
+    "Status": "loop",
+    "solve": "loop",
+}
+
+
+def _rooms() -> list[str]:
+    from pkgutil import iter_modules
+
+    return [room.name for room in iter_modules(__path__) if room.name[0] != "_"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_rooms()})
+
+
+# Importing Torch and scikit-learn takes seconds, so it waits for the first use of a
+# name. Type checkers do not see this function: they would accept any name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name in __all__:
+            room = import_module(f"skmc.{_ROOMS.get(name, 'completers')}")
+            found = getattr(room, name)
+        elif name in _rooms():
+            found = import_module(f"skmc.{name}")
+        else:
+            raise AttributeError(f"module 'skmc' has no attribute {name!r}")
+        globals()[name] = found
+        return found

@@ -46,6 +46,7 @@ def make(cls, **params):
         "max_iter": 60,
         "n_draws": 20,
         "n_burn_in": 5,
+        "n_estimators": 5,
         "device": "cpu",
         "candidates": ("means", "SVD", "KNN"),
         **params,

@@ -12,6 +12,7 @@ import pytest
 from conftest import low_rank
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from skmc import AutoCompleter, KNNCompleter, MeanCompleter, SVDCompleter, patterns

@@ -25,7 +25,7 @@ from skmc import MeanCompleter, SVDCompleter, patterns
 from skmc._command import main, methods, reproduce
 from skmc._command.csv_file import _cells, _separator
 from skmc.checks import all_completers
-from skmc.model_selection import compare
+from skmc.model_selection import METRICS, PATTERNS, compare
 
 TABLE = '''\
 name,length,count,kind,,day\r
@@ -486,6 +486,69 @@ def test_bad_arguments(run, tmp_path, arguments, code, message):
     found, _, err = run("complete", *arguments)
     assert found == code and message in err and "Traceback" not in err
     assert os.listdir(tmp_path) == ["in.csv"]
+
+
+INTERRUPTED_BY_AN_IMPORT = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name in sys.argv[1].split():
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from skmc._command.main import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "arguments", "code", "message"),
+    [
+        ("torch sklearn numpy", "--help", 0, ""),
+        ("torch sklearn numpy", "complete --help", 0, ""),
+        ("torch sklearn numpy", "methods", 0, ""),
+        ("torch sklearn numpy", "complete --nonsense", 2, "required: IN, OUT"),
+        ("torch sklearn numpy", "compare in.csv --metric no", 2, "choose from"),
+        ("torch sklearn numpy", "complete in.csv o --method svdd", 2, "did you mean"),
+        ("torch sklearn", "complete none.csv out.csv", 1, "none.csv: No such file"),
+        ("torch sklearn", "complete bad.csv out.csv", 1, "the first line has 2"),
+        ("torch sklearn", "compare none.csv", 1, "none.csv: No such file"),
+        ("argparse", "--help", 130, None),
+        ("numpy", "complete in.csv out.csv", 130, None),
+        ("torch", "complete in.csv out.csv", 130, None),
+        ("pandas", "compare in.csv", 130, None),
+    ],
+)
+def test_mistakes_and_interrupts_wait_for_no_import(
+    tmp_path, imported, arguments, code, message
+):
+    """Mistakes are reported before slow imports, which Ctrl-C ends in one line."""
+    numbers(tmp_path)
+    (tmp_path / "bad.csv").write_text("a,b\n1\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_BY_AN_IMPORT, imported, *arguments.split()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert ran.returncode == code and "Traceback" not in ran.stderr
+    if code == 130:
+        assert (ran.stdout, ran.stderr) == ("", "skmc: interrupted\n")
+    else:
+        assert message in ran.stderr and bool(ran.stdout) is (code == 0)
+
+
+def test_what_arguments_accept_is_what_exists():
+    """The parser has its own lists, so that it imports none of what they name."""
+    from skmc._command import arguments
+
+    assert tuple(arguments.PATTERNS) == PATTERNS
+    assert tuple(arguments.METRICS) == tuple(METRICS)
+    completers = [methods.class_of(name) for name in methods.METHODS]
+    assert sorted(completers, key=lambda cls: cls.__name__) == all_completers()
 
 
 def test_seed(run, tmp_path):

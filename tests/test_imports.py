@@ -120,9 +120,28 @@ def test_the_list_of_rooms_fits_on_a_screen():
     assert len({path.name for path in ROOT.iterdir()} - left_out) <= 24
 
 
+def test_names_are_imported_when_they_are_used():
+    code = (
+        "import sys, skmc; slow = {'torch', 'sklearn', 'numpy'};"
+        "assert skmc.__version__ and set(skmc.__all__) <= set(dir(skmc));"
+        "assert 'patterns' in dir(skmc) and not slow & set(sys.modules);"
+        "assert skmc.metrics.nmae and not hasattr(skmc, 'nothing');"
+        "from skmc import *; assert AIRCompleter is skmc.AIRCompleter;"
+        "assert slow <= set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_type_checkers_see_what_python_sees():
+    seen = [named for named in imports(ROOT / "__init__.py") if named[0][:5] == "skmc."]
+    assert sorted(name for _, name in seen) == skmc.__all__
+    for module, name in seen:
+        assert getattr(skmc, name) is getattr(sys.modules[module], name)
+
+
 def test_importing_opens_no_device_and_nothing_optional():
     code = (
-        "import skmc, sys, torch; assert not torch.cuda.is_initialized();"
+        "from skmc import *; import sys, torch; assert not torch.cuda.is_initialized();"
         "bad = {'matplotlib', 'skimage', 'PIL', 'polars'} & set(sys.modules);"
         "assert not bad, bad"
     )

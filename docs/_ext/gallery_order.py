@@ -18,6 +18,7 @@ ORDER = [
     "autoencoder_pipeline",
     "mixed_table",
     "pooled_estimate",
+    "gaussian_intervals",
     "hidden_link",
     "sense_picture",
     "backprop_svd",

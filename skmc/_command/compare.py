@@ -11,38 +11,29 @@ from skmc._command import files, methods
 from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.messages import Messages
 from skmc._command.picture_file import PictureFile
-from skmc._command.report import Report
-from skmc.model_selection import compare
 
-# scikit-learn's imputer, which is often better than ours on narrow tables.
-IMPUTER = "iterative-imputer"
 MAX_IMPUTER_COLUMNS = 50  # its time grows with their third power
 # Methods that take seconds where others take minutes.
 QUICK = ("air", "ialm", "knn", "mean", "ncarl", "svd", "tnnr")
 QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
 
 
-def method_list(text: str) -> list[str]:
-    if text == "all":
-        return [*methods.all_methods(), IMPUTER]
-    names = (
-        name if name == IMPUTER else methods.method(name) for name in text.split(",")
-    )
-    return list(dict.fromkeys(names))
-
-
 def run(options: argparse.Namespace, messages: Messages) -> None:
     if options.html == "-":
         raise UsageError("--html needs a file name, not '-'")
+    if options.html:
+        files.check_target(options.html, options.force)
+    file = files.read(options.source, options)
     for package in ("pandas", "rich"):
         optional(package, "compare", package)
     if options.html:
         optional("matplotlib", "--html", "Matplotlib")
-        files.check_target(options.html, options.force)
-    file = files.read(options.source, options)
     for warning in file.warnings:
         messages.warn(warning)
     matrix = file.matrix()
+    from skmc._command.report import Report
+    from skmc.model_selection import compare
+
     names = options.methods or _usual(isinstance(file, PictureFile), matrix.shape[1])
     with messages.progress() as progress:
         table = compare(
@@ -73,12 +64,12 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
 def _usual(picture: bool, n_columns: int) -> list[str]:
     if picture:
         return list(QUICK)
-    imputer = [IMPUTER] if n_columns <= MAX_IMPUTER_COLUMNS else []
+    imputer = [methods.IMPUTER] if n_columns <= MAX_IMPUTER_COLUMNS else []
     return sorted([*QUICK_FOR_TABLES, *imputer])
 
 
 def _make(name: str, options: argparse.Namespace) -> Any:
-    if name != IMPUTER:
+    if name != methods.IMPUTER:
         return methods.make(name, {}, options.seed, options.device)
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer

@@ -12,9 +12,6 @@ from skmc._command.picture_file import PictureFile
 
 
 def run(options: Namespace, messages: Messages) -> None:
-    completer = methods.make(
-        options.method, dict(options.set), options.seed, options.device
-    )
     if files.format_of(options.target) is not files.format_of(options.source):
         raise UsageError(f"{options.target} must have the format of {options.source}")
     files.check_target(options.target, options.force)
@@ -25,6 +22,9 @@ def run(options: Namespace, messages: Messages) -> None:
         messages.warn(warning)
     for note in file.notes():
         messages.note(note)
+    completer = methods.make(
+        options.method, dict(options.set), options.seed, options.device
+    )
     start = time.perf_counter()
     with messages.progress() as progress:
         if progress:

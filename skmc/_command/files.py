@@ -14,7 +14,6 @@ from skmc._command.failure import CommandError, UsageError
 from skmc._command.npz_file import NPZFile
 from skmc._command.parquet_file import ParquetFile
 from skmc._command.picture_file import PictureFile
-from skmc.persistence import replace_file
 
 FORMATS = {
     ".csv": CSVFile,
@@ -83,6 +82,8 @@ def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
     """Write a file completely or not at all."""
     if path == "-":
         raise UsageError("only CSV can be written to '-'")
+    from skmc.persistence import replace_file
+
     check_target(path, force)  # it may exist by now
     replace_file(path, fill)
 

@@ -42,10 +42,12 @@ class Messages:
         """Show Python's warnings, one line each."""
         with warnings.catch_warnings():
             warnings.simplefilter("default")
-            for category in FOR_DEVELOPERS:
-                warnings.simplefilter("ignore", category)
-            warnings.showwarning = lambda message, *_, **__: self.warn(message)
+            warnings.showwarning = self._show
             yield
+
+    def _show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not issubclass(category, FOR_DEVELOPERS):
+            self.warn(message)
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:

@@ -10,12 +10,17 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
-from skmc.base import BaseCompleter, resolve_device
-from skmc.checks import all_completers
+
+if TYPE_CHECKING:
+    from skmc.base import BaseCompleter
+
+# scikit-learn's imputer, which is often better than ours on narrow tables.
+IMPUTER = "iterative-imputer"
 
 # The README's column "use it for".
 ADVICE = {
@@ -28,6 +33,7 @@ ADVICE = {
     "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",
+    "GaussianCompleter": "tables, in a second; how sure each cell is",
     "IALMCompleter": "low rank without noise; nothing to tune",
     "KNNCompleter": "many similar rows",
     "LinkedFactorizationCompleter": (
@@ -42,27 +48,38 @@ ADVICE = {
     "SVDCompleter": "a quick low-rank baseline",
     "SVTCompleter": "low rank without noise, for large matrices of very low rank",
     "TNNRCompleter": "pictures, matrices of low rank",
+    "TreesCompleter": "tables whose columns depend on each other nonlinearly, new rows",
 }
 
 
-def name_of(cls: type[BaseCompleter]) -> str:
+def name_of(title: str) -> str:
     """Name a class: ``SoftImputeCompleter`` is ``soft-impute``.
 
-    >>> from skmc import AIRCompleter, PatchCNNCompleter
-    >>> name_of(AIRCompleter), name_of(PatchCNNCompleter)
+    >>> name_of("AIRCompleter"), name_of("PatchCNNCompleter")
     ('air', 'patch-cnn')
     """
-    stem = cls.__name__.removesuffix("Completer")
+    stem = title.removesuffix("Completer")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).lower()
 
 
-def all_methods() -> dict[str, type[BaseCompleter]]:
-    return dict(sorted((name_of(cls), cls) for cls in all_completers()))
+# Names of classes, so that parsing arguments imports none of them. `MixedCompleter`
+# completes by means of another completer.
+METHODS = dict(
+    sorted(
+        (name_of(title), title)
+        for title in skmc.__all__
+        if title.endswith("Completer") and title != "MixedCompleter"
+    )
+)
+
+
+def class_of(name: str) -> type[BaseCompleter]:
+    return getattr(skmc, METHODS[name])
 
 
 def method(text: str) -> str:
     """Find the method that ``text`` names; "SoftImputeCompleter" works, too."""
-    plain = {name.replace("-", ""): name for name in all_methods()}
+    plain = {name.replace("-", ""): name for name in METHODS}
     wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
     if wanted not in plain:
         near = difflib.get_close_matches(wanted, plain, 1)
@@ -71,6 +88,13 @@ def method(text: str) -> str:
             f"there is no method {text!r}; {hint}'skmc methods' lists them"
         )
     return plain[wanted]
+
+
+def method_list(text: str) -> list[str]:
+    if text == "all":
+        return [*METHODS, IMPUTER]
+    names = (name if name == IMPUTER else method(name) for name in text.split(","))
+    return list(dict.fromkeys(names))
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -86,7 +110,9 @@ def setting(text: str) -> tuple[str, Any]:
 
 def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCompleter:
     """Make a completer and check its hyper-parameters."""
-    completer = all_methods()[name]()
+    from skmc.base import resolve_device
+
+    completer = class_of(name)()
     known = completer.get_params()
     for parameter in settings:
         if parameter not in known:
@@ -111,17 +137,16 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     return completer
 
 
-def show(options: argparse.Namespace, messages: Messages) -> None:
+def run(options: argparse.Namespace, messages: Messages) -> None:
     """Print the list of methods, or the documentation of one."""
     if options.name:
-        cls = all_methods()[options.name]
+        cls = class_of(options.name)
         print(f"{cls.__name__}\n\n{inspect.getdoc(cls)}")
         return
-    methods = all_methods()
-    wide = max(map(len, methods))
+    wide = max(map(len, METHODS))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-    for name, cls in methods.items():
-        said = ADVICE.get(cls.__name__) or (inspect.getdoc(cls) or "").split("\n")[0]
+    for name, title in METHODS.items():
+        said = ADVICE.get(title) or (class_of(name).__doc__ or "").split("\n")[0]
         print(
             textwrap.fill(
                 said,

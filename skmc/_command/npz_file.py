@@ -6,13 +6,15 @@ import zipfile
 import zlib
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import clone
 
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.tables import whole
-from skmc.base import BaseCompleter
+
+if TYPE_CHECKING:
+    from skmc.base import BaseCompleter
 
 MASK = "mask"
 
@@ -79,6 +81,8 @@ class NPZFile:
         """Fill the missing cells and count them."""
         array = self.arrays[self.name]
         if self.missing.any():
+            from sklearn.base import clone
+
             found = clone(completer).fit_transform(self.matrix())[self.missing]
             if array.dtype.kind in "iu":
                 found = np.array([whole(x, array.dtype) for x in found], array.dtype)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.ndimage import binary_dilation
-from sklearn.base import clone
 
 from skmc._command.failure import CommandError, UsageError, optional
-from skmc.base import BaseCompleter
+
+if TYPE_CHECKING:
+    from skmc.base import BaseCompleter
 
 MODES = ("L", "LA", "RGB", "RGBA", "I;16")
 JPEG = (".jpg", ".jpeg")
@@ -66,6 +66,8 @@ class PictureFile:
                 f"nothing marks a pixel of {self.path} as missing: pass --mask FILE or "
                 "--missing-color COLOR, or make such pixels transparent"
             )
+        from sklearn.base import clone
+
         pixels = self.pixels.copy()
         for k in range(self.n_channels):
             found = clone(completer).fit_transform(self._channel(k))
@@ -163,6 +165,8 @@ class PictureFile:
                 f"{color}; see --tolerance"
             )
         if jpeg:
+            from scipy.ndimage import binary_dilation
+
             missing = binary_dilation(
                 missing, np.ones((3, 3)), iterations=JPEG_GROWTH_IN_PIXELS
             )

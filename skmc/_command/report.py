@@ -15,25 +15,13 @@ from typing import Any
 import numpy as np
 
 import skmc
+from skmc._command.arguments import METRICS, PATTERNS
 from skmc._command.picture_file import PictureFile
 from skmc._command.tables import TableFile
 from skmc.cells import to_cells
 from skmc.model_selection import ComparisonDisplay
 
 SIGNIFICANCE_LEVEL = 0.05
-PATTERNS = {
-    "mcar": "at random",
-    "patch": "in a rectangle",
-    "rows": "as whole rows",
-    "mar": "more often where another column is large",
-    "mnar": "more often where they are large",
-}
-METRICS = {
-    "nmae": "the mean absolute error over the range of all values",
-    "mae": "the mean absolute error",
-    "rmse": "the root mean squared error",
-    "relative_error": "the norm of the error over the norm of the hidden cells",
-}
 HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 52rem;

@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from skmc._command.failure import CommandError, UsageError
-from skmc.base import BaseCompleter
-from skmc.tables import MixedCompleter
+
+if TYPE_CHECKING:
+    from skmc.base import BaseCompleter
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
 DATE = re.compile(
@@ -162,12 +162,16 @@ class TableFile(ABC):
         table = np.empty((len(columns[0].values), len(used)), object)
         for place, column in enumerate(columns):
             table[:, place] = column.values
+        from sklearn.base import clone
+
         inner = clone(completer)
         if all(column.numeric for column in columns):
             completed = inner.fit_transform(table.astype(float))
         else:
             if inner.get_params().get("scaling") == "auto":
                 inner.set_params(scaling=None)
+            from skmc.tables import MixedCompleter
+
             mixed = MixedCompleter(
                 inner,
                 categorical=[p for p, c in enumerate(columns) if c.kind == "category"],

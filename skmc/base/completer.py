@@ -20,7 +20,6 @@ from sklearn.base import (
 )
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
@@ -236,6 +235,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             "data_range_": priors.data_range,
         }
         if self.add_indicator:
+            from sklearn.impute import MissingIndicator
+
             holes = np.where(priors.full_cols, 0.0, np.nan)
             common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
         return common

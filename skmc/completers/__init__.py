@@ -7,6 +7,7 @@ from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
+from skmc.completers.gaussian import GaussianCompleter
 from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
 from skmc.completers.linked import LinkedFactorizationCompleter
@@ -18,6 +19,7 @@ from skmc.completers.snn import SNNCompleter
 from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.svt import SVTCompleter
+from skmc.completers.trees import TreesCompleter
 from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "BiBNNCompleter",
     "DMFCompleter",
     "FactorizationCompleter",
+    "GaussianCompleter",
     "IALMCompleter",
     "KNNCompleter",
     "LinkedFactorizationCompleter",
@@ -40,4 +43,5 @@ __all__ = [
     "SVTCompleter",
     "SoftImputeCompleter",
     "TNNRCompleter",
+    "TreesCompleter",
 ]

@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.impute import IterativeImputer
 
 from skmc.cells import Entries
 from skmc.completers.air import AIRCompleter
@@ -87,6 +84,10 @@ def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
         ),
     ]
     if n <= MAX_COLUMNS_TO_CHAIN:
+        from sklearn.ensemble import ExtraTreesRegressor
+        from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+        from sklearn.impute import IterativeImputer
+
         found.append(
             Candidate(
                 "chained, linear",

@@ -2,7 +2,9 @@
 
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
+from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
+from skmc.linalg.gaussian import Expected, Gaussian, Patterns
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.products import shrink_by_products
@@ -33,10 +35,14 @@ __all__ = [
     "SVD",
     "Activation",
     "CosineSchedule",
+    "Expected",
+    "FactorGaussian",
     "GaussNewton",
+    "Gaussian",
     "LDMinv",
     "LowRank",
     "NormalEquations",
+    "Patterns",
     "Randomness",
     "RowModel",
     "SparsePlusLowRank",

@@ -5,6 +5,7 @@ from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
+from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
@@ -25,10 +26,12 @@ from skmc.solvers.truncated_weighted import WeightedTruncated
 __all__ = [
     "ALS",
     "BATCH",
+    "EM",
     "NCARL",
     "CosineSchedule",
     "Descent",
     "DouglasRachford",
+    "FactorEM",
     "Gibbs",
     "GradientFlow",
     "HardRank",

@@ -1,0 +1,270 @@
+"""Arguments. Nothing that takes long to import is needed to parse them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import skmc
+from skmc._command import methods
+
+# The patterns and metrics of `skmc.model_selection`, as reports describe them.
+PATTERNS = {
+    "mcar": "at random",
+    "patch": "in a rectangle",
+    "rows": "as whole rows",
+    "mar": "more often where another column is large",
+    "mnar": "more often where they are large",
+}
+METRICS = {
+    "nmae": "the mean absolute error over the range of all values",
+    "mae": "the mean absolute error",
+    "rmse": "the root mean squared error",
+    "relative_error": "the norm of the error over the norm of the hidden cells",
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="skmc", description="Complete tables, matrices and pictures."
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"skmc {skmc.__version__}"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_complete(commands)
+    _add_compare(commands)
+    _add_methods(commands)
+    _add_reproduce(commands)
+    return parser
+
+
+def _add_complete(commands: Any) -> None:
+    parser = commands.add_parser(
+        "complete",
+        help="fill the missing cells of a file",
+        description=(
+            "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
+            "a picture (PNG, JPEG). Everything else stays as it is: the digits of "
+            "numbers, types, the order of columns. Columns of words are completed as "
+            "categories. In columns of integers the answers are rounded. Dates, "
+            "columns in which nearly all words differ, and a first column without a "
+            "name stay unchanged."
+        ),
+    )
+    _add_source(parser)
+    parser.add_argument("target", metavar="OUT", help="file of the same format")
+    parser.add_argument(
+        "--method",
+        type=methods.method,
+        default="air",
+        help="a method that 'skmc methods' lists (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--set",
+        type=methods.setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a parameter that 'skmc methods METHOD' describes; may be repeated",
+    )
+    _add_fit(parser)
+    _add_force(parser, "overwrite OUT")
+    _add_quiet(parser)
+
+
+def _add_compare(commands: Any) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="compare methods on hidden cells of a file",
+        description=(
+            "Hide a fifth of the observed cells, complete them with each method, and "
+            "show the errors. Tables are compared on their numeric columns, "
+            "standardized, and pictures on the mean of their channels."
+        ),
+    )
+    _add_source(parser)
+    parser.add_argument(
+        "--methods",
+        type=methods.method_list,
+        default=None,
+        metavar="NAME,NAME...",
+        help="methods to compare, or 'all'; iterative-imputer is scikit-learn's "
+        "(default: the fast ones)",
+    )
+    parser.add_argument(
+        "--pattern",
+        choices=PATTERNS,
+        default="mcar",
+        help="which cells to hide: at random (mcar), in a rectangle, in whole rows, or "
+        "more often where another column (mar) or the cell itself (mnar) is large "
+        "(default: mcar)",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=METRICS,
+        default="nmae",
+        help="error to compare by (default: nmae)",
+    )
+    parser.add_argument(
+        "--splits",
+        type=_positive,
+        default=5,
+        metavar="N",
+        help="how many times cells are hidden (default: 5)",
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write a report to this file"
+    )
+    _add_fit(parser)
+    _add_force(parser, "overwrite the report")
+    _add_quiet(parser)
+
+
+def _add_methods(commands: Any) -> None:
+    parser = commands.add_parser(
+        "methods", help="list the methods, or describe one with its parameters"
+    )
+    parser.add_argument("name", type=methods.method, nargs="?", metavar="METHOD")
+    _add_quiet(parser)
+
+
+def _add_reproduce(commands: Any) -> None:
+    parser = commands.add_parser(
+        "reproduce",
+        help="reproduce the tables and figures of papers",
+        description=(
+            "Reproduce tables and figures of papers, next to the published ones. This "
+            "needs a clone of skmc's repository. Without NAME, list what there is."
+        ),
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help="arguments that some NAMEs take"
+    )
+    parser.add_argument(
+        "--out",
+        default="reproduction",
+        metavar="FOLDER",
+        help="folder for pages and pictures (default: %(default)s)",
+    )
+    _add_force(parser, "continue in a folder with files and overwrite its pages")
+    _add_quiet(parser)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    """Add the input file and how to read it."""
+    parser.add_argument(
+        "source",
+        metavar="IN",
+        help="file whose name ends in .csv, .tsv, .txt, .parquet, .npz, .png, .jpg or "
+        ".jpeg; '-' reads CSV from a pipe",
+    )
+    tables = parser.add_argument_group("tables")
+    tables.add_argument(
+        "--index",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="keep this column unchanged and do not learn from it; may be repeated",
+    )
+    tables.add_argument(
+        "--categorical",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="treat the numbers of this column as names; may be repeated",
+    )
+    tables.add_argument(
+        "--missing",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a word that marks missing cells, besides NA, NaN, NULL and the like; may "
+        "be repeated (CSV)",
+    )
+    tables.add_argument(
+        "--separator",
+        type=_separator,
+        metavar="CHARACTER",
+        help="separator of cells (CSV; default: comma, semicolon, tab or |, inferred "
+        "from the first line)",
+    )
+    tables.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the first line is a row, and columns are named 1, 2, ... (CSV)",
+    )
+    tables.add_argument(
+        "--array", metavar="NAME", help="which of several arrays to complete (NPZ)"
+    )
+    pictures = parser.add_argument_group("pictures without transparency")
+    marks = pictures.add_mutually_exclusive_group()
+    marks.add_argument(
+        "--mask", metavar="FILE", help="picture that is white where pixels are missing"
+    )
+    marks.add_argument(
+        "--missing-color",
+        "--missing-colour",
+        metavar="COLOR",
+        help="color of missing pixels: red, '#ff0000', ...",
+    )
+    pictures.add_argument(
+        "--invert-mask",
+        action="store_true",
+        help="the mask is black where pixels are missing",
+    )
+    pictures.add_argument(
+        "--tolerance",
+        type=_positive,
+        metavar="N",
+        help="how far a channel of a missing pixel may be from the color, of 255 "
+        "(default: 0; for JPEG 48)",
+    )
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seed",
+        type=_natural,
+        default=0,
+        metavar="N",
+        help="seed of the random numbers (default: 0)",
+    )
+    parser.add_argument(
+        "--device",
+        default="auto",
+        help="cpu, cuda, ... (default: cuda if available)",
+    )
+
+
+def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--force", action="store_true", help=what)
+
+
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quiet", "-q", action="store_true", help="print only errors")
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2**32 - 1")
+    return number
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return number
+
+
+def _separator(text: str) -> str:
+    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise argparse.ArgumentTypeError("the separator must be one character")
+    return text
+
+
+_natural.__name__ = _positive.__name__ = "number"  # argparse's "invalid number value"

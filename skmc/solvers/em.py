@@ -1,0 +1,289 @@
+"""Expectation maximization for Gaussian rows with missing cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.cells import Observed
+from skmc.linalg import Expected, FactorGaussian, Gaussian, Patterns
+from skmc.solvers.solver import Solver, State
+
+LEAST_NOISE = 0.05  # of a column, to start from
+
+
+@dataclass(frozen=True, kw_only=True)
+class EMState(State):
+    """A Gaussian, and what it expects of the missing cells.
+
+    Parameters
+    ----------
+    objective : Tensor of shape ()
+        Negative penalized log-likelihood of the observed cells, less a lower bound.
+    X : Tensor of shape (n_rows, n_cols)
+        The completion.
+    model : Gaussian
+        The distribution of the rows.
+    expected : Expected
+        Statistics of the completed rows.
+    patterns : Patterns
+        Which cells are observed.
+    """
+
+    X: Tensor
+    model: Gaussian
+    expected: Expected
+    patterns: Patterns
+
+
+class EM(Solver):
+    r"""Maximum of the penalized likelihood of Gaussian rows, by EM.
+
+    Over the mean and the covariance of the rows, with the log-likelihood of the
+    observed cells :math:`x_{io}`,
+
+    .. math::
+
+        \min_{\mu, S} \; -\sum_i \log N(x_{io};\, \mu_o, S_{oo})
+        + \frac{\lambda}{2} \left(\mathrm{tr}\, S^{-1} + \log\det S\right),
+
+    which is the posterior mode under an inverse Wishart prior: :math:`\lambda` counts
+    as so many rows in which the columns are uncorrelated, with variance 1. The
+    expectation step completes the rows and sums up their conditional covariances
+    :math:`C_i` (zero but for missing cells); the maximization step is
+
+    .. math::
+
+        \mu = \frac1n \sum_i \hat x_i, \qquad
+        S = \frac{\sum_i \left[(\hat x_i - \mu)(\hat x_i - \mu)^T + C_i\right]
+        + \lambda I}{n + \lambda}.
+
+    No step raises the objective. Rows without an observed cell do not count.
+
+    Parameters
+    ----------
+    ridge : float
+        ``lambda``.
+    start : Gaussian or None, default=None
+        Where to start; None is mean 0 and covariance ``I``.
+
+    References
+    ----------
+    Dempster, Laird, Rubin. Maximum likelihood from incomplete data via the EM
+    algorithm. Journal of the Royal Statistical Society B 39 (1977). Schafer. Analysis
+    of incomplete multivariate data. Chapman and Hall (1997).
+    """
+
+    def __init__(self, ridge: float, start: Gaussian | None = None):
+        self.ridge = ridge
+        self.start = start
+
+    def init(self, data: Observed) -> EMState:
+        values = data.values.double()
+        eye = torch.eye(values.shape[1], dtype=values.dtype, device=values.device)
+        model = self.start or Gaussian(values.new_zeros(len(eye)), eye)
+        return self._expect(data, model, Patterns.of(data.mask))
+
+    def _expect(self, data: Observed, model: Gaussian, patterns: Patterns) -> EMState:
+        expected = model.expect(data.values.double(), patterns)
+        trace = model.precision.diagonal().sum()
+        penalty = self.ridge / 2 * (trace + model.logdet)
+        return EMState(
+            objective=penalty - expected.log_likelihood - _floor(data, self.ridge),
+            X=data.fill((model.mean + expected.deviations).to(data.values)),
+            model=model,
+            expected=expected,
+            patterns=patterns,
+        )
+
+    def step(self, data: Observed, state: EMState) -> EMState:
+        Y, n = state.expected.deviations, state.patterns.seen.any(1).sum()
+        shift = Y.sum(0) / n  # rows without a cell are at the mean
+        scatter = Y.mT @ Y - n * torch.outer(shift, shift) + state.expected.scatter
+        scatter = (scatter + scatter.mT) / 2
+        scatter.diagonal().add_(self.ridge)
+        model = Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
+        return self._expect(data, model, state.patterns)
+
+    def residual(self, data: Observed, previous, current) -> Tensor:
+        """How far the last step moved mean and covariance, relative.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : EMState
+            The state before the last step.
+        current : EMState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        a, b = previous.model, current.model
+        moved = (a.mean - b.mean).square().sum() + (
+            a.covariance - b.covariance
+        ).square().sum()
+        return (moved / b.covariance.square().sum()).sqrt()
+
+    def outputs(self, state: EMState) -> dict[str, Any]:
+        return {"X": state.X, "model": state.model}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorEMState(State):
+    """Factors of the columns, and what they say of the rows.
+
+    Parameters
+    ----------
+    objective : Tensor of shape ()
+        Negative penalized log-likelihood of the observed cells, less a lower bound.
+    X : Tensor of shape (n_rows, n_cols)
+        The completion.
+    model : FactorGaussian
+        The distribution of the rows.
+    gram : Tensor of shape (n_cols, (rank + 1)^2)
+        Expected second moments of factors and a one, over the rows of each column.
+    cross : Tensor of shape (n_cols, rank + 1)
+        Their products with the cells.
+    """
+
+    X: Tensor
+    model: FactorGaussian
+    gram: Tensor
+    cross: Tensor
+
+
+class FactorEM(Solver):
+    r"""Maximum of the penalized likelihood of a factor model, by EM.
+
+    ``x_ij = mu_j + f_j' u_i + e_ij`` with ``u_i ~ N(0, I)``, ``e_ij ~ N(0, psi_j)``.
+    The objective is the negative log-likelihood of the observed cells plus
+
+    .. math::
+
+        \frac{\lambda}{2} \sum_j \left(\log\psi_j + \frac{1 + |f_j|^2}{\psi_j}\right),
+
+    as of ``lambda`` rows whose cells have variance 1 and nothing to do with the
+    factors. The expectation step finds the posterior of each :math:`u_i`, the
+    maximization step is a regression per column, over the rows that have it, with
+    :math:`\tilde u = (u, 1)`:
+
+    .. math::
+
+        (f_j, \mu_j) = \Big(\sum_{i} E[\tilde u_i \tilde u_i^T] + \lambda D
+        \Big)^{-1} \sum_{i} x_{ij} E[\tilde u_i], \qquad
+        \psi_j = \frac{\sum_i x_{ij}^2 - (f_j, \mu_j)^T \sum_i x_{ij} E[\tilde u_i]
+        + \lambda}{n_j + \lambda},
+
+    ``D`` the identity but for a zero where the one is. No step raises the objective.
+
+    Parameters
+    ----------
+    ridge : float
+        ``lambda``.
+    rank : int
+        Number of factors.
+    start : FactorGaussian or None, default=None
+        Where to start; None is the principal components of the zero-filled data.
+
+    References
+    ----------
+    Rubin, Thayer. EM algorithms for ML factor analysis. Psychometrika 47 (1982).
+    """
+
+    def __init__(self, ridge: float, rank: int, start: FactorGaussian | None = None):
+        self.ridge = ridge
+        self.rank = rank
+        self.start = start
+
+    def init(self, data: Observed) -> FactorEMState:
+        return self._expect(data, self.start or self._components(data))
+
+    def _components(self, data: Observed) -> FactorGaussian:
+        values = data.values.double()
+        n_rows, n_cols = values.shape
+        tall = n_rows >= n_cols
+        gram = values.mT @ values if tall else values @ values.mT
+        energy, basis = torch.linalg.eigh(gram)
+        basis = basis[:, -self.rank :]
+        if not tall:
+            scale = energy[-self.rank :].clamp_min(torch.finfo(energy.dtype).tiny)
+            basis = values.mT @ basis / scale.sqrt()
+        # Products of two cells are there for this share of the rows, about.
+        share = (data.n_observed.double() / data.values.numel()).square()
+        F = basis * (energy[-self.rank :].clamp_min(0) / (n_rows * share)).sqrt()
+        noise = (1 - F.square().sum(1)).clamp_min(LEAST_NOISE)
+        return FactorGaussian(values.new_zeros(n_cols), F, noise)
+
+    def _expect(self, data: Observed, model: FactorGaussian) -> FactorEMState:
+        values, size = data.values.double(), self.rank + 1
+        gram = values.new_zeros(len(model.mean), size**2)
+        cross = values.new_zeros(len(model.mean), size)
+        likelihood, X = values.new_zeros(()), torch.empty_like(values)
+        for part in model.scores(values, data.mask):
+            u = torch.cat([part.mean, part.mean.new_ones(len(part.mean), 1)], 1)
+            second = u[:, :, None] * u[:, None, :]
+            second[:, :-1, :-1] += part.covariance
+            gram += data.mask[part.rows].double().mT @ second.flatten(1)
+            cross += values[part.rows].mT @ u
+            likelihood = likelihood + part.log_likelihood
+            X[part.rows] = model.mean + part.mean @ model.loadings.mT
+        size_of = 1 + model.loadings.square().sum(1)
+        penalty = self.ridge / 2 * (model.noise.log() + size_of / model.noise).sum()
+        return FactorEMState(
+            objective=penalty - likelihood - _floor(data, self.ridge),
+            X=data.fill(X.to(data.values)),
+            model=model,
+            gram=gram,
+            cross=cross,
+        )
+
+    def step(self, data: Observed, state: FactorEMState) -> FactorEMState:
+        size, count = self.rank + 1, data.mask.sum(0)
+        system = state.gram.view(-1, size, size).clone()
+        diagonal = system.diagonal(dim1=1, dim2=2)
+        diagonal[:, :-1] += self.ridge
+        diagonal[count == 0] = 1.0  # a column without a cell has mean 0
+        w, _ = torch.linalg.solve_ex(system, state.cross[..., None])
+        squares = data.values.double().square().sum(0)
+        left = squares - (w[..., 0] * state.cross).sum(1)
+        noise = (left + self.ridge) / (count + self.ridge)
+        model = FactorGaussian(w[:, -1, 0], w[:, :-1, 0], noise)
+        return self._expect(data, model)
+
+    def residual(self, data: Observed, previous, current) -> Tensor:
+        """How far the last step moved the completion, relative.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        previous : FactorEMState
+            The state before the last step.
+        current : FactorEMState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        size = current.X.square().sum().clamp_min(torch.finfo(current.X.dtype).tiny)
+        return ((current.X - previous.X).square().sum() / size).sqrt()
+
+    def outputs(self, state: FactorEMState) -> dict[str, Any]:
+        return {"X": state.X, "model": state.model}
+
+
+def _floor(data: Observed, ridge: float) -> Tensor:
+    """A lower bound of the objective, as no variance is below ``ridge / (n + ridge)``.
+
+    Without a ridge there is none, and this is 0.
+    """
+    least = ridge / (len(data.mask) + ridge) or 1 / (2 * math.pi)
+    return data.n_observed.double() / 2 * math.log(2 * math.pi * least)
