@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+CACHE = Path(__file__).parents[1] / ".mypy_cache" / "user"
 SCRIPT = """\
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ score: float = completer.score(Entries(truth))
     "checker",
     [
         # The constructors of completers have no types yet.
-        ("mypy", "--strict", "--allow-untyped-calls"),
+        ("mypy", "--strict", "--allow-untyped-calls", "--cache-dir", str(CACHE)),
         ("pyright", "--pythonpath", sys.executable),
     ],
     ids=lambda checker: checker[0],
