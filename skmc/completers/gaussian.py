@@ -281,8 +281,8 @@ class GaussianCompleter(IterativeCompleter):
         -------
         ndarray of shape (n_samples, n_features)
             Conditional on the observed cells of the row; 0 for these cells themselves
-            (with ``keep_observed=False``: conditional on the others). In the columns of
-            ``X``, empty ones included, where it is NaN.
+            (with ``keep_observed=False``: conditional on the others). All columns of
+            ``X`` are there; empty ones have NaN.
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
