@@ -365,3 +365,16 @@ def test_no_ridge_needs_rows(table):
     completer = GaussianCompleter(0.0)
     assert np.isfinite(completer.fit_transform(X)).all()
     assert completer.status_ == "diverged"
+
+
+def test_interrupting_the_choice_leaves_a_usable_completer(table, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GaussianCompleter, "_split", interrupt)
+    truth, hidden = table
+    completer = GaussianCompleter()
+    with pytest.raises(KeyboardInterrupt):
+        completer.fit(np.where(hidden, np.nan, truth))
+    assert completer.status_ == "interrupted"
+    assert np.isfinite(completer.transform(truth[:3] + 1)).all()

@@ -101,7 +101,7 @@ class GaussianCompleter(IterativeCompleter):
         The conditional expectation of each cell given the *other* observed cells of its
         row.
     history_ : dict of ndarray
-        "n_iter", "objective" and "residual" at every fifth iteration.
+        "n_iter", "objective" and "residual" at every third iteration.
     {solve}
 
     Notes
@@ -147,7 +147,7 @@ class GaussianCompleter(IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, monotone=True)
-    check_every = 5
+    check_every = 3
     scaling = "columns"
     _parameter_constraints: ClassVar[dict] = {
         "lambda_ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
@@ -210,10 +210,10 @@ class GaussianCompleter(IterativeCompleter):
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
         """The weight that completes held-out cells best, and the answer there."""
-        if trials.cells[1] is None:
-            return 1.0, None
-        best, model, lowest = (RIDGES[0], None), None, math.inf
+        best, model, lowest = (1.0, None), None, math.inf
         with trials.interruptible():
+            if trials.cells[1] is None:
+                return best
             for ridge in RIDGES:
                 trial = trials.run(_solver(ridge, rank, model), max_iter=TRIAL_STEPS)
                 model, error = trial.outputs["model"], trials.error(trial)
@@ -261,6 +261,9 @@ class GaussianCompleter(IterativeCompleter):
         return scores, ~torch.isnan(scores) & torch.from_numpy(self._priors.varies)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        if self.keep_observed and isinstance(self._marginals, NormalMarginals):
+            # Missing cells alone, whose means need no variances.
+            return self._marginals.undo(self._model(*self._scores(cells))).numpy()
         return self._marginals.mean(*self._given_others(cells))
 
     def _given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -278,8 +281,8 @@ class GaussianCompleter(IterativeCompleter):
         -------
         ndarray of shape (n_samples, n_features)
             Conditional on the observed cells of the row; 0 for these cells themselves
-            (with ``keep_observed=False``: conditional on the others). In the columns of
-            ``X``, empty ones included, where it is NaN.
+            (with ``keep_observed=False``: conditional on the others). All columns of
+            ``X`` are there; empty ones have NaN.
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
