@@ -1,5 +1,6 @@
 """Linear algebra that several solvers share."""
 
+from skmc.linalg.diffusion import diffuse
 from skmc.linalg.dsvd import DSVD, offdiag, random_orthonormal
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
@@ -31,6 +32,7 @@ __all__ = [
     "apply_to_singular_values",
     "cayley_step",
     "d_minv",
+    "diffuse",
     "fresh_seed",
     "full_svd",
     "link_matrix",

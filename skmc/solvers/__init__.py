@@ -8,6 +8,7 @@ from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.learning import Learning
 from skmc.solvers.ncarl import NCARL, NCARLState
+from skmc.solvers.nonlocal_groups import NonlocalLowRank
 from skmc.solvers.nonsmooth import CosineSchedule, NonsmoothDescent
 from skmc.solvers.patches import BATCH, PatchTraining
 from skmc.solvers.proximal import ProximalGradient
@@ -32,6 +33,7 @@ __all__ = [
     "InexactALMState",
     "Learning",
     "NCARLState",
+    "NonlocalLowRank",
     "NonsmoothDescent",
     "PatchTraining",
     "ProximalGradient",
