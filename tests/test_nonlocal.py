@@ -98,6 +98,16 @@ def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
         np.testing.assert_allclose(lower, (U * shrunk) @ Vt + mean, atol=1e-9)
 
 
+def test_threads_equal_one():
+    groups, before = noise(1200, 6, 5), torch.get_num_threads()
+    alone = lower_rank(groups, 0.3)
+    try:
+        torch.set_num_threads(2)
+        torch.testing.assert_close(lower_rank(groups, 0.3), alone)
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("shape", [*SHAPES, (33, 20)])
 def test_diffusion_stays_between_what_is_known(shape):
     values = noise(*shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn.functional import fold, pad, unfold
 
 # Numbers of an intermediate result: 32 MiB in single precision.
 BLOCK = 2**23
+FEW = 500  # matrices, which are not worth a thread
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,17 @@ class PatchGroups:
         return (cells[0] / cells[1])[0, 0]
 
 
+def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
+    """Of many small matrices, which on CPUs LAPACK takes one by one: in threads."""
+    n_threads = torch.get_num_threads()
+    if gram.is_cuda or n_threads == 1 or gram.ndim != 3 or len(gram) < FEW:
+        return tuple(torch.linalg.eigh(gram))
+    with ThreadPoolExecutor(n_threads) as pool:
+        parts = zip(*pool.map(torch.linalg.eigh, gram.chunk(n_threads)), strict=True)
+    values, vectors = map(torch.cat, parts)
+    return values, vectors
+
+
 def _sums(lines: Tensor, starts: Tensor, length: int) -> Tensor:
     """Sums over ``length`` lines from each start on."""
     total = lines.index_select(0, starts)
@@ -180,7 +193,7 @@ def lower_rank(groups: Tensor, threshold: float) -> Tensor:
     mean = groups.mean(-2, keepdim=True)
     centered = groups - mean
     gram = centered.mT @ centered / groups.shape[-2]
-    variance, directions = torch.linalg.eigh(gram)  # (*batch, n_cells)
+    variance, directions = _eigh(gram)  # (*batch, n_cells)
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
     factor = torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
