@@ -633,7 +633,7 @@ def test_early_stopping_keeps_the_best_iterate(cls, recovery):
     validation = completer.history_["validation"]
     best = int(completer.history_["n_iter"][validation.argmin()])
     assert completer.n_iter_ == best + 100
-    assert len(validation) == completer.n_iter_ // 25
+    assert len(validation) == completer.n_iter_ // cls.check_every
     held_out = patterns.random(
         X, completer.validation_fraction, spare=True, random_state=0
     )

@@ -13,6 +13,7 @@ from skmc.completers.knn import KNNCompleter
 from skmc.completers.linked import LinkedFactorizationCompleter
 from skmc.completers.mean import MeanCompleter
 from skmc.completers.ncarl import NCARLCompleter
+from skmc.completers.nonlocal_groups import NonlocalCompleter
 from skmc.completers.nsr import NSRCompleter
 from skmc.completers.patch_cnn import PatchCNNCompleter
 from skmc.completers.snn import SNNCompleter
@@ -37,6 +38,7 @@ __all__ = [
     "MeanCompleter",
     "NCARLCompleter",
     "NSRCompleter",
+    "NonlocalCompleter",
     "PatchCNNCompleter",
     "SNNCompleter",
     "SVDCompleter",

@@ -1,5 +1,6 @@
 """Linear algebra that several solvers share."""
 
+from skmc.linalg.diffusion import diffuse
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
@@ -51,6 +52,7 @@ __all__ = [
     "apply_to_singular_values",
     "cayley_step",
     "d_minv",
+    "diffuse",
     "fresh_seed",
     "full_svd",
     "link_matrix",

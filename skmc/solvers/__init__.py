@@ -10,6 +10,7 @@ from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.ncarl import NCARL, NCARLState
+from skmc.solvers.nonlocal_groups import NonlocalLowRank
 from skmc.solvers.nonsmooth import NonsmoothDescent
 from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.patches import BATCH, PatchTraining
@@ -39,6 +40,7 @@ __all__ = [
     "InexactALMState",
     "Momentum",
     "NCARLState",
+    "NonlocalLowRank",
     "NonsmoothDescent",
     "ParametricSolver",
     "PatchTraining",
