@@ -30,16 +30,18 @@ REVEALED = 4  # rounds with the cells that early stopping held out
 class NonlocalCompleter(EarlyStopping, IterativeCompleter):
     r"""Similar patches from all around, stacked as rows, form a matrix of low rank.
 
-    ::
+    .. math::
 
-        min over X  sum over groups  |R_g X - L_g|_F^2 / (2 t^2) + sum_i log s_i(L_g)
-        subject to  X = M on the observed cells,
+        \min_{X, L} \; \sum_g \left( \frac{\|R_g X - L_g\|_F^2}{2 t^2}
+        + \sum_i \log s_i(L_g) \right)
+        \quad \text{subject to } P(X) = P(M),
 
-    where ``R_g X`` holds the patches of group g, their mean subtracted. A round
-    minimizes over ``L_g`` by the closed form of weighted nuclear-norm shrinkage, and
-    lets each cell be the mean of the patches that cover it. The threshold t falls from
-    round to round, and patches are matched anew every 6 rounds. For pictures: matrices
-    whose order of rows and of columns means something.
+    a *sum* over groups, where :math:`s_i` are singular values and :math:`P` keeps the
+    observed cells. The rows of :math:`R_g X` are the patches of group g, less their
+    mean. A round minimizes over :math:`L_g` by the closed form of weighted nuclear-norm
+    shrinkage, and sets each cell to the mean of the patches that cover it. The
+    threshold :math:`t` falls from round to round, and patches are matched again every 6
+    rounds. For pictures: neighboring rows and columns of the matrix must be similar.
 
     The model is that of nonlocal low rank (NLR) with the shrinkage of weighted
     nuclear-norm minimization (WNNM). Our reading: the mean patch of a group is left
