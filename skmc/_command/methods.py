@@ -35,7 +35,7 @@ ADVICE = {
     ),
     "MeanCompleter": "what has to be beaten",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NonlocalCompleter": "pictures, the most accurate; textures above all",
+    "NonlocalCompleter": "pictures with scattered holes, the most accurate",
     "NSRCompleter": "columns that bend each in its own way",
     "PatchCNNCompleter": "pictures, large holes too",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
