@@ -41,7 +41,7 @@ ADVICE = {
     ),
     "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NonlocalCompleter": "pictures, the most accurate; textures above all",
+    "NonlocalCompleter": "pictures with scattered holes, the most accurate",
     "NSRCompleter": "columns that each follow a different nonlinear function",
     "PatchCNNCompleter": "pictures, including large holes",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
