@@ -40,8 +40,8 @@ class ALS(Solver):
     .. math::
 
         \min \tfrac12 \|P(U V^\top + b 1^\top + 1 c^\top - M)\|_F^2
-        + \frac{\lambda}{2} \Big(\sum_i p_i (\|u_i\|^2 + b_i^2)
-        + \sum_j q_j (\|v_j\|^2 + c_j^2)\Big)
+        + \frac{\lambda}{2} (\sum_i p_i (\|u_i\|^2 + b_i^2)
+        + \sum_j q_j (\|v_j\|^2 + c_j^2))
 
     *sums* over cells, rows and columns. If ``per_cell``, ``p_i`` and ``q_j`` are the
     numbers of observed cells of a row and of a column, else 1. A step solves for all

@@ -176,8 +176,8 @@ class FactorEM(Solver):
 
     .. math::
 
-        (f_j, \mu_j) = \Big(\sum_{i} E[\tilde u_i \tilde u_i^T] + \lambda D
-        \Big)^{-1} \sum_{i} x_{ij} E[\tilde u_i], \qquad
+        (f_j, \mu_j) = (\sum_{i} E[\tilde u_i \tilde u_i^T] + \lambda D
+        )^{-1} \sum_{i} x_{ij} E[\tilde u_i], \qquad
         \psi_j = \frac{\sum_i x_{ij}^2 - (f_j, \mu_j)^T \sum_i x_{ij} E[\tilde u_i]
         + \lambda}{n_j + \lambda},
 

@@ -38,10 +38,10 @@ class NonsmoothDescent(Solver):
     .. math::
 
         Q = \|P(f(\tilde X) - M)\|_F^2 + \lambda \sum_j \|W_j\|_F^2
-            &+ \sum_i \Big(\alpha \|h_i\|_1
-               + \frac{1}{2\mu} \|z_i - h_i\|_F^2\Big) \\
-            &+ \sum_j \Big(\beta \|V_j\|_*
-               + \frac{1}{2\mu} \|W_j - V_j\|_F^2\Big)
+            &+ \sum_i (\alpha \|h_i\|_1
+               + \frac{1}{2\mu} \|z_i - h_i\|_F^2) \\
+            &+ \sum_j (\beta \|V_j\|_*
+               + \frac{1}{2\mu} \|W_j - V_j\|_F^2)
 
     subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, with no
     half before the first (the paper's equations 33 and 46), and ``theta`` is all
