@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +20,12 @@ from sklearn.utils import Bunch
 from skmc.cells import Entries
 
 
-def _folder(path=None) -> Path:
+def _folder(path: Any = None) -> Path:
     """The folder of the evaluation files."""
     return Path(path or os.environ.get("SKMC_DATA") or "~/skmc_data").expanduser()
 
 
-def _file(name: str, home) -> Path:
+def _file(name: str, home: Any) -> Path:
     path = _folder(home) / name
     if not path.is_file():
         raise FileNotFoundError(
@@ -35,7 +36,7 @@ def _file(name: str, home) -> Path:
     return path
 
 
-def _arrays(name: str, home) -> Bunch:
+def _arrays(name: str, home: Any) -> Bunch:
     path = _file(name, home)
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -57,7 +58,7 @@ def _picture(path: Path) -> np.ndarray:
         return np.asarray(picture.convert("L"))
 
 
-def load_photo(name="china") -> np.ndarray:
+def load_photo(name: str = "china") -> np.ndarray:
     """A grayscale photo that ships with scikit-learn, 213 x 320, values in [0, 1].
 
     Parameters
@@ -88,7 +89,7 @@ def load_photo(name="china") -> np.ndarray:
     return gray.reshape(213, 2, 320, 2).mean((1, 3))
 
 
-def load_image(name="barbara_240", data_home=None) -> np.ndarray:
+def load_image(name: str = "barbara_240", data_home: Any = None) -> np.ndarray:
     """A grayscale picture from ``images/<name>.png``, values in [0, 1].
 
     Parameters
@@ -106,7 +107,7 @@ def load_image(name="barbara_240", data_home=None) -> np.ndarray:
     return _picture(_file(f"images/{name}.png", data_home)) / 255
 
 
-def load_mask(name="texture", data_home=None) -> np.ndarray:
+def load_mask(name: str = "texture", data_home: Any = None) -> np.ndarray:
     """Observed cells (True) from ``images/masks/<name>_mask_240.png``.
 
     Parameters
@@ -124,7 +125,7 @@ def load_mask(name="texture", data_home=None) -> np.ndarray:
     return _picture(_file(f"images/masks/{name}_mask_240.png", data_home)) > 127
 
 
-def load_syn_netflix(data_home=None) -> Bunch:
+def load_syn_netflix(data_home: Any = None) -> Bunch:
     """Synthetic ratings with graphs, from ``graph/syn_netflix.npz``.
 
     The result has ``data`` (150 x 200), ``observed``, ``train`` and ``test`` (bool),
@@ -151,7 +152,7 @@ def load_syn_netflix(data_home=None) -> Bunch:
     )
 
 
-def load_drug_target(name="ion_channel", data_home=None) -> Bunch:
+def load_drug_target(name: str = "ion_channel", data_home: Any = None) -> Bunch:
     """Drug-target interactions, from ``drug_target/dti_<name>.npz``.
 
     Parameters
@@ -177,7 +178,7 @@ def load_drug_target(name="ion_channel", data_home=None) -> Bunch:
     )
 
 
-def load_movielens(size="100k", data_home=None) -> Bunch:
+def load_movielens(size: str = "100k", data_home: Any = None) -> Bunch:
     """Ratings, from ``ratings/movielens_<size>.npz``.
 
     Parameters
@@ -215,7 +216,7 @@ def load_movielens(size="100k", data_home=None) -> Bunch:
     return bunch
 
 
-def load_flixster(data_home=None) -> Bunch:
+def load_flixster(data_home: Any = None) -> Bunch:
     """Ratings from 0.5 to 5, from ``ratings/flixster_monti3000.npz``.
 
     The result has ``entries`` (3000 x 3000), ``test`` (bool), and the sparse
@@ -244,13 +245,13 @@ def load_flixster(data_home=None) -> Bunch:
     )
 
 
-def _graph(file: Bunch, key: str, n) -> sp.csr_array:
+def _graph(file: Bunch, key: str, n: Any) -> sp.csr_array:
     """The 0/1 adjacency matrix with edges from ``<key>_row`` to ``<key>_col``."""
     rows, cols = file[f"{key}_row"].astype(int), file[f"{key}_col"].astype(int)
     return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=(int(n), int(n)))
 
 
-def load_table(name="concrete", data_home=None) -> Bunch:
+def load_table(name: str = "concrete", data_home: Any = None) -> Bunch:
     """A table of numbers, from ``tabular/<name>.npz``.
 
     The result has ``data`` (NaN where missing), ``feature_names``, and ``target`` if
@@ -277,7 +278,7 @@ def load_table(name="concrete", data_home=None) -> Bunch:
     return bunch
 
 
-def load_expression(name="yeast_spellman1998", data_home=None) -> Bunch:
+def load_expression(name: str = "yeast_spellman1998", data_home: Any = None) -> Bunch:
     """Gene expression (log ratios, NaN where missing), ``gene_expression/<name>.npz``.
 
     The result has ``data`` (genes x samples), and the other arrays of the file under
@@ -300,7 +301,7 @@ def load_expression(name="yeast_spellman1998", data_home=None) -> Bunch:
     return Bunch(data=file.X.astype(float), **rest)
 
 
-def load_mnist_digits(data_home=None) -> Bunch:
+def load_mnist_digits(data_home: Any = None) -> Bunch:
     """The first 100 MNIST digits, from ``digits/mnist_train_first100.npz``.
 
     The result has ``images`` (100 x 28 x 28, in [0, 1]) and ``target``.

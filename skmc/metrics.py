@@ -7,12 +7,14 @@ Matrices may be in any container. Cells where ``M`` is missing are never compare
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skmc.cells import to_cells
 
 
-def _pair(X, M, cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _pair(X: Any, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The compared values of ``X`` and of ``M``, and all known values of ``M``."""
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     known = ~np.isnan(M)
@@ -34,7 +36,7 @@ def _pair(X, M, cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X[cells], M[cells], M[known]
 
 
-def nmae(X, M, cells=None) -> float:
+def nmae(X: Any, M: Any, cells: Any = None) -> float:
     """Normalized mean absolute error, ``mean |X - M| / (max M - min M)``.
 
     The mean is over ``cells``, the range over all known values of ``M``. If ``M`` is
@@ -65,7 +67,7 @@ def nmae(X, M, cells=None) -> float:
     return float(np.abs(x - m).mean() / (spread if spread > 0 else 1.0))
 
 
-def mae(X, M, cells=None) -> float:
+def mae(X: Any, M: Any, cells: Any = None) -> float:
     """Mean absolute error, in units of the data.
 
     Parameters
@@ -85,7 +87,7 @@ def mae(X, M, cells=None) -> float:
     return float(np.abs(x - m).mean())
 
 
-def rmse(X, M, cells=None) -> float:
+def rmse(X: Any, M: Any, cells: Any = None) -> float:
     """Root mean squared error, in units of the data.
 
     Parameters
@@ -105,7 +107,7 @@ def rmse(X, M, cells=None) -> float:
     return float(np.sqrt(np.square(x - m).mean()))
 
 
-def relative_error(X, M, cells=None) -> float:
+def relative_error(X: Any, M: Any, cells: Any = None) -> float:
     """``|X - M|_F / |M|_F`` over the cells; its square is the share of energy lost.
 
     The error is infinite if ``M`` is zero on the cells and ``X`` is not.
@@ -130,7 +132,7 @@ def relative_error(X, M, cells=None) -> float:
     return float(error / norm)
 
 
-def psnr(X, M, cells=None) -> float:
+def psnr(X: Any, M: Any, cells: Any = None) -> float:
     """Peak signal-to-noise ratio ``10 log10(max(M)^2 / mean (X - M)^2)`` in dB.
 
     By convention the mean is over the whole picture, observed cells included. The peak
@@ -154,7 +156,7 @@ def psnr(X, M, cells=None) -> float:
     return np.inf if error == 0 else float(10 * np.log10(known.max() ** 2 / error))
 
 
-def ssim(X, M) -> float:
+def ssim(X: Any, M: Any) -> float:
     """Structural similarity of two pictures (`skimage.metrics`), in [-1, 1].
 
     The ``data_range`` of `skimage.metrics` is ``max M - min M``.
@@ -188,7 +190,7 @@ def ssim(X, M) -> float:
     return float(structural_similarity(M, X, data_range=spread if spread > 0 else 1.0))
 
 
-def effective_rank(X) -> float:
+def effective_rank(X: Any) -> float:
     """``exp(-sum p log p)`` of the normalized singular values ``p = s / sum s``.
 
     The effective rank of a zero matrix is zero.

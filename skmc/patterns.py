@@ -7,6 +7,8 @@ are already missing are never counted.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
@@ -17,20 +19,20 @@ MIN_MISSING = 20  # fewer missing cells may be adjacent by chance
 MAX_MOVES = 20
 
 
-def _observed(X) -> np.ndarray:
+def _observed(X: Any) -> np.ndarray:
     observed = ~np.isnan(to_cells(X))
     if observed.ndim != 2:
         raise ValueError(f"X must be a matrix, got {observed.ndim} dimensions.")
     return observed
 
 
-def _fraction(fraction) -> float:
+def _fraction(fraction: Any) -> float:
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
     return fraction
 
 
-def _hide_likely(likelihood, observed, fraction, rng) -> np.ndarray:
+def _hide_likely(likelihood: Any, observed: Any, fraction: Any, rng: Any) -> np.ndarray:
     """Sample ``fraction`` of the observed cells in proportion to ``likelihood``."""
     n_hidden = round(fraction * observed.sum())
     # The largest log(p) + Gumbel noise are a weighted sample without replacement.
@@ -42,7 +44,9 @@ def _hide_likely(likelihood, observed, fraction, rng) -> np.ndarray:
     return hidden.reshape(observed.shape) & observed
 
 
-def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
+def random(
+    X: Any, fraction: float = 0.3, *, spare: bool = False, random_state: Any = None
+) -> np.ndarray:
     """Cells missing completely at random (MCAR).
 
     Parameters
@@ -78,7 +82,9 @@ def random(X, fraction=0.3, *, spare=False, random_state=None) -> np.ndarray:
     return hidden
 
 
-def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
+def like_missing(
+    X: Any, fraction: float = 0.1, *, random_state: Any = None
+) -> np.ndarray:
     """Observed cells that are distributed like the missing ones.
 
     Errors on these cells estimate the errors on the missing ones. If missing cells are
@@ -145,7 +151,7 @@ def like_missing(X, fraction=0.1, *, random_state=None) -> np.ndarray:
     return _hide_likely(likely, observed, n_hidden / observed.sum(), rng)
 
 
-def _spared(observed: np.ndarray, rng) -> np.ndarray:
+def _spared(observed: np.ndarray, rng: Any) -> np.ndarray:
     """The observed cells, except one of each row and one of each column."""
     lot = np.where(observed, rng.random_sample(observed.shape), -1)
     kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
@@ -162,7 +168,7 @@ def _adjacent(missing: np.ndarray) -> bool:
     return bool(shifted > 0.3 * energy)
 
 
-def _window(shape, share: float, rng) -> np.ndarray:
+def _window(shape: Any, share: float, rng: Any) -> np.ndarray:
     """A rectangle with a given share of the cells, at a random place."""
     inside = np.ones(shape, bool)
     for axis, size in enumerate(shape):
@@ -174,7 +180,9 @@ def _window(shape, share: float, rng) -> np.ndarray:
     return inside
 
 
-def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
+def patch(
+    X: Any, boxes: Any = ((70, 100, 150, 190), (200, 230, 200, 230))
+) -> np.ndarray:
     """Rectangles, given as ``(row_start, row_stop, col_start, col_stop)``.
 
     The default is the "patch" mask of the AIR paper, for 240 x 240.
@@ -205,7 +213,7 @@ def patch(X, boxes=((70, 100, 150, 190), (200, 230, 200, 230))) -> np.ndarray:
     return hidden & observed
 
 
-def texture(X, mask_image) -> np.ndarray:
+def texture(X: Any, mask_image: Any) -> np.ndarray:
     """Cells where a picture of the same shape is dark, below half of its range.
 
     Parameters
@@ -228,7 +236,7 @@ def texture(X, mask_image) -> np.ndarray:
     return (picture < middle) & observed
 
 
-def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
+def text(X: Any, words: str = "lorem ipsum", *, height: float = 0.1) -> np.ndarray:
     """Words written over the matrix, line after line.
 
     Parameters
@@ -269,7 +277,7 @@ def text(X, words="lorem ipsum", *, height=0.1) -> np.ndarray:
     return (np.asarray(picture) > 127) & observed
 
 
-def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
+def rows(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
     """All cells of randomly chosen rows.
 
     Parameters
@@ -295,7 +303,7 @@ def rows(X, fraction=0.1, *, random_state=None) -> np.ndarray:
     return hidden & observed
 
 
-def columns(X, fraction=0.1, *, random_state=None) -> np.ndarray:
+def columns(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
     """All cells of randomly chosen columns.
 
     Parameters
@@ -315,7 +323,9 @@ def columns(X, fraction=0.1, *, random_state=None) -> np.ndarray:
     return rows(cells.T, fraction, random_state=random_state).T
 
 
-def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
+def mar(
+    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+) -> np.ndarray:
     """Cells missing at random (MAR): likely where *other* cells of the row are large.
 
     A random third of the columns (at least one) is never hidden. The likelihood of
@@ -351,7 +361,9 @@ def mar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
     return _hide_likely(likelihood, free, min(1.0, share), rng)
 
 
-def mnar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
+def mnar(
+    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+) -> np.ndarray:
     """Cells missing not at random (MNAR): likely where the cell *itself* is large.
 
     The likelihood is ``expit(steepness * z)``, where ``z`` is the value, standardized
@@ -379,7 +391,7 @@ def mnar(X, fraction=0.3, *, steepness=3.0, random_state=None) -> np.ndarray:
     return _hide_likely(expit(steepness * z), observed, _fraction(fraction), rng)
 
 
-def _standardized(cells) -> np.ndarray:
+def _standardized(cells: Any) -> np.ndarray:
     observed = ~np.isnan(cells)
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, cells, 0).sum(0) / count
@@ -387,7 +399,7 @@ def _standardized(cells) -> np.ndarray:
     return (cells - mean) / np.where(deviation > 0, deviation, 1)
 
 
-def per_row(X, fraction=0.2, *, random_state=None) -> np.ndarray:
+def per_row(X: Any, fraction: float = 0.2, *, random_state: Any = None) -> np.ndarray:
     """The same share of each row's observed cells, such as a hold-out per user.
 
     Every row keeps at least one cell. In rows with two or more observed cells, at least

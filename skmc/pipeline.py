@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -32,10 +34,10 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
     array([2., 2.])
     """
 
-    def __init__(self, missing_values=np.nan):
+    def __init__(self, missing_values: Any = np.nan) -> None:
         self.missing_values = missing_values
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Any:
         """Learn the number and names of columns.
 
         Parameters
@@ -52,7 +54,7 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         self._read(X, reset=True)
         return self
 
-    def transform(self, X) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Convert to a float array with NaN at missing cells.
 
         Parameters

@@ -100,8 +100,14 @@ class MultipleCompletion(BaseEstimator):
     }
 
     def __init__(
-        self, completer, n_draws=20, *, pattern="mcar", n_jobs=None, random_state=None
-    ):
+        self,
+        completer: Any,
+        n_draws: int = 20,
+        *,
+        pattern: str = "mcar",
+        n_jobs: Any = None,
+        random_state: Any = None,
+    ) -> None:
         self.completer = completer
         self.n_draws = n_draws
         self.pattern = pattern
@@ -109,7 +115,7 @@ class MultipleCompletion(BaseEstimator):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the completions of ``X``.
 
         Parameters
@@ -145,7 +151,7 @@ class MultipleCompletion(BaseEstimator):
         self._calibrate(left_out)
         return self
 
-    def _leave_out(self, cells: np.ndarray, rng) -> np.ndarray:
+    def _leave_out(self, cells: np.ndarray, rng: Any) -> np.ndarray:
         if self.pattern == "mcar":
             return patterns.random(cells, LEFT_OUT, spare=True, random_state=rng)
         entries = Entries(cells)
@@ -217,7 +223,7 @@ class MultipleCompletion(BaseEstimator):
             observed, self.cells_, high
         )
 
-    def sample(self, n_samples: int = 1, random_state=None) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Completed matrices for multiple imputation, with the noise of single cells.
 
         The noise is ``sigma`` times the error of a random left-out cell, in units of

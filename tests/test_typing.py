@@ -12,12 +12,13 @@ CACHE = Path(__file__).parents[1] / ".mypy_cache" / "user"
 SCRIPT = """\
 import numpy as np
 from numpy.typing import NDArray
-from skmc import AIRCompleter, Entries, patterns
+from skmc import AIRCompleter, Entries, SVDCompleter, patterns
 from skmc.metrics import nmae
 
 truth = np.outer(np.arange(9.0), np.arange(6.0))
 hidden = patterns.random(truth, 0.3, random_state=0)
 completer = AIRCompleter(0.1, random_state=0).fit(np.ma.masked_array(truth, hidden))
+SVDCompleter("auto", scaling=None).fit(truth).predict_entries([0], [1])
 completed: NDArray[np.float64] = completer.transform(truth)
 error: float = nmae(completed, truth, hidden)
 score: float = completer.score(Entries(truth))
@@ -27,8 +28,7 @@ score: float = completer.score(Entries(truth))
 @pytest.mark.parametrize(
     "checker",
     [
-        # The constructors of completers have no types yet.
-        ("mypy", "--strict", "--allow-untyped-calls", "--cache-dir", str(CACHE)),
+        ("mypy", "--strict", "--cache-dir", str(CACHE)),
         ("pyright", "--pythonpath", sys.executable),
     ],
     ids=lambda checker: checker[0],

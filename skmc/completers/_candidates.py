@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
     seconds: float | None = None
 
 
-def family(cells: np.ndarray, seed: int, device) -> list[Candidate]:
+def family(cells: np.ndarray, seed: int, device: Any) -> list[Candidate]:
     """The candidates for a matrix, approximately in order of cost.
 
     The formulas of the costs were fitted by eye to run times on the evaluation data.
@@ -194,7 +194,7 @@ class Search:
         Seconds, counted from now.
     """
 
-    def __init__(self, parts: Sequence[Part], metric: str, max_time):
+    def __init__(self, parts: Sequence[Part], metric: str, max_time: Any) -> None:
         self.parts, self.metric = parts, metric
         self.truth = np.concatenate([test.values for _, test in parts] or [[]])
         self.rows = np.concatenate([test.rows for _, test in parts] or [[]])

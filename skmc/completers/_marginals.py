@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -113,7 +114,7 @@ class CopulaMarginals:
     def of(cls, cells: np.ndarray) -> CopulaMarginals:
         return cls([Column.of(x[~np.isnan(x)]) for x in cells.T])
 
-    def _each(self, apply, *arrays: np.ndarray) -> np.ndarray:
+    def _each(self, apply: Any, *arrays: np.ndarray) -> np.ndarray:
         columns = zip(self.columns, *(a.T for a in arrays), strict=True)
         return np.stack([apply(column, *x) for column, *x in columns], axis=1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -163,31 +163,31 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
 
     def __init__(
         self,
-        lambda_row=0.25,
-        lambda_col=0.25,
+        lambda_row: float = 0.25,
+        lambda_col: float = 0.25,
         *,
-        blocks=None,
-        adjacency="row",
-        laplacian_every=5,
-        depth=2,
-        width=None,
-        lr="auto",
-        init_scale=0.01,
-        fixed_laplacians=None,
-        max_iter=400,
-        tol=1e-6,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=100,
-        warm_start=False,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        blocks: Mapping[Any, Any] | None = None,
+        adjacency: Literal["global", "row"] = "row",
+        laplacian_every: int = 5,
+        depth: int = 2,
+        width: int | None = None,
+        lr: float | Literal["auto"] = "auto",
+        init_scale: float = 0.01,
+        fixed_laplacians: Mapping[Any, Any] | None = None,
+        max_iter: int = 400,
+        tol: float = 1e-6,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 100,
+        warm_start: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.lambda_row = lambda_row
         self.lambda_col = lambda_col
         self.blocks = blocks

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -149,19 +149,19 @@ class AutoCompleter(BaseCompleter):
 
     def __init__(
         self,
-        candidates="auto",
+        candidates: Any = "auto",
         *,
-        max_time=120.0,
-        metric="mae",
-        max_members=3,
-        validation_fraction=0.1,
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        max_time: float | None = 120.0,
+        metric: Literal["mae", "rmse"] = "mae",
+        max_members: int = 3,
+        validation_fraction: float = 0.1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.candidates = candidates
         self.max_time = max_time
         self.metric = metric
@@ -205,7 +205,7 @@ class AutoCompleter(BaseCompleter):
         }
         return Outcome(attributes, interrupted=search.interrupted)
 
-    def _candidates(self, scaled, seed: int, device) -> list[Candidate]:
+    def _candidates(self, scaled: Any, seed: int, device: Any) -> list[Candidate]:
         if isinstance(self.candidates, Mapping):
             found = [Candidate(*item) for item in self.candidates.items()]
         else:
@@ -237,7 +237,7 @@ class AutoCompleter(BaseCompleter):
             parts.append((cells[~out], cells[out]))
         return Search(parts, self.metric, self.max_time)
 
-    def _final(self, trial: Trial, search: Search, scaled: np.ndarray):
+    def _final(self, trial: Trial, search: Search, scaled: np.ndarray) -> Any:
         """The estimator fitted to all cells, if there is time for it."""
         if trial.fitted is not None and (
             search.interrupted or trial.seconds > search.seconds_left
@@ -271,7 +271,7 @@ class AutoCompleter(BaseCompleter):
         return completed
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        def values(completer, scaled):
+        def values(completer: Any, scaled: Any) -> Any:
             if isinstance(completer, BaseCompleter):
                 return completer._complete_hidden(scaled, hidden)
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
@@ -279,7 +279,7 @@ class AutoCompleter(BaseCompleter):
         return self._stack.combined(self._units.standardise(cells), values)
 
     @property
-    def leaderboard_(self):
+    def leaderboard_(self) -> Any:
         """The candidates and their errors, see the attributes of the class."""
         check_is_fitted(self)
         try:
@@ -398,14 +398,14 @@ def _first_that_fits(trials: list[Trial], scaled: np.ndarray) -> Trial:
     raise ValueError(f"None of the candidates could be fitted: {said}.")
 
 
-def _reconstruction(completer, scaled: np.ndarray) -> np.ndarray:
+def _reconstruction(completer: Any, scaled: np.ndarray) -> np.ndarray:
     """The completer's values for the fitted matrix."""
     if isinstance(completer, BaseCompleter):
         return completer.reconstruction_
     return np.asarray(completer.transform(scaled))
 
 
-def _own_values(completer, scaled: np.ndarray) -> np.ndarray:
+def _own_values(completer: Any, scaled: np.ndarray) -> np.ndarray:
     if isinstance(completer, BaseCompleter):
         return completer._complete_rows(scaled)
     return np.asarray(completer.transform(scaled))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -124,24 +124,24 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
 
     def __init__(
         self,
-        hidden=(100,),
-        lambda_weights=0.3,
+        hidden: Any = (100,),
+        lambda_weights: float = 0.3,
         *,
-        lr=0.01,
-        batch_size=100,
-        max_iter=500,
-        tol=1e-6,
-        early_stopping=True,
-        validation_fraction=0.05,
-        n_iter_no_change=100,
-        scaling="columns",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        lr: float = 0.01,
+        batch_size: int = 100,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.05,
+        n_iter_no_change: int = 100,
+        scaling: Literal["auto", "columns", "global"] | None = "columns",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.hidden = hidden
         self.lambda_weights = lambda_weights
         self.lr = lr
@@ -194,7 +194,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         rng: Randomness,
         *,
         unit: float = 1.0,
-        **params,
+        **params: Any,
     ) -> RowDescent:
         # The solver's loss is a sum, n times the paper's loss.
         decay = SquaredNorm(self.lambda_weights * unit * data.shape[0])
@@ -217,7 +217,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
             check_every=self.check_every,
         ).outputs
 
-    def _row_map(self, outputs, data):
+    def _row_map(self, outputs: Any, data: Any) -> Any:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         return LearnedInputs(outputs["network"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval
 
 from skmc.base import CompleterTags, FactoredCompleter, Trials
@@ -106,19 +107,19 @@ class BayesianFactorizationCompleter(FactoredCompleter):
 
     def __init__(
         self,
-        rank=None,
+        rank: int | None = None,
         *,
-        n_draws=60,
-        n_burn_in=15,
-        implicit=False,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        n_draws: int = 60,
+        n_burn_in: int = 15,
+        implicit: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.rank = rank
         self.n_draws = n_draws
         self.n_burn_in = n_burn_in

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, Trials
@@ -105,24 +107,24 @@ class BiBNNCompleter(EarlyStopping, IterativeCompleter):
 
     def __init__(
         self,
-        rank="auto",
-        hidden=(256,),
+        rank: int | Literal["auto"] = "auto",
+        hidden: Sequence[int] = (256,),
         *,
-        lr=0.003,
-        init_scale=0.03,
-        max_iter=1000,
-        tol=1e-6,
-        early_stopping=True,
-        validation_fraction=0.05,
-        n_iter_no_change=250,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        lr: float = 0.003,
+        init_scale: float = 0.03,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.05,
+        n_iter_no_change: int = 250,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.rank = rank
         self.hidden = hidden
         self.lr = lr

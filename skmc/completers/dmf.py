@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -141,31 +141,31 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
 
     def __init__(
         self,
-        regularizer=None,
-        lambda_row=0.1,
-        lambda_col=0.1,
+        regularizer: Literal["dirichlet", "tv"] | None = None,
+        lambda_row: float = 0.1,
+        lambda_col: float = 0.1,
         *,
-        row_graph=None,
-        col_graph=None,
-        n_neighbors=10,
-        depth=3,
-        width=None,
-        lr=0.003,
-        init_scale=0.01,
-        max_iter=2000,
-        tol=1e-6,
-        early_stopping=True,
-        validation_fraction=0.05,
-        n_iter_no_change=250,
-        warm_start=False,
-        scaling="columns",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        row_graph: Any = None,
+        col_graph: Any = None,
+        n_neighbors: int = 10,
+        depth: int = 3,
+        width: int | None = None,
+        lr: float = 0.003,
+        init_scale: float = 0.01,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.05,
+        n_iter_no_change: int = 250,
+        warm_start: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "columns",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.regularizer = regularizer
         self.lambda_row = lambda_row
         self.lambda_col = lambda_col

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
@@ -120,22 +121,22 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
 
     def __init__(
         self,
-        rank="auto",
+        rank: int | Literal["auto"] = "auto",
         *,
-        lambda_ridge="auto",
-        biases="both",
-        per_cell=True,
-        max_iter=200,
-        tol=1e-3,
-        warm_start=False,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        lambda_ridge: float | Literal["auto"] = "auto",
+        biases: Literal["both", "columns", "rows"] | None = "both",
+        per_cell: bool = True,
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        warm_start: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.rank = rank
         self.lambda_ridge = lambda_ridge
         self.biases = biases
@@ -154,7 +155,8 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         most, rng = min(data.shape), trials.rng
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
-        rank, weight = min(FIRST_RANK, most), self.lambda_ridge
+        rank = min(FIRST_RANK, most)
+        weight: Any = self.lambda_ridge
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
         if weight == "auto":

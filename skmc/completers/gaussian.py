@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -161,19 +161,19 @@ class GaussianCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        lambda_ridge="auto",
+        lambda_ridge: float | Literal["auto"] = "auto",
         *,
-        marginals="normal",
-        rank="auto",
-        max_iter=200,
-        tol=1e-4,
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        marginals: Literal["copula", "normal"] = "normal",
+        rank: int | Literal["auto"] | None = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.lambda_ridge = lambda_ridge
         self.marginals = marginals
         self.rank = rank
@@ -269,7 +269,7 @@ class GaussianCompleter(IterativeCompleter):
     def _given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return _numpy(self._model.given_others(*self._scores(cells)))
 
-    def predict_std(self, X) -> np.ndarray:
+    def predict_std(self, X: Any) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.
 
         Parameters
@@ -292,7 +292,9 @@ class GaussianCompleter(IterativeCompleter):
         std[:, self._priors.empty_cols] = np.nan
         return std.astype(cells.dtype, copy=False)
 
-    def sample(self, X, n_samples: int = 1, random_state=None) -> np.ndarray:
+    def sample(
+        self, X: Any, n_samples: int = 1, random_state: Any = None
+    ) -> np.ndarray:
         """Draw the missing cells from their joint distribution given the observed ones.
 
         For multiple imputation, with `skmc.uncertainty.pool`: the noise of single cells

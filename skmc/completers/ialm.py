@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
@@ -70,15 +71,15 @@ class IALMCompleter(IterativeCompleter):
     def __init__(
         self,
         *,
-        max_iter=1000,
-        tol=1e-3,
-        scaling="auto",
-        device="auto",
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.max_iter = max_iter
         self.tol = tol
         self.scaling = scaling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -71,15 +71,15 @@ class KNNCompleter(BaseCompleter):
 
     def __init__(
         self,
-        n_neighbors=5,
+        n_neighbors: int = 5,
         *,
-        weights="uniform",
-        device="auto",
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        weights: Literal["distance", "uniform"] = "uniform",
+        device: str | torch.device = "auto",
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
         self.device = device
@@ -109,13 +109,13 @@ class KNNCompleter(BaseCompleter):
         return self._average(np.where(hidden, np.nan, cells), leave_out=own)
 
     def _average(
-        self, cells: np.ndarray, leave_out=None, everywhere: bool = False
+        self, cells: np.ndarray, leave_out: Any = None, everywhere: bool = False
     ) -> np.ndarray:
         device = resolve_device(self.device)
         # Squares of very large or small numbers overflow or underflow.
         unit = max(map(abs, self.data_range_)) or 1.0
 
-        def split(cells: np.ndarray):
+        def split(cells: np.ndarray) -> Any:
             seen = ~np.isnan(cells)
             values = np.where(seen, cells, 0).astype(float) / unit
             pair = torch.from_numpy(values), torch.from_numpy(seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ RIDGES = (100.0, 10.0, 1.0, 0.1)
 class _LinkedDescent(Descent):
     """Descent that keeps the model, to complete new rows."""
 
-    def outputs(self, state) -> dict[str, Any]:
+    def outputs(self, state: Any) -> dict[str, Any]:
         return {**super().outputs(state), "model": copy.deepcopy(state.model)}
 
 
@@ -120,20 +120,20 @@ class LinkedFactorizationCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        rank="auto",
-        lambda_ridge="auto",
+        rank: int | Literal["auto"] = "auto",
+        lambda_ridge: float | Literal["auto"] = "auto",
         *,
-        lr=0.03,
-        max_iter=400,
-        tol=1e-6,
-        scaling="global",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        lr: float = 0.03,
+        max_iter: int = 400,
+        tol: float = 1e-6,
+        scaling: Literal["auto", "columns", "global"] | None = "global",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.rank = rank
         self.lambda_ridge = lambda_ridge
         self.lr = lr
@@ -206,13 +206,13 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         latent = outputs["X"] if model is None else model.latent().detach()
         return {**fitted, "latent_": latent.cpu().numpy().astype(prepared.cells.dtype)}
 
-    def _row_map(self, outputs, data: Observed):
+    def _row_map(self, outputs: Any, data: Observed) -> Any:
         if "model" not in outputs:
             return super()._row_map(outputs, data)
         model = outputs["model"]
         return EmbeddedRows.of(model, model.U.detach(), outputs["X"], data)
 
-    def link(self, latent) -> np.ndarray:
+    def link(self, latent: Any) -> np.ndarray:
         """Apply the link to latent values and return to the data's units.
 
         Parameters

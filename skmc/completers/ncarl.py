@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter, Prepared, Trials
@@ -117,20 +118,20 @@ class NCARLCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        alpha="auto",
-        n_neighbors="auto",
+        alpha: float | Literal["auto"] = "auto",
+        n_neighbors: int | Literal["auto"] = "auto",
         *,
-        lambda_noise=None,
-        max_iter=15,
-        tol=1e-3,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        lambda_noise: float | None = None,
+        max_iter: int = 15,
+        tol: float = 1e-3,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.alpha = alpha
         self.n_neighbors = n_neighbors
         self.lambda_noise = lambda_noise
@@ -147,7 +148,8 @@ class NCARLCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         most = max(1, min(data.shape) - 1)
         unit = self.lambda_noise or 1.0
-        alpha, k = self.alpha, self.n_neighbors
+        alpha: Any = self.alpha
+        k: Any = self.n_neighbors
         if alpha == "auto":
             first = min(most, NEIGHBORS[0] if k == "auto" else k)
             alpha = trials.best(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -138,26 +138,26 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
 
     def __init__(
         self,
-        patch_size=5,
+        patch_size: int | Literal["auto"] = 5,
         *,
-        group_size=40,
-        window=31,
-        stride=3,
-        threshold=0.5,
-        min_threshold=0.015,
-        max_iter=24,
-        tol=1e-4,
-        early_stopping=True,
-        validation_fraction=0.02,
-        n_iter_no_change=8,
-        scaling="global",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        group_size: int = 40,
+        window: int = 31,
+        stride: int = 3,
+        threshold: float = 0.5,
+        min_threshold: float = 0.015,
+        max_iter: int = 24,
+        tol: float = 1e-4,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.02,
+        n_iter_no_change: int = 8,
+        scaling: Literal["auto", "columns", "global"] | None = "global",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.patch_size = patch_size
         self.group_size = group_size
         self.window = window
@@ -222,10 +222,10 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
             outputs = {"X": torch.where(held_out, judged, shown)}
         return {**super()._fitted(prepared, outputs), "_n_rounds": n_rounds}
 
-    def _row_map(self, outputs, data):
+    def _row_map(self, outputs: Any, data: Any) -> Any:
         return super()._row_map({"X": data.fill(outputs["X"])}, data)
 
-    def complete_picture(self, X) -> np.ndarray:
+    def complete_picture(self, X: Any) -> np.ndarray:
         """Complete another picture with what `fit` chose, all rows together.
 
         The patches are those of the new picture, which takes as many rounds as `fit`

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
@@ -32,7 +33,7 @@ START_SHARE = 0.25
 class _CodeDescent(RowDescent):
     """Descent that keeps the codes of the rows, in order, to complete new rows."""
 
-    def outputs(self, state) -> dict[str, Any]:
+    def outputs(self, state: Any) -> dict[str, Any]:
         outputs = super().outputs(state)
         encoder = outputs["network"].encoder
         codes = outputs["X"].new_empty(len(outputs["X"]), encoder.shape[1])
@@ -197,33 +198,33 @@ class NSRCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        variant="sparse_decoder",
+        variant: Literal["paper", "sparse_decoder"] = "sparse_decoder",
         *,
-        rank="auto",
-        n_units=None,
-        lambda_decoder="auto",
-        lambda_encoder=2.0,
-        lambda_skip=0.2,
-        lr=0.01,
-        batch_size=1000,
-        alpha=0.1,
-        beta=0.1,
-        lambda_weights=1e-3,
-        mu_max=1e5,
-        mu_min=1.0,
-        gamma=10.0,
-        hidden=None,
-        bound=10.0,
-        max_iter=400,
-        tol=1e-4,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        rank: int | Literal["auto"] = "auto",
+        n_units: int | None = None,
+        lambda_decoder: float | Literal["auto"] = "auto",
+        lambda_encoder: float = 2.0,
+        lambda_skip: float = 0.2,
+        lr: float = 0.01,
+        batch_size: int = 1000,
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        lambda_weights: float = 1e-3,
+        mu_max: float = 1e5,
+        mu_min: float = 1.0,
+        gamma: float = 10.0,
+        hidden: Sequence[int] | None = None,
+        bound: float = 10.0,
+        max_iter: int = 400,
+        tol: float = 1e-4,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.variant = variant
         self.rank = rank
         self.n_units = n_units
@@ -253,7 +254,8 @@ class NSRCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.variant == "paper":
             return {}
-        rank, weight = choose_rank(self.rank, data, trials), self.lambda_decoder
+        rank = choose_rank(self.rank, data, trials)
+        weight: Any = self.lambda_decoder
         if weight == "auto":
             brief = max(1, int(TRIAL_SHARE * self.max_iter))
             weight = trials.best(
@@ -338,7 +340,9 @@ class NSRCompleter(IterativeCompleter):
             "max_iter, lower gamma, or let scaling standardize the data."
         )
 
-    def _row_map(self, outputs, data: Observed) -> Callable[[Tensor, Tensor], Tensor]:
+    def _row_map(
+        self, outputs: Any, data: Observed
+    ) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         if self.variant == "paper":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -137,22 +137,22 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
 
     def __init__(
         self,
-        patch_size="auto",
+        patch_size: int | Literal["auto"] = "auto",
         *,
-        lr=0.003,
-        max_iter=200,
-        tol=1e-6,
-        early_stopping=True,
-        validation_fraction=0.05,
-        n_iter_no_change=50,
-        scaling="global",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        lr: float = 0.003,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.05,
+        n_iter_no_change: int = 50,
+        scaling: Literal["auto", "columns", "global"] | None = "global",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.patch_size = patch_size
         self.lr = lr
         self.max_iter = max_iter
@@ -216,7 +216,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
             network = network.cpu()
         return {**super()._fitted(prepared, outputs), "network_": network}
 
-    def _row_map(self, outputs, data):
+    def _row_map(self, outputs: Any, data: Any) -> Any:
         # The network's predictions of observed cells have no useful row space where
         # neighbors tell little.
         return FoldIn.of(data.fill(outputs["X"]), data)
@@ -231,7 +231,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
             )
         return super()._advice(solution, misfit)
 
-    def complete_picture(self, X) -> np.ndarray:
+    def complete_picture(self, X: Any) -> np.ndarray:
         """Complete another picture by the trained network, all rows together.
 
         Unlike in `transform`, the completion of a row depends on the rows around it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -107,25 +107,25 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
 
     def __init__(
         self,
-        layers=(2,),
-        activation="tanh",
+        layers: Any = (2,),
+        activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh",
         *,
-        init="near_zero",
-        width=None,
-        max_iter=2000,
-        tol=1e-6,
-        early_stopping=True,
-        validation_fraction=0.05,
-        n_iter_no_change=250,
-        warm_start=False,
-        scaling="columns",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        init: Literal["near_zero", "spectral"] = "near_zero",
+        width: int | None = None,
+        max_iter: int = 2000,
+        tol: float = 1e-6,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.05,
+        n_iter_no_change: int = 250,
+        warm_start: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "columns",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.layers = layers
         self.activation = activation
         self.init = init

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, FactoredCompleter, Prepared, Trials, WarmStart
@@ -100,20 +101,20 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
 
     def __init__(
         self,
-        lambda_nuclear="auto",
+        lambda_nuclear: float | Literal["auto"] = "auto",
         *,
-        max_rank=None,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        scaling="auto",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        max_rank: int | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-3,
+        warm_start: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.lambda_nuclear = lambda_nuclear
         self.max_rank = max_rank
         self.max_iter = max_iter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -79,19 +79,19 @@ class SVDCompleter(WarmStart, IterativeCompleter):
 
     def __init__(
         self,
-        rank="auto",
+        rank: int | Literal["auto"] = "auto",
         *,
-        max_iter=500,
-        tol=1e-3,
-        warm_start=False,
-        scaling="columns",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        max_iter: int = 500,
+        tol: float = 1e-3,
+        warm_start: bool = False,
+        scaling: Literal["auto", "columns", "global"] | None = "columns",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.rank = rank
         self.max_iter = max_iter
         self.tol = tol

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter
@@ -82,18 +83,18 @@ class SVTCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        tau=5.0,
+        tau: float = 5.0,
         *,
-        delta="auto",
-        max_iter=1000,
-        tol=1e-3,
-        scaling="auto",
-        device="auto",
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        delta: float | Literal["auto"] = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        scaling: Literal["auto", "columns", "global"] | None = "auto",
+        device: str | torch.device = "auto",
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.tau = tau
         self.delta = delta
         self.max_iter = max_iter

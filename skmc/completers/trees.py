@@ -212,17 +212,17 @@ class TreesCompleter(BaseCompleter):
 
     def __init__(
         self,
-        estimator="extra_trees",
+        estimator: Any = "extra_trees",
         *,
-        n_estimators=50,
-        max_iter=1,
-        n_jobs=None,
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        n_estimators: int = 50,
+        max_iter: int = 1,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.max_iter = max_iter

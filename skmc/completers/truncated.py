@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials
@@ -109,21 +110,21 @@ class TNNRCompleter(IterativeCompleter):
 
     def __init__(
         self,
-        rank="auto",
+        rank: int | Literal["auto"] = "auto",
         *,
-        solver="admm",
-        weighted=False,
-        lambda_fit=10.0,
-        max_iter=500,
-        tol=1e-3,
-        scaling="global",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
+        solver: Literal["admm", "apgl"] = "admm",
+        weighted: bool = False,
+        lambda_fit: float = 10.0,
+        max_iter: int = 500,
+        tol: float = 1e-3,
+        scaling: Literal["auto", "columns", "global"] | None = "global",
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
         self.rank = rank
         self.solver = solver
         self.weighted = weighted

@@ -60,7 +60,9 @@ class Client(distributed.Client):
     {'rank': 1}
     """
 
-    def scatter(self, data: Any, *args: Any, asynchronous=None, **options: Any):
+    def scatter(
+        self, data: Any, *args: Any, asynchronous: Any = None, **options: Any
+    ) -> Any:
         """Send data to the cluster as tasks, one for each item of a list.
 
         Parameters
@@ -88,13 +90,13 @@ class Client(distributed.Client):
             else:
                 futures = self.submit(_identity, data, pure=False)
 
-        async def awaited():
+        async def awaited() -> Any:
             return futures
 
         return awaited() if asynchronous else futures
 
 
-def _identity(data):
+def _identity(data: Any) -> Any:
     return data
 
 
@@ -131,10 +133,10 @@ class OneDevice(distributed.WorkerPlugin):
 
     name = "skmc-one-device"
 
-    def __init__(self, devices: Sequence[str] | None = None):
+    def __init__(self, devices: Sequence[str] | None = None) -> None:
         self.devices = devices
 
-    def setup(self, worker) -> None:
+    def setup(self, worker: Any) -> None:
         import fcntl  # does not exist on Windows
 
         devices = _visible() if self.devices is None else list(self.devices)
@@ -157,7 +159,7 @@ class OneDevice(distributed.WorkerPlugin):
                 "start one worker for each device."
             )
 
-    def teardown(self, worker) -> None:
+    def teardown(self, worker: Any) -> None:
         if hasattr(self, "_lock"):
             os.close(self._lock)
             del self._lock

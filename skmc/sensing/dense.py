@@ -32,7 +32,7 @@ class DenseMeasurements(Measurements):
     _each = ("A",)
     A: Tensor
 
-    def __init__(self, A: Any):
+    def __init__(self, A: Any) -> None:
         self.A = real("A", A, 3)
         self.matrix_shape = self.A.shape[1], self.A.shape[2]
 
@@ -61,7 +61,7 @@ class ScaledMeasurements(Measurements):
         Multiplies them.
     """
 
-    def __init__(self, operator: Measurements, factor: float):
+    def __init__(self, operator: Measurements, factor: float) -> None:
         self.operator, self.factor = operator, factor
         self.matrix_shape = operator.matrix_shape
 

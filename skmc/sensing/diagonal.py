@@ -40,7 +40,7 @@ class DiagonalMeasurements(Measurements):
     Phi: Tensor
     Psi: Tensor
 
-    def __init__(self, Phi: Any, values: Any, Psi: Any):
+    def __init__(self, Phi: Any, values: Any, Psi: Any) -> None:
         self.Phi, self.Psi = real("Phi", Phi, 2), real("Psi", Psi, 2)
         self.values = real("values", values, 2)
         k = self.values.shape[1]

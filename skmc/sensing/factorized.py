@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import torch
 from sklearn.utils._param_validation import Interval
 from torch import nn
 
@@ -98,15 +99,15 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
 
     def __init__(
         self,
-        depth=3,
-        width=None,
+        depth: int = 3,
+        width: int | None = None,
         *,
-        shape=None,
-        init_scale=None,
-        max_iter=3000,
-        tol=1e-6,
-        device="auto",
-    ):
+        shape: Any = None,
+        init_scale: float | None = None,
+        max_iter: int = 3000,
+        tol: float = 1e-6,
+        device: str | torch.device = "auto",
+    ) -> None:
         self.depth = depth
         self.width = width
         self.shape = shape

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor
 
 from skmc.sensing.measurements import Measurements
@@ -49,7 +52,9 @@ class LinearSensingRegressor(BaseSensingRegressor):
            [3., 0.]])
     """
 
-    def __init__(self, *, shape=None, device="auto"):
+    def __init__(
+        self, *, shape: Any = None, device: str | torch.device = "auto"
+    ) -> None:
         self.shape = shape
         self.device = device
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -121,7 +122,7 @@ class Measured(Observed):
     def select(self, members: Tensor) -> Measured:
         raise NotImplementedError("Measurements of a matrix have no batch axis.")
 
-    def to(self, *args, **kwargs) -> Measured:
+    def to(self, *args: Any, **kwargs: Any) -> Measured:
         y = self.y.to(*args, **kwargs)
         operator = self.operator.to(y.device, y.dtype)
         values, mask = self.values.to(y), self.mask.to(y.device)

@@ -173,7 +173,7 @@ class Measurements(ABC):
         vars(new).update(matrix_shape=self.matrix_shape, **own | tensors)
         return new
 
-    def __deepcopy__(self, memo) -> Measurements:
+    def __deepcopy__(self, memo: Any) -> Measurements:
         return self  # it is immutable
 
     def __repr__(self) -> str:

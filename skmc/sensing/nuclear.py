@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from sklearn.utils._param_validation import Interval
@@ -97,13 +97,13 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
 
     def __init__(
         self,
-        lambda_nuclear=0.01,
+        lambda_nuclear: float = 0.01,
         *,
-        shape=None,
-        max_iter=10000,
-        tol=1e-6,
-        device="auto",
-    ):
+        shape: Any = None,
+        max_iter: int = 10000,
+        tol: float = 1e-6,
+        device: str | torch.device = "auto",
+    ) -> None:
         self.lambda_nuclear = lambda_nuclear
         self.shape = shape
         self.max_iter = max_iter

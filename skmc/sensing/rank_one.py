@@ -36,7 +36,7 @@ class RankOneMeasurements(Measurements):
     a: Tensor
     b: Tensor
 
-    def __init__(self, a: Any, b: Any):
+    def __init__(self, a: Any, b: Any) -> None:
         self.a, self.b = real("a", a, 2), real("b", b, 2)
         if len(self.a) != len(self.b):
             raise ValueError(

@@ -64,7 +64,7 @@ class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, A, y):
+    def fit(self, A: Any, y: Any) -> Any:
         """Recover the matrix.
 
         Parameters
@@ -109,7 +109,7 @@ n_cols), or `Measurements`
         """A warning for a fit that did not end well, with what to change."""
         return diverged(solution, "check A and y") or unfinished(solution, self.tol)
 
-    def predict(self, A):
+    def predict(self, A: Any) -> Any:
         """``<A_i, matrix_>``.
 
         Parameters

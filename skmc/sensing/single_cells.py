@@ -36,7 +36,7 @@ class CellMeasurements(Measurements):
     rows: Tensor
     cols: Tensor
 
-    def __init__(self, rows: Any, cols: Any, matrix_shape: tuple[int, int]):
+    def __init__(self, rows: Any, cols: Any, matrix_shape: tuple[int, int]) -> None:
         if not is_shape(matrix_shape):
             raise ValueError(
                 f"matrix_shape must be (n_rows, n_cols), got {matrix_shape!r}."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
@@ -109,17 +111,17 @@ class SpectralSensingRegressor(FlowSensingRegressor):
 
     def __init__(
         self,
-        layers=(2,),
-        activation="tanh",
+        layers: Any = (2,),
+        activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh",
         *,
-        init="near_zero",
-        width=None,
-        shape=None,
-        max_iter=3000,
-        tol=1e-6,
-        device="auto",
-        random_state=None,
-    ):
+        init: Literal["near_zero", "spectral"] = "near_zero",
+        width: int | None = None,
+        shape: Any = None,
+        max_iter: int = 3000,
+        tol: float = 1e-6,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.layers = layers
         self.activation = activation
         self.init = init
