@@ -558,7 +558,7 @@ def test_interrupting_a_choice_leaves_a_usable_completer(cls, small, monkeypatch
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cls, "_spare_some", interrupt)
+    monkeypatch.setattr(cls, "_split", interrupt)
     _, masked = small
     completer = make(cls)
     with contextlib.suppress(KeyboardInterrupt):

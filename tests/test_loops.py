@@ -12,13 +12,17 @@ ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing")
 # Files with a loop over numbers, or until something holds, and what it is for. A method
 # of completion does not belong here: it is a solver, whose steps `solve` takes.
 LOOPS = {
+    "linalg/diffusion.py": "a fixed number of sweeps: the start of a fit",
     "linalg/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
+    "linalg/factor_gaussian.py": "blocks of rows",
+    "linalg/gaussian.py": "blocks of rows",
     "linalg/inverse_training.py": "trains `LDMinv`, without data and without a matrix",
     "linalg/products.py": "a fixed number of products: the length of a formula",
     "linalg/ridge.py": "blocks of rows",
     "linalg/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",
     "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",
     "linalg/unrolled.py": "powers of a polynomial",
+    "models/patch_groups.py": "blocks of rows, and shifts of a picture",
     "models/patch_cnn.py": "rounds in which hidden cells are filled: a forward pass",
     "new_rows/embedding.py": "a map of rows, at `transform`: no solver, no history",
     "new_rows/forward_pass.py": "a map of rows, at `transform`: no solver, no history",

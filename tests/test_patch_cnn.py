@@ -178,7 +178,7 @@ def test_an_epoch_draws_every_cell_once():
 
 
 def test_what_is_dropped_is_what_holes_will_not_know(monkeypatch):
-    monkeypatch.setattr(training, "DROPPED", 1.0)
+    monkeypatch.setattr(PatchTraining, "dropped_share", 1.0)
     mask = torch.ones(12, 11, dtype=torch.bool)
     mask[3:8, 2:9] = False
     data = Observed(torch.zeros(12, 11), mask)

@@ -58,6 +58,7 @@ VARIANTS = {
     "NSRCompleter": [{}, {"variant": "paper"}],
     "SVTCompleter": [{}, {"delta": 1.2}],
     "DMFCompleter": [{"regularizer": "tv"}, {"regularizer": "dirichlet"}],
+    "GaussianCompleter": [{}, {"rank": 2}],
     "NCARLCompleter": [{}, {"lambda_noise": 0.1}],
 }
 

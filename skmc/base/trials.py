@@ -53,7 +53,11 @@ class Trials:
     @cached_property
     def cells(self) -> tuple[Any, Any]:
         """The cells to train on, and the held-out cells or None."""
-        return self.split()
+        try:
+            return self.split()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return None, None
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -82,6 +86,8 @@ class Trials:
         -------
         Solution
         """
+        if self.interrupted:
+            raise KeyboardInterrupt
         limits = {"tol": self.tol, "check_every": self.check_every, **params}
         return solve_part(solver, self.cells[0], **limits)
 

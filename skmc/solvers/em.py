@@ -249,7 +249,8 @@ class FactorEM(Solver):
         system = state.gram.view(-1, size, size).clone()
         diagonal = system.diagonal(dim1=1, dim2=2)
         diagonal[:, :-1] += self.ridge
-        diagonal[count == 0] = 1.0  # a column without a cell has mean 0
+        # A column without a cell has mean 0.
+        diagonal.masked_fill_(count[:, None] == 0, 1.0)
         w, _ = torch.linalg.solve_ex(system, state.cross[..., None])
         squares = data.values.double().square().sum(0)
         left = squares - (w[..., 0] * state.cross).sum(1)
