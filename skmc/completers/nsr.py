@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -14,32 +13,19 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Observed
+from skmc.completers._gradual import gradual_solver
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import Solution, solve_part
-from skmc.models import Autoencoder, SkipNetwork, checked_widths
+from skmc.models import SkipNetwork
 from skmc.new_rows import EmbeddedRows, ForwardPass
-from skmc.solvers import CosineSchedule, HardRank, NonsmoothDescent, RowDescent, Solver
-from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
+from skmc.solvers import CodeDescent, HardRank, Solver
+from skmc.terms import L1Norm, SquaredNorm
 
 SVD_STEPS = 50  # for the start
 MAX_UNITS = 1000
 DECODER_WEIGHTS = (32.0, 8.0, 2.0)
 TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a weight
-# Multiplies Autoencoder's initial weights, whose units saturate if rows are long.
-START_SHARE = 0.25
-
-
-class _CodeDescent(RowDescent):
-    """Descent that keeps the codes of the rows, in order, to complete new rows."""
-
-    def outputs(self, state: Any) -> dict[str, Any]:
-        outputs = super().outputs(state)
-        encoder = outputs["network"].encoder
-        codes = outputs["X"].new_empty(len(outputs["X"]), encoder.shape[1])
-        for batch in state.batches:
-            codes[batch.rows] = batch.inputs @ encoder
-        return {**outputs, "codes": codes}
 
 
 class NSRCompleter(IterativeCompleter):
@@ -269,7 +255,7 @@ class NSRCompleter(IterativeCompleter):
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         if params.variant == "paper":
-            return self._gradual(self._network(data.shape, rng))
+            return gradual_solver(params, data.shape, rng)
         rank, weight = params.rank, params.lambda_decoder
         return self._sparse(rank, weight, data, rng, params.max_iter)
 
@@ -290,7 +276,7 @@ class NSRCompleter(IterativeCompleter):
             self.n_units or min(4 * data.shape[1], MAX_UNITS),
             rng.stream(0),
         )
-        return _CodeDescent(
+        return CodeDescent(
             network,
             {
                 "decoder": L1Norm(lambda_decoder),
@@ -303,31 +289,6 @@ class NSRCompleter(IterativeCompleter):
             batch_size=self.batch_size,
             rng=rng.stream(1),
             free=True,
-        )
-
-    def _network(self, shape: tuple[int, int], rng: Randomness) -> Autoencoder:
-        code = 1 + math.ceil(min(shape) ** 0.5)
-        hidden = (10 * code, code, 10 * code) if self.hidden is None else self.hidden
-        widths = checked_widths(hidden)
-        return Autoencoder.random([shape[1], *widths, shape[1]], rng)
-
-    def _gradual(self, network: Autoencoder) -> Solver:
-        """The solver of the paper's variant."""
-        if self.mu_max < self.mu_min:
-            raise ValueError(
-                f"mu_max={self.mu_max!r} is below mu_min={self.mu_min!r}; mu falls "
-                "from mu_max to mu_min, and equal values keep it constant."
-            )
-        for W in network.weights:
-            W.data *= START_SHARE
-        return NonsmoothDescent(
-            network,
-            activity=L1Norm(self.alpha),
-            rank=NuclearNorm(self.beta),
-            decay=SquaredNorm(2 * self.lambda_weights),
-            box=Box(self.bound),
-            schedule=CosineSchedule(self.mu_max, self.mu_min, self.max_iter),
-            gamma=self.gamma,
         )
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:

@@ -4,6 +4,7 @@ from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
+from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
 from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
@@ -29,6 +30,7 @@ __all__ = [
     "BATCH",
     "EM",
     "NCARL",
+    "CodeDescent",
     "CosineSchedule",
     "Descent",
     "DouglasRachford",

@@ -1,0 +1,19 @@
+"""Descent on a network with a code, which it keeps for each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skmc.solvers.row_descent import RowDescent
+
+
+class CodeDescent(RowDescent):
+    """Descent that keeps the codes of the rows, in order, to complete new rows."""
+
+    def outputs(self, state: Any) -> dict[str, Any]:
+        outputs = super().outputs(state)
+        encoder = outputs["network"].encoder
+        codes = outputs["X"].new_empty(len(outputs["X"]), encoder.shape[1])
+        for batch in state.batches:
+            codes[batch.rows] = batch.inputs @ encoder
+        return {**outputs, "codes": codes}
