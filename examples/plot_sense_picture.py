@@ -47,7 +47,7 @@ y += 0.05 * y.std() * rng.standard_normal(len(y))
 # out and asks how well they are predicted. The picture is not needed for that.
 search = GridSearchCV(
     NuclearSensingRegressor(),
-    {"lambda_nuclear": [0.005, 0.01, 0.02, 0.05]},
+    {"lambda_nuclear": [0.002, 0.005, 0.01, 0.02, 0.05]},
     cv=KFold(3, shuffle=True, random_state=0),
 ).fit(A, y)
 tried = search.cv_results_["param_lambda_nuclear"].astype(float)
