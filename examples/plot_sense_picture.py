@@ -98,6 +98,9 @@ right = panel.twinx()
 right.semilogx(tried, truth, "s--", color="0.6", label="truth (not used)")
 right.set(ylabel="PSNR (dB), downwards", box_aspect=1)
 right.invert_yaxis()
+for axis in (panel, right):
+    axis.minorticks_off()
+    axis.set_xticks(tried, tried)
 panel.legend(handles=[panel.lines[0], right.lines[0]], loc="upper left")
 others = [axes[0, 0], axes[0, 1], axes[0, 2], axes[1, 1], axes[1, 2]]
 for axis, (title, shown) in zip(others, pictures.items(), strict=True):
