@@ -96,7 +96,7 @@ starting[0, 0] = starting[1, 1] = 1
 paths, values = {}, []
 for name, left_vectors in methods.items():
     M, path = starting, []
-    for _ in range(25):
+    for _ in range(15):
         path.append(float(loss(M, exact)))
         if left_vectors is by_descent:
             values.append(torch.linalg.svdvals(M))

@@ -154,7 +154,7 @@ grid = list(product([0.002, 0.004], [0.1, 0.3], S))
 restored, curves, lam = {}, {}, None
 for name, rate in {"fixed": 1.0, "adaptive": 0.98}.items():
     scores = [
-        float(psnr(admm(Y[::6, :2], B[::6], *g, rate), Z[::6, :2]).mean()) for g in grid
+        float(psnr(admm(Y[::6, :4], B[::6], *g, rate), Z[::6, :4]).mean()) for g in grid
     ]
     best_lam, best_beta, s = grid[int(np.nanargmax(scores))]
     lam = lam or best_lam

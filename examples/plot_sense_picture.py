@@ -49,7 +49,7 @@ y += 0.05 * y.std() * rng.standard_normal(len(y))
 # and measures how well they are predicted. This does not require the true picture.
 search = GridSearchCV(
     NuclearSensingRegressor(),
-    {"lambda_nuclear": [0.005, 0.01, 0.02, 0.05]},
+    {"lambda_nuclear": [0.002, 0.005, 0.01, 0.02, 0.05]},
     cv=KFold(3, shuffle=True, random_state=0),
 ).fit(A, y)
 tried = search.cv_results_["param_lambda_nuclear"].astype(float)
@@ -101,6 +101,9 @@ right = panel.twinx()
 right.semilogx(tried, truth, "s--", color="0.6", label="truth (not used)")
 right.set(ylabel="PSNR (dB), downwards", box_aspect=1)
 right.invert_yaxis()
+for axis in (panel, right):
+    axis.minorticks_off()
+    axis.set_xticks(tried, tried)
 panel.legend(handles=[panel.lines[0], right.lines[0]], loc="upper left")
 others = [axes[0, 0], axes[0, 1], axes[0, 2], axes[1, 1], axes[1, 2]]
 for axis, (title, shown) in zip(others, pictures.items(), strict=True):
