@@ -70,9 +70,10 @@ VARIANTS = [(cls, {}) for cls in COMPLETERS] + [
     VARIANTS,
     ids=lambda v: ",".join(v) if isinstance(v, dict) else v.__name__,
 )
-def test_the_same_completer_comes_back(cls, params, frame, tmp_path):
+def test_the_same_completer_comes_back(cls, params, frame, tmp_path, device):
     old, new = frame
-    completer = make(cls, add_indicator=True, **params).set_output(transform="pandas")
+    completer = make(cls, add_indicator=True, device=device, **params)
+    completer.set_output(transform="pandas")
     completer.fit(old)
     save(completer, tmp_path / "c.safetensors")
     again = load(tmp_path / "c.safetensors")
