@@ -52,6 +52,8 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_use_plots = False
+# Properties inherited from scikit-learn refer to its glossary.
+suppress_warnings = ["ref.term"]
 
 # Figures of the pages: the files in docs/figures run during the build.
 plot_basedir = str(DOCS / "figures")
