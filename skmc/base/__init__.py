@@ -10,7 +10,8 @@ from skmc.base.completer import (
 )
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
-from skmc.base.factored import FactoredCompleter
+from skmc.base.factored import FactoredCompleter, solved
+from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.priors import Priors
@@ -40,6 +41,7 @@ __all__ = [
     "Priors",
     "ReadsCells",
     "ShowsFit",
+    "SideInformed",
     "Trials",
     "WarmStart",
     "diverged",
@@ -47,6 +49,7 @@ __all__ = [
     "memory_of",
     "record",
     "resolve_device",
+    "solved",
     "unfinished",
     "warn_user",
 ]

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base.device import resolve_device
 from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
 from skmc.base.priors import Priors
-from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
+from skmc.cells import (
+    Entries,
+    Scaling,
+    Side,
+    SparseObserved,
+    prior_mean,
+    sparse_cells,
+)
 from skmc.linalg import LowRank, RowModel
 
 
@@ -69,7 +76,7 @@ class FactoredCompleter(IterativeCompleter):
         data = prepared.data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
-        factors = [m.solve(data.starts, data.cols, data.values) for m in models]
+        factors = [solved(data, model, data.sides[0]) for model in models]
         one = data.values.new_ones(data.shape[0], 1)
         offset = torch.stack([m.offset for m in models]).mean(0)
         weighted = [m.F / len(models) for m in models]
@@ -109,14 +116,23 @@ class FactoredCompleter(IterativeCompleter):
         values = np.where(priors.empty_rows[rows], priors.col_means[cols], values)
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        given = self._given(cells)
+    def _complete_rows(
+        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
+    ) -> np.ndarray:
+        given, known = (
+            self._given(cells),
+            self._known(cells) if known is None else known,
+        )
         whole = torch.zeros(cells.shape, dtype=given.values.dtype)
         for model in self._models:
-            W = model.solve(given.starts, given.cols, given.values)
+            W = solved(given, model, known)
             whole += (W @ model.F.mT + model.offset) / len(self._models)
         completed: np.ndarray = self._scaling.undo(whole).numpy()
         return completed
+
+    def _known(self, cells: np.ndarray) -> tuple[Side, ...]:
+        """What is known about rows besides their cells."""
+        return ()
 
     def _given(self, cells: np.ndarray) -> SparseObserved:
         """The cells of rows from which the others are predicted, scaled."""
@@ -129,3 +145,27 @@ class FactoredCompleter(IterativeCompleter):
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
         )
         return self._scaling.apply(given)
+
+
+def solved(
+    data: SparseObserved, model: RowModel, known: tuple[Side, ...]
+) -> torch.Tensor:
+    """Solve the model for all rows.
+
+    Parameters
+    ----------
+    data : SparseObserved
+        The cells of the rows.
+    model : RowModel
+        A model of rows.
+    known : tuple of Side
+        The first of the model's linear priors, for these rows; the others count as
+        average.
+
+    Returns
+    -------
+    Tensor of shape (n_rows, rank)
+    """
+    links = model.sides[: len(known)]
+    mean = prior_mean(known[: len(links)], links)
+    return model.solve(data.starts, data.cols, data.values, known=mean)

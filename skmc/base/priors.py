@@ -30,6 +30,8 @@ class Priors:
     constant : ndarray of shape (n_cols,)
         The value of columns with a single distinct value, NaN for columns that vary,
         and infinity for empty columns.
+    informed_rows : bool, default=False
+        Whether rows without an observed cell have an answer other than the means.
     """
 
     shape: tuple[int, int]
@@ -42,6 +44,7 @@ class Priors:
     empty_cols: np.ndarray
     full_cols: np.ndarray
     constant: np.ndarray
+    informed_rows: bool = False
 
     @classmethod
     def of(
@@ -117,13 +120,13 @@ class Priors:
         ndarray of shape (k, n_cols)
         """
         observed = ~np.isnan(cells)
-        empty_rows = ~observed.any(1)
+        empty_rows = ~observed.any(1) & (not self.informed_rows)
         if not (empty_rows.any() or self.empty_cols.any()):
             return completed
         completed = np.array(completed, float)
         completed[empty_rows] = self.col_means
         count = np.maximum(observed.sum(1), 1)
         means = np.where(observed, cells, 0).sum(1, dtype=float) / count
-        means[empty_rows] = self.mean
+        means[~observed.any(1)] = self.mean
         completed[:, self.empty_cols] = means[:, None]
         return completed

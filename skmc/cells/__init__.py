@@ -4,14 +4,17 @@ from skmc.cells.containers import sparse_cells, to_cells
 from skmc.cells.entries import Entries, check_positions
 from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
+from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
 
 __all__ = [
     "Entries",
     "Observed",
     "Scaling",
+    "Side",
     "SparseObserved",
     "check_positions",
+    "prior_mean",
     "sparse_cells",
     "to_cells",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,12 +29,15 @@ class SparseObserved:
         Values of the cells.
     shape : tuple of int
         ``(n_rows, n_cols)``.
+    sides : pair of tuples of Side
+        Linear priors of the rows' and of the columns' factors.
     """
 
     rows: Tensor
     cols: Tensor
     values: Tensor
     shape: tuple[int, int]
+    sides: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
 
     @classmethod
     def of(cls, rows, cols, values, shape: tuple[int, int]) -> SparseObserved:
@@ -93,7 +97,20 @@ class SparseObserved:
         """The transpose, made at the first access."""
         order = self.by_column
         return SparseObserved(
-            self.cols[order], self.rows[order], self.values[order], self.shape[::-1]
+            self.cols[order],
+            self.rows[order],
+            self.values[order],
+            self.shape[::-1],
+            self.sides[::-1],
+        )
+
+    @cached_property
+    def indicator(self) -> SparseObserved:
+        """``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
+        count = self.starts.diff()
+        weights = count.clamp_min(1).to(self.values.dtype).rsqrt()
+        return SparseObserved(
+            self.rows, self.cols, weights.repeat_interleave(count), self.shape
         )
 
     def matrix(self, values: Tensor) -> Tensor:
@@ -250,8 +267,11 @@ class SparseObserved:
         -------
         SparseObserved
         """
-        return SparseObserved(
-            self.rows[chosen], self.cols[chosen], self.values[chosen], self.shape
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            cols=self.cols[chosen],
+            values=self.values[chosen],
         )
 
     def to(self, *args, **kwargs) -> SparseObserved:
@@ -269,8 +289,15 @@ class SparseObserved:
         SparseObserved
         """
         values = self.values.to(*args, **kwargs)
+        rows, cols = (
+            tuple(side.to(*args, **kwargs) for side in sides) for sides in self.sides
+        )
         return SparseObserved(
-            self.rows.to(values.device), self.cols.to(values.device), values, self.shape
+            self.rows.to(values.device),
+            self.cols.to(values.device),
+            values,
+            self.shape,
+            (rows, cols),
         )
 
 

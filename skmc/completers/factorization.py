@@ -10,7 +10,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, FactoredCompleter, Trials, WarmStart
+from skmc.base import CompleterTags, SideInformed, Trials, WarmStart
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
@@ -19,10 +19,11 @@ from skmc.solvers import ALS, Solver
 FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
+SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, FactoredCompleter):
+class FactorizationCompleter(WarmStart, SideInformed):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -49,6 +50,10 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
         :math:`\lambda`, for data whose variance is 1 after scaling. "auto" tries .32,
         .224, .157, ... on the same held-out cells, at rank 16 if ``rank`` is "auto"
         too.
+    lambda_side : float > 0 or "auto", default="auto"
+        Weight of what `fit` is told about rows and columns, see Notes; without effect
+        otherwise. "auto" tries :math:`\lambda` times the mean number of cells of a row
+        times 10, 3, 1, ... .003 on the same held-out cells.
     biases : {"both", "rows", "columns"} or None, default="both"
         Which of ``b`` and ``c`` the model has. The mean comes with ``scaling``.
     per_cell : bool, default=True
@@ -73,6 +78,8 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
         The rank that was used.
     lambda_ridge_ : float
         The weight that was used.
+    lambda_side_ : float
+        The weight that was used; only if features or graphs were given.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Their product is the scaled completion. They include the biases: those of rows
         are the last but one column of ``row_factors_``, those of columns the last
@@ -85,6 +92,16 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
 
     Notes
     -----
+    With features :math:`S` of the rows, :math:`w_i = (u_i, b_i)` in the penalty becomes
+    :math:`w_i - (S B)_i`, and :math:`\lambda_s \|B\|_F^2 / 2` with :math:`\lambda_s` =
+    ``lambda_side`` is added: a linear prior, whose map :math:`B` is learned with the
+    factors. A graph adds :math:`g_i` to the mean of each row, and :math:`\lambda_s
+    \operatorname{tr} (G^\top (L + 0.1 I) G) / 2` with the Laplacian :math:`L` in units
+    of the mean degree. In GRALS the factors themselves have this penalty. Here a row
+    with many ratings may differ from its neighbors at the cost of the ridge penalty;
+    this reading is ours. The same holds for columns. Rows and columns without ratings
+    have :math:`w_i = (S B)_i + g_i`.
+
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.
@@ -93,6 +110,8 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
     the Netflix prize. AAIM (2008).
+    Rao, Yu, Ravikumar, Dhillon. Collaborative filtering with graph information:
+    consistency and scalable methods. NeurIPS (2015).
     Hastie, Mazumder, Lee, Zadeh. Matrix completion and low-rank SVD via fast
     alternating least squares. Journal of Machine Learning Research 16 (2015).
 
@@ -115,6 +134,10 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"auto"}),
         ],
+        "lambda_side": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+        ],
         "biases": [StrOptions({"both", "rows", "columns"}), None],
         "per_cell": ["boolean"],
     }
@@ -124,6 +147,7 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
         rank: int | Literal["auto"] = "auto",
         *,
         lambda_ridge: float | Literal["auto"] = "auto",
+        lambda_side: float | Literal["auto"] = "auto",
         biases: Literal["both", "columns", "rows"] | None = "both",
         per_cell: bool = True,
         max_iter: int = 200,
@@ -139,6 +163,7 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
     ) -> None:
         self.rank = rank
         self.lambda_ridge = lambda_ridge
+        self.lambda_side = lambda_side
         self.biases = biases
         self.per_cell = per_cell
         self.max_iter = max_iter
@@ -157,37 +182,55 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
         rank = min(FIRST_RANK, most)
         weight: Any = self.lambda_ridge
+        informed = any(data.sides)
+        cells = len(data.values) / data.shape[0] if self.per_cell else 1.0
+        side: Any = self.lambda_side
+
+        def side_of(weight: float) -> float:
+            return weight * cells if self.lambda_side == "auto" else self.lambda_side
+
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
         if weight == "auto":
             weight = trials.best(
                 WEIGHTS,
-                lambda weight, _: self._als(data, rank, weight, rng),
+                lambda weight, _: self._als(data, rank, weight, side_of(weight), rng),
                 max_iter=sweeps,
+            )
+        side = side_of(weight)
+        if informed and self.lambda_side == "auto":
+            side = trials.best(
+                [side * factor for factor in SIDE_FACTORS],
+                lambda side, _: self._als(data, rank, weight, side, rng),
+                max_iter=sweeps,
+                patience=3,
             )
         if self.rank == "auto":
             rank = choose_rank(
                 "auto",
                 data,
                 trials,
-                lambda rank, _: self._als(data, rank, weight, rng),
+                lambda rank, _: self._als(data, rank, weight, side, rng),
                 ranks=FACTOR_RANKS,
                 max_iter=sweeps,
                 patience=len(FACTOR_RANKS),  # the small ranks of ratings are similar
             )
-        return {"rank": rank, "lambda_ridge": weight}
+        chosen = {"rank": rank, "lambda_ridge": weight}
+        return {**chosen, "lambda_side": side} if informed else chosen
 
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
         last = self._factors().left.to(data.values) if self._resumes(data) else None
-        return self._als(data, params.rank, params.lambda_ridge, rng, last)
+        side = params.lambda_side if any(data.sides) else 1.0
+        return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 
     def _als(
         self,
         data: SparseObserved,
         rank: int,
         weight: float,
+        side: float,
         rng: Randomness,
         last: Tensor | None = None,
     ) -> ALS:
@@ -201,5 +244,6 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
             row_biases=row_biases,
             col_biases=self.biases in ("both", "columns"),
             per_cell=self.per_cell,
+            link_weight=side,
             start_biases=biases,
         )

@@ -1,5 +1,6 @@
 """Linear algebra that several solvers share."""
 
+from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
@@ -51,6 +52,7 @@ __all__ = [
     "StiefelResult",
     "apply_to_singular_values",
     "cayley_step",
+    "conjugate_gradients",
     "d_minv",
     "diffuse",
     "fresh_seed",

@@ -46,6 +46,8 @@ class RowModel:
         What each observed column of a row adds to that mean.
     noise : Tensor of shape () or None, default=None
         ``v``, if it is known.
+    sides : tuple of Tensor of shape (p, rank), default=()
+        Maps from what is known about a row to its mean: one for each linear prior.
     """
 
     F: Tensor  # (n, rank)
@@ -55,6 +57,7 @@ class RowModel:
     per_cell: bool = False
     link: Tensor | None = None  # (n, rank)
     noise: Tensor | None = None  # ()
+    sides: tuple[Tensor, ...] = ()  # (p, rank)
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
@@ -93,7 +96,8 @@ class RowModel:
             for name in ("F", "offset", "precision", "mean", "link", "noise")
             if getattr(self, name) is not None
         }
-        return replace(self, **moved)
+        sides = tuple(side.to(*args, **kwargs) for side in self.sides)
+        return replace(self, **moved, sides=sides)
 
     def solve(
         self,
@@ -101,6 +105,7 @@ class RowModel:
         cols: Tensor,
         values: Tensor,
         noise: Callable[[int, int], Tensor] | None = None,
+        known: Tensor | float = 0.0,
     ) -> Tensor:
         """``w`` of every row, ``(m, rank)``.
 
@@ -115,13 +120,15 @@ class RowModel:
         noise : callable, optional
             ``noise(k, rank)`` returns standard normal numbers times the standard
             deviation of the noise; with it ``w`` is drawn from its posterior.
+        known : Tensor of shape (m, rank) or float, default=0.0
+            What else is added to the mean of each row.
 
         Returns
         -------
         Tensor of shape (m, rank)
         """
         rank = self.F.shape[1]
-        mean = self.mean
+        mean = self.mean + known
         if self.link is not None:
             mean = mean + link_matrix(starts, cols, self.link) @ self.link
         W = values.new_zeros(len(starts) - 1, rank)
