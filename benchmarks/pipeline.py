@@ -128,8 +128,8 @@ def page(results: Results) -> None:
             "diabetes table, accuracy of the two others. In parentheses: the "
             "difference from `SimpleImputer()` (column means) on the same folds, with "
             "the standard error over the folds. Every step is fitted to the training "
-            "folds only. Columns are standardized before they are filled. The models and the "
-            "imputers have their defaults.",
+            "folds only. Columns are standardized before they are filled. The models "
+            "and the imputers have their defaults.",
             table(["", *(f"{n}, {m}" for n, m in columns)], rows),
             "`python -m benchmarks.pipeline` makes this page. " + hardware() + ".",
         ],
