@@ -21,7 +21,7 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV
 
 from skmc import FactorizationCompleter, KNNCompleter, MeanCompleter, SVDCompleter
-from skmc.tables import MixedCompleter
+from skmc import MixedCompleter
 
 # %%
 # The table

@@ -28,7 +28,7 @@ from skmc import (
 )
 from skmc.base import IterativeCompleter
 from skmc.persistence import checkpoint, files
-from skmc.tables import MixedCompleter
+from skmc import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import DMFCompleter, Entries, NSRCompleter, SVDCompleter, patterns
 from skmc.persistence import StorageError, files, load, save
 from skmc.persistence.serialize import Packer, Unpacker
-from skmc.tables import MixedCompleter
+from skmc import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

@@ -25,7 +25,7 @@ from skmc import (
     SVDCompleter,
     patterns,
 )
-from skmc.tables import MixedCompleter
+from skmc import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

@@ -170,7 +170,7 @@ class TableFile(ABC):
         else:
             if inner.get_params().get("scaling") == "auto":
                 inner.set_params(scaling=None)
-            from skmc.tables import MixedCompleter
+            from skmc.completers import MixedCompleter
 
             mixed = MixedCompleter(
                 inner,

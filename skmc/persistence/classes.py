@@ -9,7 +9,7 @@ from torch import nn
 
 from skmc.base import BaseCompleter
 from skmc.solvers import Solver, State
-from skmc.tables import MixedCompleter
+from skmc.completers import MixedCompleter
 
 BASES = (BaseCompleter, MixedCompleter, Solver, State, nn.Module)  # terms are modules
 REGISTERED: list[type] = [MissingIndicator]

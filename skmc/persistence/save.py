@@ -7,7 +7,7 @@ import os
 from skmc.base import HOOKS, BaseCompleter
 from skmc.persistence import files
 from skmc.persistence.serialize import StorageError
-from skmc.tables import MixedCompleter
+from skmc.completers import MixedCompleter
 
 COMPLETERS = (BaseCompleter, MixedCompleter)
 
