@@ -54,8 +54,8 @@ class MixedCompleter(
     becomes None, because the matrix is standardized. With ``scaling="columns"`` each
     category has the weight of a column, rare categories included.
 
-    Columns of text, of booleans, and of unordered categories are completed if most of
-    their rows hold a *common* value: one that occurs in at least the share
+    Columns of text, of booleans, and of unordered categories are completed if at least
+    half of their rows hold a *common* value: one that occurs in at least the share
     ``min_frequency`` of the rows, and twice. Only common values are answers. All other
     such columns are left as they are, with one warning that lists them with the
     reasons: identifiers, free text, and categories that are mostly missing or hardly
@@ -239,9 +239,9 @@ float, or None, default=None
     def error_by_type(self, X: Any, y: Any = None) -> dict[str, float]:
         """Return the mean errors of numeric, ordinal, categorical and date cells.
 
-        The error of a number or date is absolute, relative to the range of its column in `fit`.
-        The error of a level is the distance in levels, relative to the largest possible
-        distance. The error of a category is 1 if it is wrong.
+        The error of a number or date is absolute, relative to the range of its column
+        in `fit`. The error of a level is the distance in levels, relative to the
+        largest possible distance. The error of a category is 1 if it is wrong.
 
         Parameters
         ----------

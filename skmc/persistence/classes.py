@@ -8,8 +8,8 @@ from sklearn.impute import MissingIndicator
 from torch import nn
 
 from skmc.base import BaseCompleter
-from skmc.solvers import Solver, State
 from skmc.completers import MixedCompleter
+from skmc.solvers import Solver, State
 
 BASES = (BaseCompleter, MixedCompleter, Solver, State, nn.Module)  # terms are modules
 REGISTERED: list[type] = [MissingIndicator]

@@ -81,7 +81,6 @@ class Categorical(Column):
         return [self.levels[int(code)] for code in values]
 
 
-
 def sorted_levels(dtype: Any, levels: Iterable[Any]) -> tuple[Any, ...]:
     """Sort categories: in the order of pandas' dtype, otherwise numbers, then words.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -30,7 +29,7 @@ class DateFormat:
     pattern : str
         As in `datetime.datetime.strftime`.
     padded : bool
-        Whether numbers begin with zeros, as in 01/05/2020.
+        Whether days, months and hours begin with zeros, as in 01/05/2020.
     """
 
     pattern: str
@@ -90,8 +89,10 @@ class DateFormat:
         -------
         str
         """
-        text = date.strftime(self.pattern)
-        return text if self.padded else re.sub(r"(?<![\d:])0(?=\d)", "", text)
+        pattern = self.pattern
+        for code in () if self.padded else ("%d", "%m", "%H"):
+            pattern = pattern.replace(code, str(int(date.strftime(code))))
+        return date.strftime(pattern)
 
     def reproduces(self, text: str) -> bool:
         """Tell whether a text comes back after it was read and written.

@@ -36,6 +36,8 @@ class Dates(Numeric):
 
     Parameters
     ----------
+    mean, deviation, span, like, exponent : object
+        As for `Numeric`, of the counts.
     unit : str
         Code of the unit in NumPy, as in ``datetime64[D]``.
     form : {"date", "datetime", "timedelta"}

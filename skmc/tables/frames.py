@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array
 
+from skmc.base import check_names
 from skmc.cells import to_cells
 
 # Types of pandas' missing values; pandas is optional, so it is not imported for this.
@@ -33,6 +34,7 @@ def as_table(X: Any) -> Any:
         An array holds objects unless all its values are numbers.
     """
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        check_names(X)
         return X
     if isinstance(X, (list, tuple)):
         X = np.array(X, dtype=object)
@@ -223,11 +225,6 @@ def position_of(X: Any, column: Any, parameter: str) -> int:
     """
     names = list(getattr(X, "columns", ()))
     if isinstance(column, (str, tuple)) and column in names:
-        if names.count(column) > 1:
-            raise ValueError(
-                f"{parameter} names column {column!r}, but X has {names.count(column)} "
-                "columns of this name; pass positions."
-            )
         return names.index(column)
     if isinstance(column, (int, np.integer)) and 0 <= column < X.shape[1]:
         return int(column)
@@ -293,6 +290,6 @@ def _like(column: Any, values: list[Any], numeric: bool) -> Any:
         dtype = None if polars else "double[pyarrow]" if arrow else "Float64"
     if polars:
         return cls(column.name, values, dtype=dtype, strict=False)
-    if numeric and dtype == object and not isinstance(values[0], Decimal):
+    if numeric and str(dtype) == "object" and not isinstance(values[0], Decimal):
         dtype = float
     return cls(values, index=column.index, name=column.name, dtype=dtype)

@@ -21,7 +21,7 @@ from skmc.tables.levels import Ordinal, codes
 from skmc.tables.numbers import Numeric
 
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
-MOST = 0.5  # share of the rows
+HALF = 0.5
 
 
 class CannotComplete(Exception):
@@ -33,12 +33,12 @@ class Rules:
     """How the kinds of columns are found.
 
     A column that is neither numbers nor ordered levels nor dates is a column of
-    categories if most rows hold a common value: one that occurs in at least the share
-    ``min_frequency`` of all rows, and twice. Only these values become categories. Any
-    other such column is left as it is: identifiers, free text, and categories that are
-    mostly missing or hardly ever repeat. A value that is less frequent is the right
-    answer for less than this share of the cells, and a column has at most
-    ``1 / min_frequency`` categories, whatever the number of rows.
+    categories if at least half of the rows hold a common value: one that occurs in at
+    least the share ``min_frequency`` of all rows, and twice. Only these values become
+    categories. Any other such column is left as it is: identifiers, free text, and
+    categories that are mostly missing or hardly ever repeat. A value that is less
+    frequent is the right answer for less than this share of the cells, and a column has
+    at most ``1 / min_frequency`` categories, whatever the number of rows.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Rules:
             if odd := _odd(raw.seen):
                 raise CannotComplete(
                     f"{raw.label} holds {odd[0]!r}, which is no category (text, "
-                    "boolean, number); convert it or leave the column out of categorical"
+                    "boolean, number); convert it, or list the column in passthrough"
                 )
             return self._categories(raw, set(raw.seen)), ""
         if raw.numeric:
@@ -128,7 +128,9 @@ class Rules:
         if wrong.any():
             row = int(wrong.argmax())
             infinite = np.isinf(values[row])
-            what = "infinity" if infinite else f"{values[row]:g}, whose square overflows,"
+            what = (
+                "infinity" if infinite else f"{values[row]:g}, whose square overflows,"
+            )
             remedy = "replace it with NaN" if infinite else "use another unit"
             raise CannotComplete(f"{raw.label} contains {what} in row {row}; {remedy}")
         observed = values[~np.isnan(values)]
@@ -172,11 +174,15 @@ class Rules:
         n_rows, count = len(raw.values), Counter(raw.seen)
         least = max(2, math.ceil(self.min_frequency * n_rows))
         common = {value: n for value, n in count.items() if n >= least}
-        if sum(common.values()) > MOST * n_rows:
+        if sum(common.values()) >= HALF * n_rows:
             return self._categories(raw, set(common)), ""
         share = raw.missing.mean()
         gone = f"{share:.0%} missing, " if share else ""
-        return None, f"{gone}{len(count)} different values in {len(raw.seen)} cells"
+        cells, different = len(raw.seen), len(count)
+        return None, (
+            f"{gone}{different} different value{'s' * (different > 1)} in {cells} "
+            f"cell{'s' * (cells > 1)}"
+        )
 
     def _categories(self, raw: RawColumn, chosen: set[Any]) -> Categorical:
         levels = sorted_levels(raw.dtype, chosen)

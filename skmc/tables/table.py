@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from skmc.base import HIDDEN_TO_SCORE
 from skmc.tables.column import Column
 from skmc.tables.frames import as_table, filled, position_of, raw_columns
 from skmc.tables.kinds import CannotComplete, Rules
+from skmc.tables.numbers import Numeric
 
 Columns = Sequence[str | int]
 
@@ -53,8 +54,9 @@ class Table:
         ----------
         X : DataFrame or ndarray
             What `as_table` returns.
-        categorical, ordinal, passthrough, min_frequency, like_observed, min_value, \
-        max_value : object
+        categorical, ordinal, passthrough, min_frequency : object
+            As for `skmc.MixedCompleter`.
+        like_observed, min_value, max_value : object
             As for `skmc.MixedCompleter`.
 
         Returns
@@ -64,7 +66,7 @@ class Table:
         Raises
         ------
         ValueError
-            Some columns cannot be completed, or none can.
+            Some columns cannot be completed.
         """
         chosen = {
             name: {position_of(X, c, name) for c in (() if some is None else some)}
@@ -108,13 +110,13 @@ class Table:
                 left[k] = reason
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
-        if not any(found):
-            if set(left.values()) <= {"no observed cell"}:
-                raise ValueError("X has no observed cell; at least one is needed.")
-            raise ValueError(
-                f"X has no column that can be completed: {described(X, left)}. List "
-                "columns in categorical to complete them nevertheless."
-            )
+        if cls(found, left).only_numbers:  # which the completer scales
+            found = [
+                replace(column, mean=0.0, deviation=1.0)
+                if isinstance(column, Numeric)
+                else None
+                for column in found
+            ]
         return cls(found, left)
 
     @property
@@ -181,8 +183,6 @@ class Table:
         ndarray of shape (n_rows, n_matrix_columns)
             A table of numbers alone stays as it is.
         """
-        if self.only_numbers:
-            return numbers[:, [column is not None for column in self.columns]]
         return np.hstack(
             [
                 column.encode(numbers[:, k])
@@ -210,10 +210,7 @@ class Table:
             if column is not None:
                 block = matrix[:, start : start + column.width]
                 start += column.width
-                if self.only_numbers:
-                    numbers[:, k] = column.rounded(block[:, 0])
-                else:
-                    numbers[:, k] = column.decode(block)
+                numbers[:, k] = column.decode(block)
         return numbers
 
     def write(self, X: Any, numbers: np.ndarray, missing: np.ndarray) -> Any:

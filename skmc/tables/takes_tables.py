@@ -13,6 +13,7 @@ from skmc.cells import LikeObserved
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.table import Table, described
 
+
 def warn_of_left(X: Any, table: Table) -> None:
     """Warn of columns that are left as they are, with the reasons.
 
@@ -22,13 +23,26 @@ def warn_of_left(X: Any, table: Table) -> None:
         The table.
     table : Table
         Its description.
+
+    Raises
+    ------
+    ValueError
+        No column is left to complete.
     """
+    columns = described(X, table.left)
+    if not any(table.kinds):
+        if set(table.left.values()) == {"no observed cell"}:
+            raise ValueError("X has no observed cell; at least one is needed.")
+        raise ValueError(
+            f"X has no column that can be completed: {columns or 'all pass through'}. "
+            "MixedCompleter completes columns nevertheless that are listed in "
+            "categorical."
+        )
     if table.left:
         warn_user(
-            f"Columns that cannot be inferred are left as they are: "
-            f"{described(X, table.left)}. MixedCompleter takes the columns to complete "
-            "nevertheless as categorical, and those to leave without this warning as "
-            "passthrough."
+            f"Columns that cannot be inferred are left as they are: {columns}. "
+            "MixedCompleter completes them nevertheless if they are listed in "
+            "categorical, and is silent if they are listed in passthrough."
         )
 
 
