@@ -34,8 +34,8 @@ MAY_IMPORT = {
     "pipeline": {"base"},
     "sensing": {*CORE, "base"},
     "model_selection": CONTRACT,
-    "completers": {*CONTRACT, "model_selection"},
-    "tables": {*CONTRACT, "model_selection", "completers"},
+    "tables": CONTRACT,
+    "completers": {*CONTRACT, "model_selection", "tables"},
     "uncertainty": {"cells", "linalg", "patterns", "base", "model_selection"},
     "checks": {"base", "completers"},
     "persistence": {*FITTING, "skmc"},
@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "_command": {*FITTING, "checks", "persistence", "plot", "datasets", "skmc"},
     "__main__": {"_command"},
     # What stands in skmc/__init__.py.
-    "skmc": {"cells", "loop", "base", "completers", "tables", "pipeline"},
+    "skmc": {"cells", "loop", "base", "completers", "pipeline"},
     "benchmarks": {*FITTING, "checks", "datasets", "plot", "skmc", "uncertainty"},
 }
 SKLEARN_FREE = CORE

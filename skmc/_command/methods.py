@@ -115,6 +115,8 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
 
     completer = class_of(name)()
     known = completer.get_params()
+    if "max_time" in settings and "max_time" not in known:
+        raise UsageError(f"{name} has no time limit; --method auto has")
     for parameter in settings:
         if parameter not in known:
             raise UsageError(

@@ -29,6 +29,9 @@ class PictureFile:
     opaque.
     """
 
+    method = "air"  # if the user names none
+    fitted = None
+
     def __init__(self, path: str, options: Namespace):
         self.path = path
         picture = _opened(path)

@@ -14,7 +14,7 @@ from skmc.base.factored import FactoredCompleter
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.priors import Priors
-from skmc.base.reading import ReadsCells
+from skmc.base.reading import ReadsCells, check_names
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
@@ -42,6 +42,7 @@ __all__ = [
     "ShowsFit",
     "Trials",
     "WarmStart",
+    "check_names",
     "diverged",
     "documented",
     "memory_of",

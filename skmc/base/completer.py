@@ -28,7 +28,7 @@ from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
-from skmc.cells import Entries, check_positions, to_cells
+from skmc.cells import Entries, LikeObserved, check_positions, to_cells
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 
@@ -116,6 +116,7 @@ class BaseCompleter(
     data_range_: tuple[float, float]
     _priors: Priors
     _shape: tuple[int, int]
+    _like: LikeObserved | None = None  # restricts the values of missing cells
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "missing_values": [Real],
@@ -208,7 +209,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
         self.fit(X, y, **fit_params)
-        return self._completed(self._read(X, reset=False))
+        return self._written(X, self._completed(self._read(X, reset=False)))
 
     def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
         """Return the observed cells of ``X`` and their statistics."""
@@ -262,11 +263,17 @@ tensor or `Entries`, of shape (n_samples, n_features)
         check_is_fitted(self)
         cells = self._read(X, reset=False)
         self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
-        return self._completed(cells)
+        return self._written(X, self._completed(cells))
+
+    def _written(self, X: Any, completed: np.ndarray) -> Any:
+        """Return the completion of ``X`` in the container of the result."""
+        return completed
 
     def _completed(self, cells: np.ndarray) -> np.ndarray:
         completed = self._priors.fill(cells, self._complete_rows(cells))
         completed = completed.astype(cells.dtype, copy=False)
+        if self._like is not None:
+            completed = self._like.apply(completed)
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         if not self.keep_empty_features:
@@ -381,7 +388,11 @@ tensor or `Entries`, of shape (n_samples, n_features)
     def _warn_of_empty(self, priors: Priors) -> None:
         empty = np.flatnonzero(priors.empty_cols)
         names = getattr(self, "feature_names_in_", None)
-        action = "filled with the row means" if self.keep_empty_features else "dropped"
+        action = "dropped"
+        if self.keep_empty_features:
+            action = "filled with the row means"
+            if not priors.one_unit:
+                action = "left empty, because the columns have different units"
         _warn_of("column", empty, action, names)
         self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
 
