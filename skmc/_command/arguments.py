@@ -57,8 +57,8 @@ def _add_complete(commands: Any) -> None:
     parser.add_argument(
         "--method",
         type=methods.method,
-        default="air",
-        help="a method that 'skmc methods' lists (default: %(default)s)",
+        help="a method that 'skmc methods' lists (default: nonlocal for pictures, "
+        "otherwise air)",
     )
     parser.add_argument(
         "--set",
@@ -213,6 +213,13 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         "--invert-mask",
         action="store_true",
         help="the mask is black where pixels are missing",
+    )
+    pictures.add_argument(
+        "--mask-threshold",
+        type=_natural,
+        metavar="N",
+        help="values of the mask above N, of 255, are white; needed if it has more "
+        "than two",
     )
     pictures.add_argument(
         "--tolerance",

@@ -14,7 +14,7 @@ MARGIN = 32  # pixels of its neighbors that a block sees
 # were spread evenly; otherwise its margin grows.
 LEAST_SHARE = 0.1
 CROP_SIDE = 96
-Region = tuple[slice, slice]
+Region = tuple[slice, ...]  # of rows and of columns
 
 
 def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Region]]:
@@ -74,11 +74,10 @@ def _parts(size: int, side: int) -> list[slice]:
 
 
 def _extended(inner: Region, margin: int, missing: np.ndarray) -> Region:
-    rows, cols = (
+    return tuple(
         slice(max(0, part.start - margin), min(size, part.stop + margin))
         for part, size in zip(inner, missing.shape, strict=False)
     )
-    return rows, cols
 
 
 def _observed(missing: np.ndarray) -> np.ndarray:
