@@ -127,6 +127,8 @@ def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
         ) from error
     if not mask.any():
         return picture
-    values = np.ascontiguousarray(np.where(mask[:, :, None], 0, picture))
+    values = np.where(mask[:, :, None], 0, picture)
+    # It fails for a mask that is not contiguous.
+    mask = np.ascontiguousarray(mask)
     filled: np.ndarray = inpaint_biharmonic(values, mask, channel_axis=-1)
     return filled

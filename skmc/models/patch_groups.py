@@ -119,6 +119,7 @@ class PatchGroups:
         ]
         distance.masked_fill_(outside[0][None, :, :, None], torch.inf)
         distance.masked_fill_(outside[1][:, None, None, :], torch.inf)
+        distance[:, :, radius, radius] = -1  # itself, also where all patches are equal
         found = distance.flatten(2).topk(self.n_members, largest=False, sorted=False)[1]
         corner_row = y[None, :, None] + found // n_shifts - radius
         corner_col = x[:, None, None] + found % n_shifts - radius
