@@ -14,8 +14,9 @@ from skmc.base.factored import FactoredCompleter, solved
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
-from skmc.base.reading import ReadsCells
+from skmc.base.reading import ReadsCells, check_names
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
@@ -44,9 +45,11 @@ __all__ = [
     "SideInformed",
     "Trials",
     "WarmStart",
+    "check_names",
     "diverged",
     "documented",
     "memory_of",
+    "pixels",
     "record",
     "resolve_device",
     "solved",

@@ -178,7 +178,8 @@ optional
         n_features = len(scaling.shift)
         features = read_features(row_features, len(cells), "row_features", n_features)
         side = scaling.side(features).to(self._models[0].F)
-        return self._completed(cells, self._complete_rows(cells, (side,)))
+        values = self._priors.fill(cells, self._complete_rows(cells, (side,)))
+        return self._written(X, self._completed(cells, values))
 
     def _known(self, cells: np.ndarray) -> tuple[Side, ...]:
         if not hasattr(self, "_row_sides") or cells.shape != self._shape:

@@ -182,7 +182,7 @@ class FactorizationCompleter(WarmStart, SideInformed):
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
         rank = min(FIRST_RANK, most)
         weight: Any = self.lambda_ridge
-        informed = any(data.sides)
+        informed = _is_informed(data)
         cells = len(data.values) / data.shape[0] if self.per_cell else 1.0
         side: Any = self.lambda_side
 
@@ -222,7 +222,7 @@ class FactorizationCompleter(WarmStart, SideInformed):
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
         last = self._factors().left.to(data.values) if self._resumes(data) else None
-        side = params.lambda_side if any(data.sides) else 1.0
+        side = params.lambda_side if _is_informed(data) else 1.0
         return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 
     def _als(
@@ -247,3 +247,8 @@ class FactorizationCompleter(WarmStart, SideInformed):
             link_weight=side,
             start_biases=biases,
         )
+
+
+def _is_informed(data: Any) -> bool:
+    """Whether rows or columns have linear priors."""
+    return any(getattr(data, "sides", ()))

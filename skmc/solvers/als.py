@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,14 +30,14 @@ class ALSState(State):
         Factors and bias of each row.
     cols : Tensor of shape (n, rank + 1)
         Factors and bias of each column.
-    links : pair of lists of Tensor of shape (p, rank + 1)
+    links : pair of sequences of Tensor of shape (p, rank + 1)
         ``B`` of each linear prior of the rows, and of the columns.
     """
 
     X: LowRank
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
-    links: tuple[list[Tensor], list[Tensor]]
+    links: tuple[Sequence[Tensor], Sequence[Tensor]] = ((), ())
 
 
 class ALS(Solver):
@@ -115,7 +116,11 @@ class ALS(Solver):
         return self._state(data, rows, cols, (row_links, col_links))
 
     def _solve(
-        self, data: SparseObserved, others: Tensor, biases: bool, links: list[Tensor]
+        self,
+        data: SparseObserved,
+        others: Tensor,
+        biases: bool,
+        links: Sequence[Tensor],
     ) -> Tensor:
         model = self._model(others, biases)
         links = [B[:, : model.F.shape[1]] for B in links]
@@ -124,7 +129,7 @@ class ALS(Solver):
         return W if biases else with_bias(W, 0.0)
 
     def _link(
-        self, data: SparseObserved, W: Tensor, links: list[Tensor]
+        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
     ) -> list[Tensor]:
         """``B`` of each linear prior of the rows, given their factors ``W``."""
         links, weight = list(links), self.weight * self._counts(data)[:, None]
@@ -153,7 +158,7 @@ class ALS(Solver):
         data: SparseObserved,
         rows: Tensor,
         cols: Tensor,
-        links: tuple[list[Tensor], list[Tensor]],
+        links: tuple[Sequence[Tensor], Sequence[Tensor]],
     ) -> ALSState:
         X = product(rows, cols)
         penalty = self._penalty(data, rows, links[0])
@@ -161,7 +166,9 @@ class ALS(Solver):
         objective = (data.misfit(X) + penalty) / 2
         return ALSState(X=X, objective=objective, rows=rows, cols=cols, links=links)
 
-    def _penalty(self, data: SparseObserved, W: Tensor, links: list[Tensor]) -> Tensor:
+    def _penalty(
+        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
+    ) -> Tensor:
         off = W - prior_mean(data.sides[0], links)
         penalty = self.weight * (off.square().sum(1) * self._counts(data)).sum()
         for side, B in zip(data.sides[0], links, strict=True):
@@ -205,7 +212,7 @@ class ALS(Solver):
         return size / data.energy.clamp_min(torch.finfo(R.dtype).tiny)
 
     def _link_residual(
-        self, data: SparseObserved, W: Tensor, links: list[Tensor]
+        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
     ) -> Tensor | float:
         off = W - prior_mean(data.sides[0], links)
         off = self.weight * self._counts(data)[:, None] * off
