@@ -132,18 +132,18 @@ class ALS(Solver):
         self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
     ) -> list[Tensor]:
         """``B`` of each linear prior of the rows, given their factors ``W``."""
-        links, weight = list(links), self.weight * self._counts(data)[:, None]
-        sides = data.sides[0]
+        found, sides = list(links), data.sides[0]
+        weight = self.weight * self._counts(data)[:, None]
         for k, side in enumerate(sides):
-            others = prior_mean(sides[:k] + sides[k + 1 :], links[:k] + links[k + 1 :])
+            others = prior_mean(sides[:k] + sides[k + 1 :], found[:k] + found[k + 1 :])
 
             def system(Z: Tensor, side: Side = side) -> Tensor:
                 own = side.pull(weight * side.mean(Z))
                 return own + self.link_weight * side.penalty(Z)
 
             right = side.pull(weight * (W - others))
-            links[k] = conjugate_gradients(system, right, links[k], CG_STEPS)
-        return links
+            found[k] = conjugate_gradients(system, right, found[k], CG_STEPS)
+        return found
 
     def _model(self, others: Tensor, biases: bool) -> RowModel:
         """How factors and biases of one side follow from those of the other."""
