@@ -6,6 +6,7 @@ import functools
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -29,6 +30,7 @@ from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
 from skmc.cells import Entries, check_positions, to_cells
+from skmc.linalg import threads_for
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 
@@ -173,7 +175,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         try:
             cells, priors = self._read_to_fit(X)
             self._warn_of_empty(priors)
-            with fit_scope(self, cells):
+            with fit_scope(self, cells), _threads(cells):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
@@ -265,7 +267,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         return self._completed(cells)
 
     def _completed(self, cells: np.ndarray) -> np.ndarray:
-        completed = self._priors.fill(cells, self._complete_rows(cells))
+        with _threads(cells):
+            completed = self._priors.fill(cells, self._complete_rows(cells))
         completed = completed.astype(cells.dtype, copy=False)
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
@@ -317,7 +320,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
                     "X has no row with two observed cells, so score cannot hide any; "
                     "pass the truth as y."
                 )
-            completed = self._complete_hidden(cells, hidden)
+            with _threads(cells):
+                completed = self._complete_hidden(cells, hidden)
             cells = np.where(hidden, cells.dtype.type(np.nan), cells)
         else:
             truth = to_cells(y, name="y", missing_values=self.missing_values)
@@ -326,7 +330,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             hidden = np.isnan(cells) & ~np.isnan(truth)
             if not hidden.any():
                 raise ValueError("X has no missing cell that is observed in y.")
-            completed = self._complete_rows(cells)
+            with _threads(cells):
+                completed = self._complete_rows(cells)
         return -nmae(self._priors.fill(cells, completed), truth, hidden)
 
     def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
@@ -387,6 +392,11 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
     def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
         _warn_of("row", empty, "filled with the column means")
+
+
+def _threads(cells: Any) -> AbstractContextManager[None]:
+    """Return the context for computations outside of solves, which have their own."""
+    return threads_for(getattr(cells, "values", cells).size)
 
 
 def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:

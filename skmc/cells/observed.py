@@ -67,6 +67,11 @@ class Observed:
         return self.values.shape[-2], self.values.shape[-1]
 
     @property
+    def size(self) -> int:
+        """The number of cells of all members, observed or not."""
+        return self.values.numel()
+
+    @property
     def batch_shape(self) -> torch.Size:
         """Shape of the batch axes."""
         return self.values.shape[:-2]

@@ -64,6 +64,11 @@ class SparseObserved:
         )
 
     @property
+    def size(self) -> int:
+        """The number of observed cells; a step reads no others."""
+        return len(self.values)
+
+    @property
     def batch_shape(self) -> torch.Size:
         """Empty: there are no batch axes."""
         return torch.Size(())

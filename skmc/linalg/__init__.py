@@ -28,6 +28,7 @@ from skmc.linalg.svd import (
     subtracted,
     svd_of,
 )
+from skmc.linalg.threads import Workload, threads_for, threads_shared_by
 
 __all__ = [
     "ACTIVATIONS",
@@ -49,6 +50,7 @@ __all__ = [
     "SparsePlusLowRank",
     "SpectralActivation",
     "StiefelResult",
+    "Workload",
     "apply_to_singular_values",
     "cayley_step",
     "d_minv",
@@ -67,4 +69,6 @@ __all__ = [
     "shrink_dense",
     "subtracted",
     "svd_of",
+    "threads_for",
+    "threads_shared_by",
 ]

@@ -62,6 +62,11 @@ class Measured(Observed):
         return cls(values, torch.ones_like(values, dtype=torch.bool), operator, y)
 
     @property
+    def size(self) -> int:
+        """The number of cells or of stored numbers of ``A``, whichever is larger."""
+        return max(self.values.numel(), self.operator.size)
+
+    @property
     def n_observed(self) -> Tensor:  # type: ignore[override]
         """How many measurements there are."""
         return self.y.new_tensor(float(len(self.y)))
