@@ -16,12 +16,15 @@ import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from skmc import MeanCompleter, Observed, TreesCompleter
-from skmc.linalg import Workload, threads_for, threads_shared_by
+from skmc import MeanCompleter, Observed, SparseObserved, TreesCompleter, linalg
+from skmc.linalg import Workload, threads_for, threads_shared_by, work_of
+from skmc.linalg.threads import PASS
 from skmc.loop import solve
+from skmc.sensing import DenseMeasurements
+from skmc.sensing.measured import Measured
 from skmc.solvers import Solver, State
 
-SMALL, LARGE = 240 * 240, 2000 * 2000
+SMALL, LARGE = (work_of(n * n, side=n) for n in (240, 2000))
 
 
 def threads() -> list[int]:
@@ -110,7 +113,7 @@ def test_threads_of_python_do_not_disturb_each_other(two):
     """Blocks that overlap, and end in the order in which they began."""
     inside, left = threading.Barrier(3), threading.Barrier(3)
 
-    def small(ends_first: bool) -> int:
+    def small(ends_first: bool) -> tuple[int, int]:
         torch.set_num_threads(2)
         with threads_for(SMALL):
             inside.wait()
@@ -121,7 +124,7 @@ def test_threads_of_python_do_not_disturb_each_other(two):
             left.wait()
         return number, torch.get_num_threads()
 
-    def large() -> list[int]:
+    def large() -> int:
         torch.set_num_threads(2)
         inside.wait()
         with threads_for(LARGE):
@@ -173,18 +176,24 @@ class Counting(Solver):
 
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("workload", Workload)
-def test_all_steps_of_a_solve(workload):
-    """At exactly the size of the workload, and just below it, which a batch reaches."""
-    n_rows = workload.value // 100
-    for batch, rows, expected in [((), n_rows, 2), ((), n_rows - 1, 1)]:
-        values = torch.ones(*batch, rows, 100)
-        solver = Counting(workload)
-        solve(solver, Observed(values, values > 0), max_iter=2)
+def test_all_steps_of_a_solve(workload, monkeypatch):
+    values = torch.ones(4, 3)
+    for work, expected in [(workload.value, 2), (workload.value - 1, 1)]:
+        monkeypatch.setattr(Observed, "work", work)
+        solve(solver := Counting(workload), Observed(values, values > 0), max_iter=2)
         assert solver.seen == 3 * [expected]
-    values = torch.ones(2, n_rows // 2, 100)
-    solve(solver := Counting(workload), Observed(values, values > 0), max_iter=1)
-    assert solver.seen == [2, 2]
     assert torch.get_num_threads() == 2
+
+
+def test_the_work_of_data():
+    values = torch.ones(5, 4, 3)
+    whole = Observed(values, values > 0)
+    assert whole.work == 5 * 4 * 3 * (3 + PASS)
+    assert whole.work == 5 * Observed(values[0].T, values[0].T > 0).work
+    few = SparseObserved.of([0, 2], [1, 1], torch.ones(2), (1000, 1000))
+    assert few.work == 2 * PASS
+    measured = Measured.of(DenseMeasurements(torch.ones(6, 4, 3)), torch.ones(6))
+    assert measured.work == 6 * 4 * 3 * PASS
 
 
 class Watched(MeanCompleter):
@@ -198,14 +207,15 @@ class Watched(MeanCompleter):
 
 
 @pytest.mark.usefixtures("two")
-def test_the_rest_of_a_fit_and_new_rows():
+def test_the_rest_of_a_fit_and_new_rows(monkeypatch):
     X = np.ones((6, 4))
     X[2, 3] = np.nan
     completer = Watched().fit(X)
     completer.transform(X)
     completer.score(X, np.ones((6, 4)))
     assert completer.seen == [1, 1, 1]
-    completer.transform(np.ones((Workload.PRODUCTS.value // 4, 4)))
+    monkeypatch.setattr(linalg.threads, "PASS", Workload.PRODUCTS.value)
+    completer.transform(X)
     assert completer.seen[3] == 2
     assert torch.get_num_threads() == 2
 
@@ -220,7 +230,7 @@ class Worker(RegressorMixin, BaseEstimator):
 
 
 @pytest.mark.usefixtures("two")
-def test_workers_of_trees_have_one_thread_each(monkeypatch):
+def test_workers_of_trees_have_one_thread_each():
     X = np.random.RandomState(0).randn(20, 3)
     X[0, 0] = np.nan
     trees = TreesCompleter(Worker(), n_jobs=2, random_state=0).fit(X)

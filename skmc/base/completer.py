@@ -30,7 +30,7 @@ from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
 from skmc.cells import Entries, check_positions, to_cells
-from skmc.linalg import threads_for
+from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 
@@ -396,7 +396,9 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
 def _threads(cells: Any) -> AbstractContextManager[None]:
     """Return the context for computations outside of solves, which have their own."""
-    return threads_for(getattr(cells, "values", cells).size)
+    if isinstance(cells, Entries):
+        return threads_for(work_of(len(cells)))
+    return threads_for(work_of(cells.size, min(cells.shape)))
 
 
 def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:

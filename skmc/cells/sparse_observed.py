@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, SparsePlusLowRank
+from skmc.linalg import LowRank, SparsePlusLowRank, work_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,9 @@ class SparseObserved:
         )
 
     @property
-    def size(self) -> int:
-        """The number of observed cells; a step reads no others."""
-        return len(self.values)
+    def work(self) -> int:
+        """The work of a pass over the observed cells; a step reads no others."""
+        return work_of(len(self.values))
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
-from skmc.linalg import threads_for
+from skmc.linalg import threads_for, work_of
 from skmc.new_rows import RowIndex, knn_values
 
 
@@ -124,7 +124,7 @@ class KNNCompleter(BaseCompleter):
 
         queries, seen = split(cells)
         donors, donors_seen = split(self._cells)
-        with threads_for(len(queries) * len(donors)):
+        with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
             answer = knn_values(
                 queries,
                 seen,

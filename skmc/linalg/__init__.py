@@ -28,7 +28,7 @@ from skmc.linalg.svd import (
     subtracted,
     svd_of,
 )
-from skmc.linalg.threads import Workload, threads_for, threads_shared_by
+from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -71,4 +71,5 @@ __all__ = [
     "svd_of",
     "threads_for",
     "threads_shared_by",
+    "work_of",
 ]

@@ -18,15 +18,38 @@ import torch
 from threadpoolctl import ThreadpoolController
 
 
+# A pass over numbers, such as a sum, takes as long for each of them as this many
+# multiplications in a product of matrices.
+PASS = 64
+
+
 class Workload(Enum):
     """What a computation mostly consists of.
 
-    The value is the number of cells from which `threads_for` allows more than one
+    The value is the work, see `work_of`, from which `threads_for` allows more than one
     thread; ``python -m benchmarks.speed.busy steps`` measures it.
     """
 
-    PRODUCTS = 1_000_000
-    DECOMPOSITIONS = 4_000_000
+    PRODUCTS = 2e9
+    DECOMPOSITIONS = 2e10
+
+
+def work_of(numbers: int, side: int = 0) -> int:
+    """Return the work of a product of a matrix with a square one.
+
+    Parameters
+    ----------
+    numbers : int
+        Size of the matrix, or of all matrices of a batch.
+    side : int, default=0
+        Size of the square matrix; without one, there are only passes over the numbers.
+
+    Returns
+    -------
+    int
+        Multiplications, and passes in units of them.
+    """
+    return numbers * (side + PASS)
 
 
 class _Here(threading.local):
@@ -40,7 +63,7 @@ _here = _Here()
 
 
 @contextmanager
-def threads_for(size: int, workload: Workload = Workload.PRODUCTS) -> Iterator[None]:
+def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator[None]:
     """Use one thread in a small computation, and all allowed ones in a large one.
 
     The threads that Torch has outside of all blocks are what the user allows. They are
@@ -52,8 +75,8 @@ def threads_for(size: int, workload: Workload = Workload.PRODUCTS) -> Iterator[N
 
     Parameters
     ----------
-    size : int
-        Number of cells, those of all members of a batch.
+    work : float
+        Result of `work_of`.
     workload : Workload, default=Workload.PRODUCTS
         What the computation mostly consists of.
 
@@ -64,12 +87,12 @@ def threads_for(size: int, workload: Workload = Workload.PRODUCTS) -> Iterator[N
     Examples
     --------
     >>> import torch
-    >>> from skmc.linalg import threads_for
-    >>> with threads_for(240 * 240):
+    >>> from skmc.linalg import threads_for, work_of
+    >>> with threads_for(work_of(240 * 240, side=240)):
     ...     torch.get_num_threads()
     1
     """
-    small, outside = size < workload.value, (_here.allowed, _here.used)
+    small, outside = work < workload.value, (_here.allowed, _here.used)
     if not small and _here.allowed is None:
         yield
         return

@@ -175,7 +175,7 @@ class Run:
         -------
         context manager
         """
-        return threads_for(self.data.size, self.solver.workload)
+        return threads_for(self.data.work, self.solver.workload)
 
     def check(self, previous: State) -> Progress:
         """Evaluate residuals, stop rules and history of the current iterate.
