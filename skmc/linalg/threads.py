@@ -17,7 +17,6 @@ from enum import Enum
 import torch
 from threadpoolctl import ThreadpoolController
 
-
 # A pass over numbers, such as a sum, takes as long for each of them as this many
 # multiplications in a product of matrices.
 PASS = 64
