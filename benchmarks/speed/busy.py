@@ -1,4 +1,4 @@
-"""Speed beside busy processes: ``python -m benchmarks.speed.busy [parts]``.
+"""Speed beside busy processes: ``python -m benchmarks.speed.busy [PART [NAMES]]``.
 
 The benchmark starts its own neighbors, processes that compute without a pause.
 
@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -45,6 +46,7 @@ from skmc.completers import (
 from skmc.datasets import load_photo
 
 TURNS = 3
+NEIGHBORS = (0, 1, 2)
 SECONDS = 0.2  # of steps between two readings of the clocks
 # Hyper-parameters that would be chosen by fits are fixed.
 STEPS: dict[str, tuple[Any, list[tuple[int, int]]]] = {
@@ -63,12 +65,12 @@ STEPS: dict[str, tuple[Any, list[tuple[int, int]]]] = {
 }
 # Of a 240 x 240 picture; so few iterations that the slowest variant takes seconds.
 FITS: list[Any] = [
-    AIRCompleter(max_iter=100),
-    DMFCompleter(max_iter=200),
-    IALMCompleter(max_iter=20),
-    NCARLCompleter(max_iter=3),
+    AIRCompleter(max_iter=25),
+    DMFCompleter(max_iter=25),
+    IALMCompleter(max_iter=5),
+    NCARLCompleter(max_iter=2),
     SVDCompleter(),
-    PatchCNNCompleter(patch_size=7, max_iter=3),
+    PatchCNNCompleter(patch_size=7, max_iter=2),
     FactorizationCompleter(),
     NonlocalCompleter(max_iter=2),
     KNNCompleter(),
@@ -98,11 +100,11 @@ def all_threads() -> Iterator[None]:
         yield
 
 
-def measured(variants: dict[str, Callable[[], object]], turns: int) -> dict[str, Any]:
+def measured(variants: dict[str, Callable[[], object]]) -> dict[str, Any]:
     """Median wall and processor seconds of each variant, taken in turns."""
     clocks = {"wall": time.perf_counter, "processor": time.process_time}
     found: dict[str, Any] = {name: [] for name in variants}
-    for _ in range(turns):
+    for _ in range(TURNS):
         for name, variant in variants.items():
             start = [clock() for clock in clocks.values()]
             variant()
@@ -114,14 +116,12 @@ def measured(variants: dict[str, Callable[[], object]], turns: int) -> dict[str,
     }
 
 
-def beside(
-    variants: dict[str, Callable[[], object]], turns: int = TURNS
-) -> dict[str, Any]:
-    """The same beside 0, 1 and 2 neighbors."""
+def beside(variants: dict[str, Callable[[], object]]) -> dict[str, Any]:
+    """The same beside none, one and two neighbors."""
     result = {}
-    for count in (0, 1, 2):
+    for count in NEIGHBORS:
         with neighbors(count):
-            result[f"{count} neighbors"] = measured(variants, turns)
+            result[f"{count} neighbors"] = measured(variants)
     return result
 
 
@@ -187,31 +187,35 @@ def photo() -> np.ma.MaskedArray:
     return np.ma.masked_array(picture, patterns.random(picture, 0.3, random_state=0))
 
 
-def fits() -> None:
+def fits(*names: str) -> None:
     """Fits with the chosen threads and with all threads."""
     X = photo()
-
-    def with_all(completer: Any) -> None:
-        with all_threads():
-            completer.fit(X)
-
     for completer in FITS:
-        completer = clone(completer)
-        for name, value in (("random_state", 0), ("device", "cpu")):
-            if name in completer.get_params():
-                completer.set_params(**{name: value})
-        found = beside(
-            {
-                "chosen threads": lambda c=completer: c.fit_transform(X),
-                "all threads": lambda c=completer: with_all(c),
-            },
-            turns=3,
-        )
+        name = type(completer).__name__
+        if names and name not in names:
+            continue
+        given = {"random_state": 0, "device": "cpu"}
+        known = {k: v for k, v in given.items() if k in completer.get_params()}
+        chosen = clone(completer).set_params(**known)
+
+        def unlimited(completer: Any = clone(chosen)) -> None:
+            with all_threads():
+                completer.fit_transform(X)
+
+        variants = {
+            "chosen threads": partial(chosen.fit_transform, X),
+            "all threads": unlimited,
+        }
+        found = beside(variants)
         alone = found["0 neighbors"]["chosen threads"]["wall"]
-        for row in found.values():
-            for variant in row.values():
-                variant["wall / chosen threads, 0 neighbors"] = variant["wall"] / alone
-        record("speed-busy-fits", {repr(completer): found})
+        for count, row in found.items():
+            times = {variant: row[variant]["wall"] for variant in variants}
+            row["all threads / chosen threads"] = (
+                times["all threads"] / times["chosen threads"]
+            )
+            if count != "0 neighbors":
+                row["beside neighbors / without"] = times["chosen threads"] / alone
+        record("speed-busy", {f"fit, {name}": found})
 
 
 def search() -> None:
@@ -220,13 +224,14 @@ def search() -> None:
     grid = {"lambda_row": [0.03, 0.3, 3.0], "lambda_col": [0.03, 0.3]}
     completer = AIRCompleter(max_iter=400, random_state=0, device="cpu")
     cv = KFold(3, shuffle=True, random_state=0)
-
-    def found(n_jobs: int) -> None:
-        GridSearchCV(completer, grid, cv=cv, n_jobs=n_jobs).fit(X)
-
-    found(2)
-    variants = {f"n_jobs={n}": lambda n=n: found(n) for n in (1, 2)}
-    record("speed-busy-search", beside(variants, turns=3))
+    searches = {
+        f"n_jobs={n}": GridSearchCV(completer, grid, cv=cv, n_jobs=n) for n in (1, 2)
+    }
+    searches["n_jobs=2"].fit(X)
+    found = beside({name: partial(each.fit, X) for name, each in searches.items()})
+    for row in found.values():
+        row["n_jobs=2 / n_jobs=1"] = row["n_jobs=2"]["wall"] / row["n_jobs=1"]["wall"]
+    record("speed-busy", {"search": found})
 
 
 PARTS = {"steps": steps, "fits": fits, "search": search}
@@ -234,5 +239,5 @@ PARTS = {"steps": steps, "fits": fits, "search": search}
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     record("speed-busy", {"hardware": hardware()})
-    part, *names = sys.argv[1:]
-    PARTS[part](*names)
+    for part in sys.argv[1:2] or PARTS:
+        PARTS[part](*sys.argv[2:])

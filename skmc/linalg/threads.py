@@ -30,7 +30,7 @@ class Workload(Enum):
     """
 
     PRODUCTS = 2e9
-    DECOMPOSITIONS = 2e10
+    DECOMPOSITIONS = 2e11
 
 
 def work_of(numbers: int, side: int = 0) -> int:
