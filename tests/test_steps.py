@@ -94,11 +94,9 @@ def beginning():
 
 def on_meta(things):
     """A copy whose tensors are on the device "meta"; generators stay on the CPU."""
-    file = io.BytesIO()
+    file, table = io.BytesIO(), copyreg.dispatch_table
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(
-            copyreg.dispatch_table, torch.Generator, lambda g: (beginning, ())
-        )
+        patch.setitem(table, torch.Generator, lambda generator: (beginning, ()))
         torch.save(things, file)
     file.seek(0)
     return torch.load(file, map_location="meta", weights_only=False)
