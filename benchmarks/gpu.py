@@ -2,7 +2,8 @@
 
 It checks that CPU and CUDA give the same answer for every completer, times iterations
 of AIR, a batch, and whole fits on both, and writes ``docs/reproduction/gpu.json`` with
-the name of the device. It takes a few minutes. Without a device it says so and exits with status 1.
+the name of the device. It takes a few minutes. Without a device it says so and exits
+with status 1.
 """
 
 from __future__ import annotations

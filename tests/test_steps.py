@@ -2,8 +2,8 @@
 
 On a CPU nothing waits for anything, but the operators that would are seen all the same:
 each `Solver.step` of the fits below runs under a mode that counts them. The second
-step of each solver is also taken on Torch's device "meta", which has shapes but no numbers:
-it fails if a tensor of the CPU remains, or if a number is read.
+step of each solver is also taken on Torch's device "meta", which has shapes but no
+numbers: it fails if a tensor of the CPU remains, or if a number is read.
 """
 
 from __future__ import annotations

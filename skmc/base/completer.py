@@ -29,12 +29,8 @@ from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
-<<<<<<< HEAD
-from skmc.cells import Entries, check_positions, to_cells
-from skmc.linalg import threads_for, work_of
-=======
 from skmc.cells import Entries, LikeObserved, check_positions, to_cells
->>>>>>> main
+from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 from skmc.new_rows import RowIndex
@@ -298,15 +294,11 @@ tensor or `Entries`, of shape (n_samples, n_features)
     def _model_values(self, cells: np.ndarray) -> np.ndarray:
         if self._is_fitted_picture(cells):
             return self.reconstruction_
-        return self._priors.fill(cells, self._complete_rows(cells))
+        with _threads(cells):
+            return self._priors.fill(cells, self._complete_rows(cells))
 
     def _completed(self, cells: np.ndarray) -> np.ndarray:
-<<<<<<< HEAD
-        with _threads(cells):
-            completed = self._priors.fill(cells, self._complete_rows(cells))
-=======
         completed = self._model_values(cells)
->>>>>>> main
         completed = completed.astype(cells.dtype, copy=False)
         if self._like is not None:
             completed = self._like.apply(completed)
@@ -371,14 +363,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             hidden = np.isnan(cells) & ~np.isnan(truth)
             if not hidden.any():
                 raise ValueError("X has no missing cell that is observed in y.")
-<<<<<<< HEAD
-            with _threads(cells):
-                completed = self._complete_rows(cells)
-        return -nmae(self._priors.fill(cells, completed), truth, hidden)
-=======
             completed = self._model_values(cells)
         return -nmae(completed, truth, hidden)
->>>>>>> main
 
     def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
         """Predict single cells of the fitted matrix.
