@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, memory_of
 from skmc.cells import Observed, Scaling
-from skmc.linalg import seed_of, threads_for, work_of
+from skmc.linalg import seed_of, threads_for
 from skmc.new_rows import RowIndex
 
 FOLDS = 5  # each tree is trained without the rows of one fold
@@ -293,8 +294,8 @@ class TreesCompleter(BaseCompleter):
     ) -> tuple[Models, bool]:
         """One model for each column that varies, and whether a user interrupted."""
         seeds = rng.randint(2**31, size=len(varies))
-        alone = effective_n_jobs(self.n_jobs) == 1  # workers have one thread each
-        work = work_of(X.size, min(X.shape)) if alone else 0
+        # Workers have one thread each; without any, scikit-learn starts its own.
+        work = inf if effective_n_jobs(self.n_jobs) == 1 else 0
 
         def trained(col: int) -> _Forest | _Fitted:
             with threads_for(work):

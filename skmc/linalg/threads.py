@@ -29,8 +29,8 @@ class Workload(Enum):
     thread; ``python -m benchmarks.speed.busy steps`` measures it.
     """
 
-    PRODUCTS = 2e9
-    DECOMPOSITIONS = 2e11
+    PRODUCTS = 1e9
+    DECOMPOSITIONS = 1e11
 
 
 def work_of(numbers: int, side: int = 0) -> int:
