@@ -115,8 +115,8 @@ The pictures are the 192 x 192 pixels in the middle of those that scikit-image
 in all channels or in none. "Random" hides pixels where
 `RandomState(20210909).random_sample(shape) <= rate`, text is that of `patterns.text`
 with lines of an eighth of the height, and scratches are 16 straight lines of 1 to 3
-pixels in width from the same seed. The figures are PSNR in decibels over the *missing* pixels,
-and the mean processor seconds of a picture; {hardware}.
+pixels in width from the same seed. The figures are PSNR in decibels over the *missing*
+pixels, and the mean processor seconds of a picture; {hardware}.
 
 All methods have their defaults. *Nonlocal* is `NonlocalCompleter`, with patches of all
 channels. *AIR* is `AIRCompleter` on single channels or decorrelated ones, whichever is
