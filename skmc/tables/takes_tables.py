@@ -55,6 +55,7 @@ class TakesTables(BaseCompleter):
 
     like_observed: bool | str
     _table: Table | None = None
+    _first_columns: np.ndarray | None = None  # of the matrix that `Table` hands over
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
@@ -74,6 +75,16 @@ class TakesTables(BaseCompleter):
         validate_data(self, X, reset=reset, skip_check_array=True)
         numbers, _ = self._table.read(X)
         return self._table.encode(numbers)
+
+    def _together(self, labels: np.ndarray) -> np.ndarray:
+        """Give all cells that represent one cell of a table the label of the first.
+
+        Otherwise a held-out category could be told from its other columns.
+        """
+        first = self._first_columns
+        if self._table is not None:
+            first = self._table.first_columns
+        return labels if first is None else labels[:, first]
 
     def _described(self, X: Any) -> Table:
         if self.add_indicator:
