@@ -36,16 +36,33 @@ MAY_IMPORT = {
     "model_selection": CONTRACT,
     "tables": CONTRACT,
     "completers": {*CONTRACT, "model_selection", "tables"},
+    "pictures": {"linalg", "patterns", "base", "completers"},
     "uncertainty": {"cells", "linalg", "patterns", "base", "model_selection"},
     "checks": {"base", "completers"},
     "persistence": {*FITTING, "skmc"},
     "distributed": {"cells", "base", "model_selection", "completers"},
     "plot": {"cells", "loop", "metrics", "base"},
-    "_command": {*FITTING, "checks", "persistence", "plot", "datasets", "skmc"},
+    "_command": {
+        *FITTING,
+        "pictures",
+        "checks",
+        "persistence",
+        "plot",
+        "datasets",
+        "skmc",
+    },
     "__main__": {"_command"},
     # What stands in skmc/__init__.py.
     "skmc": {"cells", "loop", "base", "completers", "pipeline"},
-    "benchmarks": {*FITTING, "checks", "datasets", "plot", "skmc", "uncertainty"},
+    "benchmarks": {
+        *FITTING,
+        "pictures",
+        "checks",
+        "datasets",
+        "plot",
+        "skmc",
+        "uncertainty",
+    },
 }
 SKLEARN_FREE = CORE
 FILES = [*ROOT.rglob("*.py"), *(PROJECT / "benchmarks").rglob("*.py")]

@@ -60,7 +60,7 @@ def _add_complete(commands: Any) -> None:
         "--method",
         type=methods.method,
         help="a method that 'skmc methods' lists (default: auto, which compares "
-        "methods on hidden cells; air for pictures)",
+        "methods on hidden cells; nonlocal for pictures)",
     )
     parser.add_argument(
         "--time-limit",
@@ -238,6 +238,13 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         "--invert-mask",
         action="store_true",
         help="the mask is black where pixels are missing",
+    )
+    pictures.add_argument(
+        "--mask-threshold",
+        type=_natural,
+        metavar="N",
+        help="values of the mask above N, of 255, are white; needed if it has more "
+        "than two",
     )
     pictures.add_argument(
         "--tolerance",

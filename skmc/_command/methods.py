@@ -30,6 +30,7 @@ ADVICE = {
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
     ),
+    "BiharmonicCompleter": "pictures with scratches or scattered holes, in a second",
     "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",

@@ -13,6 +13,7 @@ from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells, check_names
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
@@ -46,6 +47,7 @@ __all__ = [
     "diverged",
     "documented",
     "memory_of",
+    "pixels",
     "record",
     "resolve_device",
     "unfinished",

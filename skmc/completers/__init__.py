@@ -5,6 +5,7 @@ from skmc.completers.auto import AutoCompleter
 from skmc.completers.autoencoder import AutoencoderCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
+from skmc.completers.biharmonic import BiharmonicCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.gaussian import GaussianCompleter
@@ -30,6 +31,7 @@ __all__ = [
     "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",
+    "BiharmonicCompleter",
     "DMFCompleter",
     "FactorizationCompleter",
     "GaussianCompleter",
