@@ -18,6 +18,7 @@ LOOPS = {
     "linalg/factor_gaussian.py": "blocks of rows",
     "linalg/gaussian.py": "blocks of rows",
     "linalg/inverse_training.py": "trains `LDMinv`, without data and without a matrix",
+    "linalg/principal.py": "a fixed number of sweeps: the start of a fit",
     "linalg/products.py": "a fixed number of products: the length of a formula",
     "linalg/ridge.py": "blocks of rows",
     "linalg/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",
