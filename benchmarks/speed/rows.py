@@ -1,8 +1,8 @@
 """AIR on many rows: ``python -m benchmarks.speed.rows [accuracy|growth|page]``.
 
-``accuracy`` compares the sparse graph with all pairs where both are possible, ``growth``
-measures time and memory for up to 400 000 rows. Each fit of ``growth`` has a process of
-its own. Records are in ``docs/reproduction/air-rows.json``.
+``accuracy`` compares the sparse graph with all pairs where both are possible.
+``growth`` measures time and memory for up to 400 000 rows, each fit in a process of its
+own. Records are in ``docs/reproduction/air-rows.json``.
 """
 
 from __future__ import annotations
@@ -97,7 +97,13 @@ def growth() -> dict:
     """Seconds and peak memory for more and more rows."""
     found = {}
     for size in SIZES:
-        command = [sys.executable, "-m", "benchmarks.speed.rows", "one", *map(str, size)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.speed.rows",
+            "one",
+            *map(str, size),
+        ]
         output = subprocess.run(command, check=True, capture_output=True, text=True)
         found["{} x {}".format(*size)] = json.loads(output.stdout)
     return {"growth": found, "hardware": hardware()}
@@ -127,9 +133,9 @@ def page() -> None:
 INTRODUCTION = """
 # AIR with many rows
 
-Above 2000 rows `AIRCompleter` learns similarities to 10 neighbors of each row only. Here
-it does so for 1500 rows or fewer, where all pairs can be compared as well. RMSE over
-hidden cells, columns of tables standardized, one seed. In tables, columns have all
+Above 2000 rows, `AIRCompleter` learns similarities to 10 neighbors of each row only.
+Here it does so for 1500 rows or fewer, where all pairs can be compared as well. RMSE
+over hidden cells, columns of tables standardized, one seed. In tables, columns have all
 pairs both times; in pictures, both rows and columns have neighbors.
 
 The number of neighbors, the rank of the first fill and the times at which the neighbors
