@@ -12,6 +12,7 @@ ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing")
 # Files with a loop over numbers, or until something holds, and what it is for. A method
 # of completion does not belong here: it is a solver, whose steps `solve` takes.
 LOOPS = {
+    "cells/like_observed.py": "numbers of decimals",
     "linalg/diffusion.py": "a fixed number of sweeps: the start of a fit",
     "linalg/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
     "linalg/factor_gaussian.py": "blocks of rows",
