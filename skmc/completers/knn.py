@@ -49,6 +49,12 @@ class KNNCompleter(BaseCompleter):
         Each cell predicted from the *other* rows; computed at each access.
     {input}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``; distances are computed in blocks. Time
+    grows with ``n_samples**2 n_features``: for hundreds of thousands of rows, use
+    `GaussianCompleter` or `TreesCompleter("boosting")`.
+
     References
     ----------
     Troyanskaya et al. Missing value estimation methods for DNA microarrays.

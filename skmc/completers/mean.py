@@ -21,6 +21,10 @@ class MeanCompleter(BaseCompleter):
     {reconstruction_}
     {input}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``.
+
     Examples
     --------
     >>> import numpy as np

@@ -1,6 +1,6 @@
 """Linear algebra that several solvers share."""
 
-from skmc.linalg.diffusion import diffuse
+from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
@@ -58,10 +58,12 @@ __all__ = [
     "compressed_rows",
     "d_minv",
     "diffuse",
+    "double",
     "directions_of",
     "fill_low_rank",
     "fresh_seed",
     "full_svd",
+    "halve",
     "link_matrix",
     "minimize_on_stiefel",
     "nearest",
