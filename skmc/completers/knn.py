@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
+from skmc.linalg import threads_for, work_of
 from skmc.new_rows import RowIndex, knn_values
 
 
@@ -129,16 +130,17 @@ class KNNCompleter(BaseCompleter):
 
         queries, seen = split(cells)
         donors, donors_seen = split(self._cells)
-        answer = knn_values(
-            queries,
-            seen,
-            donors,
-            donors_seen,
-            self.n_neighbors,
-            by_distance=self.weights == "distance",
-            needed=None if everywhere else ~seen,
-            leave_out=None
-            if leave_out is None
-            else torch.from_numpy(leave_out).to(device),
-        )
+        with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
+            answer = knn_values(
+                queries,
+                seen,
+                donors,
+                donors_seen,
+                self.n_neighbors,
+                by_distance=self.weights == "distance",
+                needed=None if everywhere else ~seen,
+                leave_out=None
+                if leave_out is None
+                else torch.from_numpy(leave_out).to(device),
+            )
         return answer.cpu().numpy() * unit
