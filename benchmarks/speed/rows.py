@@ -153,8 +153,7 @@ def page() -> None:
     parts = [
         INTRODUCTION,
         table(["", "all pairs", "neighbors", "ratio"], errors),
-        LARGE,
-        table(["", *dict.fromkeys(names)], many),
+        *([LARGE, table(["", *dict.fromkeys(names)], many)] if many else []),
         GROWTH,
         table(["", "s", "processor s", "peak GB", "RMSE / deviation"], sizes),
         known.get("hardware", ""),
