@@ -17,6 +17,7 @@ from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
+from skmc.base.stored import ReadsStored
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -39,6 +40,7 @@ __all__ = [
     "Prepared",
     "Priors",
     "ReadsCells",
+    "ReadsStored",
     "ShowsFit",
     "Trials",
     "WarmStart",

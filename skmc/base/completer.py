@@ -173,7 +173,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         try:
             cells, priors = self._read_to_fit(X)
             self._warn_of_empty(priors)
-            with fit_scope(self, cells):
+            with fit_scope(self, getattr(cells, "identity", cells)):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
@@ -234,6 +234,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             "_seconds": None,  # until the fit has ended
             "data_range_": priors.data_range,
         }
+        if priors.ids is not None:
+            common["row_ids_"], common["col_ids_"] = priors.ids
         if self.add_indicator:
             from sklearn.impute import MissingIndicator
 

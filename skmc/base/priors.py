@@ -30,6 +30,8 @@ class Priors:
     constant : ndarray of shape (n_cols,)
         The value of columns with a single distinct value, NaN for columns that vary,
         and infinity for empty columns.
+    ids : tuple of ndarray or None, default=None
+        Identifiers of rows and of columns, ascending; None if these are positions.
     """
 
     shape: tuple[int, int]
@@ -42,6 +44,7 @@ class Priors:
     empty_cols: np.ndarray
     full_cols: np.ndarray
     constant: np.ndarray
+    ids: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(
@@ -94,6 +97,44 @@ class Priors:
             empty_cols=counts[1] == 0,
             full_cols=counts[1] == shape[0],
             constant=np.where(low < high, np.nan, low),
+        )
+
+    @classmethod
+    def of_statistics(
+        cls,
+        rows: dict[str, np.ndarray],
+        cols: dict[str, np.ndarray],
+        ids: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Priors:
+        """Combine statistics of rows and of columns.
+
+        Parameters
+        ----------
+        rows, cols : dict of ndarray
+            "count", "mean", "low" and "high" of the observed cells.
+        ids : tuple of ndarray, optional
+            Identifiers of rows and of columns.
+
+        Returns
+        -------
+        Priors
+        """
+        n_rows, n_observed = len(rows["count"]), int(rows["count"].sum())
+        mean = float(cols["count"] @ cols["mean"] / n_observed)
+        means = [np.where(s["count"] > 0, s["mean"], mean) for s in (rows, cols)]
+        low, high = cols["low"], cols["high"]
+        return cls(
+            shape=(n_rows, len(cols["count"])),
+            n_observed=n_observed,
+            data_range=(float(low.min()), float(high.max())),
+            mean=mean,
+            row_means=means[0],
+            col_means=means[1],
+            empty_rows=rows["count"] == 0,
+            empty_cols=cols["count"] == 0,
+            full_cols=cols["count"] == n_rows,
+            constant=np.where(low < high, np.nan, low),
+            ids=ids,
         )
 
     @property

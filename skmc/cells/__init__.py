@@ -5,12 +5,14 @@ from skmc.cells.entries import Entries, check_positions
 from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_observed import SparseObserved
+from skmc.cells.stored import StoredEntries
 
 __all__ = [
     "Entries",
     "Observed",
     "Scaling",
     "SparseObserved",
+    "StoredEntries",
     "check_positions",
     "sparse_cells",
     "to_cells",

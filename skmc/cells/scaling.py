@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -74,9 +76,37 @@ class Scaling:
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
         z = (values / data.spread(unit)).double()
         eps = torch.finfo(values.dtype).eps
-        shift, scale, _ = _moments(data, z, eps, by_column=False)
+        moments = partial(_moments, data, z, eps)
+        found = cls.of_moments(moments, how, centre=centre).to(values.dtype)
+        return cls(found.shift * unit, found.scale * unit)
+
+    @classmethod
+    def of_moments(
+        cls,
+        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
+        how: str,
+        *,
+        centre: bool = True,
+    ) -> Scaling:
+        """From means and deviations, by the rules of `of`.
+
+        Parameters
+        ----------
+        moments : callable
+            Maps False to mean, standard deviation and number of all observed cells,
+            (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
+        how : {"auto", "columns", "global"}
+            As for `of`.
+        centre : bool, default=True
+            As for `of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        shift, scale, _ = moments(False)
         if how in ("auto", "columns"):
-            means, deviations, count = _moments(data, z, eps, by_column=True)
+            means, deviations, count = moments(True)
             seen = count > 0
             if how == "auto":
                 unlike = _unlike(means, deviations, scale, seen)
@@ -87,7 +117,7 @@ class Scaling:
                     shift = torch.where(plain, torch.zeros_like(shift), shift)
             shift = torch.where(seen, means, shift)
             scale = torch.where(seen, deviations, scale)
-        return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
+        return cls(shift, scale)
 
     def standardise(self, X: Tensor) -> Tensor:
         """Shift and scale a whole matrix.
@@ -150,7 +180,7 @@ class Scaling:
 
 
 def _moments(
-    data: Observed | SparseObserved, z: Tensor, eps: float, *, by_column: bool
+    data: Observed | SparseObserved, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = count.clamp_min(1)

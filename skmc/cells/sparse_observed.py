@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, SparsePlusLowRank
+from skmc.linalg import LowRank, RowModel, SparsePlusLowRank
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +163,20 @@ class SparseObserved:
         Tensor of shape ()
         """
         return self.residual(X).square().sum()
+
+    def solved(self, model: RowModel) -> Tensor:
+        """Solve a row model for all rows.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        return model.solve(self.starts, self.cols, self.values)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

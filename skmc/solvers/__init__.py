@@ -2,7 +2,7 @@
 
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import ALS
+from skmc.solvers.als import ALS, ALSState, product, with_bias
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
@@ -27,6 +27,7 @@ from skmc.solvers.truncated_weighted import WeightedTruncated
 
 __all__ = [
     "ALS",
+    "ALSState",
     "BATCH",
     "EM",
     "NCARL",
@@ -56,4 +57,6 @@ __all__ = [
     "TruncatedAPGL",
     "WeightedTruncated",
     "largest_weight",
+    "product",
+    "with_bias",
 ]
