@@ -47,7 +47,7 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
     if missing.any():
         warn_user(
             f"{name} has {missing.sum()} identifiers that the fit has not seen, such "
-            f"as {found[missing][0]!r}; they are predicted by means."
+            f"as {found[missing][0].item()!r}; they are predicted by means."
         )
     place[missing] = -1
     return place

@@ -50,7 +50,7 @@ class Choice:
         """
         # The finalizer of SplitMix64.
         z = row.astype(np.uint64) << np.uint64(32) | col.astype(np.uint64)
-        z += np.uint64(self.seed % 2**32 + 1) * np.uint64(0x9E3779B97F4A7C15)
+        z += np.uint64((self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)

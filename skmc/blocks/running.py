@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 WAIT = 5.0  # seconds after which a cluster is looked at
-WITHOUT_WORKERS = 60.0  # seconds without a worker that end a fit
+WITHOUT_WORKERS = 300.0  # seconds without a worker that end a fit
 
 
 class Local:

@@ -6,6 +6,7 @@ import errno
 import json
 import shutil
 import tempfile
+import weakref
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -79,7 +80,6 @@ class BlockFolder:
 
     def __init__(self, path: Path, runner: Local):
         self.path, self.runner = path, runner
-        self.temporary: Any = None
         header = json.loads((path / DONE).read_text())
         self.dtype = np.dtype(header["dtype"])
         self.labeled: bool = header["labeled"]
@@ -128,22 +128,27 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     """
     runner = Local() if entries.client is None else OnCluster(entries.client)
     arrow()
-    temporary = None
-    if entries.folder is None:
-        temporary = tempfile.TemporaryDirectory(prefix="skmc-blocks-")
-        folder = Path(temporary.name)
-    else:
-        folder = Path(entries.folder).resolve()
-        folder.mkdir(parents=True, exist_ok=True)
+    if entries.folder is not None:
+        return _opened(entries, Path(entries.folder).resolve(), runner)
+    folder = Path(tempfile.mkdtemp(prefix="skmc-blocks-"))
+    try:
+        found = _opened(entries, folder, runner)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    return found
+
+
+def _opened(entries: StoredEntries, folder: Path, runner: Local) -> BlockFolder:
+    folder.mkdir(parents=True, exist_ok=True)
     source = entries.source
     if hasattr(source, "to_parquet"):
         source = _written(entries, folder)
     key = _key(entries, source)
     if not _is_done(folder, key):
         _fill(entries, source, folder, runner, key)
-    found = BlockFolder(folder, runner)
-    found.temporary = temporary  # is removed with the object
-    return found
+    return BlockFolder(folder, runner)
 
 
 def _written(entries: StoredEntries, folder: Path) -> Path:
