@@ -51,7 +51,11 @@ def films(cols):
 def write(folder, rows, cols, values, n_files=4, **names):
     folder.mkdir(exist_ok=True)
     for k, part in enumerate(np.array_split(np.arange(len(values)), n_files)):
-        table = {"user": users(rows[part]), "film": films(cols[part]), "age": cols[part]}
+        table = {
+            "user": users(rows[part]),
+            "film": films(cols[part]),
+            "age": cols[part],
+        }
         table["stars"] = values[part]
         pq.write_table(pa.table(table), folder / f"part-{k}.parquet", row_group_size=50)
     return folder
@@ -154,7 +158,9 @@ def test_choices_do_not_depend_on_blocks(files):
     held_out = {}
     for side in ("row", "col"):
         block = next(
-            cells.chosen(observed.Choice(5, True)).map(side, lambda block, own: block, None)
+            cells.chosen(observed.Choice(5, True)).map(
+                side, lambda block, own: block, None
+            )
         )
         places = [(int(i), int(j)) for i, j in zip(block.row, block.col, strict=True)]
         held_out[side] = {place if side == "row" else place[::-1] for place in places}
@@ -219,7 +225,9 @@ def _block(block, own):
 
 
 def test_the_error_names_the_duplicate(tmp_path):
-    folder = write(tmp_path / "s", np.array([3, 1, 3]), np.array([4, 0, 4]), np.ones(3), 1)
+    folder = write(
+        tmp_path / "s", np.array([3, 1, 3]), np.array([4, 0, 4]), np.ones(3), 1
+    )
     match = "row 'u003é' and column 4000000000000000 occurs more than once"
     with pytest.raises(ValueError, match=match):
         MeanCompleter().fit(Entries.from_parquet(folder, *NAMES))
@@ -228,10 +236,18 @@ def test_the_error_names_the_duplicate(tmp_path):
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"user": [1]}, ValueError, "'user' is large_string in .*part-0.* and int64 in"),
+        (
+            {"user": [1]},
+            ValueError,
+            "'user' is large_string in .*part-0.* and int64 in",
+        ),
         ({"film": [1.5]}, TypeError, "'film' .*z.parquet has type double; identifiers"),
         ({"film": [None]}, TypeError, "'film' .*z.parquet has type null"),
-        ({"film": pa.array([None], "int64")}, ValueError, "'film' .* has missing cells"),
+        (
+            {"film": pa.array([None], "int64")},
+            ValueError,
+            "'film' .* has missing cells",
+        ),
         ({"stars": [np.nan]}, ValueError, "'stars' of .*z.parquet holds nan; leave"),
         ({"stars": [np.inf]}, ValueError, "holds inf"),
         ({"stars": ["good"]}, TypeError, "'stars' .* has type string; values must be"),
@@ -266,7 +282,9 @@ def test_unknown_identifiers(files):
     completer.fit(Entries.from_parquet(files, *NAMES))
     priors = completer._priors
     with pytest.warns(UserWarning, match="rows has 2 identifiers .* such as 'who'"):
-        found = completer.predict_entries(["who", "who", users([0])[0]], films([3, 4, 3]))
+        found = completer.predict_entries(
+            ["who", "who", users([0])[0]], films([3, 4, 3])
+        )
     np.testing.assert_allclose(found[:2], priors.col_means[[3, 4]])
     with pytest.warns(UserWarning, match="cols has 1 identifiers"):
         found = completer.predict_entries(users([2]), [17])
@@ -334,11 +352,11 @@ def test_a_crash_costs_one_sweep(files, tmp_path, monkeypatch):
         return load(*args)
 
     monkeypatch.setattr(observed, "loaded", failing)
-    with pytest.raises(RuntimeError, match="a crash"):
-        with checkpoint(tmp_path / "fit", every=0):
-            completer.fit(ratings)
-    with pytest.warns(UserWarning, match="stopped after 8"):
-        with checkpoint(tmp_path / "fit", every=0):
+    for outcome in (
+        pytest.raises(RuntimeError, match="a crash"),
+        pytest.warns(UserWarning, match="stopped after 8"),
+    ):
+        with outcome, checkpoint(tmp_path / "fit", every=0):
             completer.fit(ratings)
     np.testing.assert_array_equal(completer.row_factors_, expected)
     whole = 8 * 2 * 4

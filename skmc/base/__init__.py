@@ -15,6 +15,7 @@ from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
+from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
 from skmc.base.stored import ReadsStored
@@ -41,6 +42,7 @@ __all__ = [
     "Priors",
     "ReadsCells",
     "ReadsStored",
+    "Recommends",
     "ShowsFit",
     "Trials",
     "WarmStart",

@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
@@ -249,7 +250,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows to complete.
+            Rows to complete. A Dask Array or DataFrame gives another one, whose
+            partitions are completed when it is computed.
 
         Returns
         -------
@@ -262,6 +264,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             columns without one with the row means.
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
         self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         return self._completed(cells)

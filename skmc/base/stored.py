@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base.identifiers import as_array, positions
+from skmc.base.lazy import is_lazy, lazy_entries
 from skmc.base.priors import Priors
-from skmc.blocks import BlockObserved, sorted_blocks
+from skmc.blocks import BlockObserved, sorted_blocks, tables_of
 from skmc.cells import StoredEntries
 
 
@@ -38,6 +39,39 @@ class ReadsStored:
         found = folder.statistics
         return cells, Priors.of_statistics(found["row"], found["col"], labels)
 
+    def score(self, X: Any, y: Any = None) -> float:
+        """Negative normalized mean absolute error; higher is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            Rows to complete, or cells to compare with the model: `Entries`, or cells
+            that are not in memory, which are read once.
+        y : container of X's shape, optional
+            True values, if ``X`` has rows.
+
+        Returns
+        -------
+        float
+            ``-mean |X - M| / (max M - min M)``.
+        """
+        if not isinstance(X, StoredEntries):
+            found: float = super().score(X, y)  # type: ignore[misc]
+            return found
+        check_is_fitted(self)
+        low, high = self.data_range_  # type: ignore[attr-defined]
+        total, count = 0.0, 0
+        for table in tables_of(X.source, X.columns):
+            if not len(table):
+                continue
+            rows, cols, values = (table[name].to_numpy() for name in table.column_names)
+            total += float(np.abs(self.predict_entries(rows, cols) - values).sum())
+            count += len(values)
+            low, high = min(low, values.min()), max(high, values.max())
+        if not count:
+            raise ValueError(f"{X!r} has no cells.")
+        return -total / count / ((high - low) or 1.0)
+
     def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
         """Predict single cells of the fitted matrix.
 
@@ -47,6 +81,8 @@ class ReadsStored:
             Zero-based positions. After a fit to `Entries.from_parquet` or
             `Entries.from_dask`, identifiers as in the files. One of them may be a
             single one: ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
+            Two Dask Series or Arrays give another one, which predicts its partitions
+            when it is computed.
 
         Returns
         -------
@@ -56,6 +92,8 @@ class ReadsStored:
             rows, with a warning.
         """
         check_is_fitted(self)
+        if is_lazy(rows):
+            return lazy_entries(self, rows, cols)  # type: ignore[no-any-return]
         ids = self._priors.ids  # type: ignore[attr-defined]
         if ids is None:
             found: np.ndarray = super().predict_entries(rows, cols)  # type: ignore[misc]

@@ -2,6 +2,8 @@
 
 from skmc.blocks.als import BlockALS, BlockALSState, half_step
 from skmc.blocks.observed import Block, BlockObserved, Choice
+from skmc.blocks.parts import tables_of
+from skmc.blocks.rows import RowReader
 from skmc.blocks.running import Local, OnCluster
 from skmc.blocks.writing import BlockFolder, sorted_blocks
 
@@ -14,6 +16,8 @@ __all__ = [
     "Choice",
     "Local",
     "OnCluster",
+    "RowReader",
     "half_step",
     "sorted_blocks",
+    "tables_of",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.blocks.observed import Block, BlockObserved
+from skmc.blocks.observed import Block
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers import ALS, ALSState, product, with_bias
 
@@ -68,7 +68,7 @@ class BlockALS(ALS):
         super().__init__(start, weight, **options)
         self.device = device
 
-    def init(self, data: BlockObserved) -> BlockALSState:
+    def init(self, data: Any) -> BlockALSState:
         rows = with_bias(self.start, 0.0)
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
@@ -76,7 +76,7 @@ class BlockALS(ALS):
         infinite = rows.new_full((), torch.inf)
         return self._state_at(data, rows, cols, infinite, infinite)
 
-    def step(self, data: BlockObserved, state: BlockALSState) -> BlockALSState:
+    def step(self, data: Any, state: Any) -> BlockALSState:
         cols = state.next_cols
         model = self._model(cols, self.row_biases)
         parts = data.map("row", half_step, None, model, self.device)
@@ -85,7 +85,7 @@ class BlockALS(ALS):
 
     def _state_at(
         self,
-        data: BlockObserved,
+        data: Any,
         rows: Tensor,
         cols: Tensor,
         misfit: Tensor,
@@ -112,11 +112,11 @@ class BlockALS(ALS):
         first, second = (torch.stack(values).sum() for values in sums)
         return (W if biases else with_bias(W, 0.0)), first, second
 
-    def residual(self, data: BlockObserved, previous, current: BlockALSState) -> Tensor:
+    def residual(self, data: Any, previous: Any, current: Any) -> Tensor:
         energy = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
         return current.grad * current.cols.norm() / energy
 
-    def misfit(self, data: BlockObserved, state: BlockALSState, X: LowRank) -> Tensor:
+    def misfit(self, data: Any, state: BlockALSState, X: LowRank) -> Tensor:
         return state.misfit
 
 

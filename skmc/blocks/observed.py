@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -282,9 +283,7 @@ class BlockObserved:
                     self.choice,
                     self.scaling,
                 )
-                for k, (first, last) in enumerate(
-                    zip(starts[:-1], starts[1:], strict=True)
-                )
+                for k, (first, last) in enumerate(pairwise(starts))
             ]
             handles[side] = self.folder.runner.load(loaders)
         return handles
@@ -313,9 +312,7 @@ class BlockObserved:
         if own is not None:
             sizes = np.diff(self.folder.starts[side]).tolist()
             each = [part.clone() for part in own.split(sizes)]
-        return self.folder.runner.map(
-            function, self._handles[side], *common, each=each
-        )
+        return self.folder.runner.map(function, self._handles[side], *common, each=each)
 
     def solved(self, model: RowModel) -> Tensor:
         """Solve a row model for all rows.

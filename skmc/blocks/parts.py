@@ -23,7 +23,7 @@ def arrow() -> Any:
         import pyarrow
         import pyarrow.compute
         import pyarrow.dataset
-        import pyarrow.parquet  # noqa: F401
+        import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
             'Entries that are not in memory need Arrow: pip install "skmc[blocks]".'
@@ -69,7 +69,9 @@ class Part:
         table = table.select(list(self.columns)).combine_chunks()
         for name in self.columns:
             if table[name].null_count:
-                raise ValueError(f"{self._where(name)} has missing cells; leave them out.")
+                raise ValueError(
+                    f"{self._where(name)} has missing cells; leave them out."
+                )
         row, col = (
             table[name].cast(kind_of(table.schema.field(name).type))
             for name in self.columns[:2]
@@ -178,6 +180,30 @@ def parts_of(
     return parts, np.dtype(str(first[1][2]))
 
 
+def tables_of(source: Any, columns: tuple[str, str, str]) -> Iterator[Any]:
+    """Read triplets from files or from a Dask DataFrame.
+
+    Parameters
+    ----------
+    source : path, list of paths or Dask DataFrame
+        Where the triplets are.
+    columns : tuple of str
+        Names of the columns of row identifiers, column identifiers and values.
+
+    Yields
+    ------
+    pyarrow.Table
+        Columns "row", "col" and "value".
+    """
+    if hasattr(source, "to_delayed"):
+        for partition in source[list(columns)].to_delayed():
+            table = arrow().Table.from_pandas(partition.compute(), preserve_index=False)
+            yield table.rename_columns(["row", "col", "value"])
+        return
+    for part in parts_of(source, columns)[0]:
+        yield from part.tables()
+
+
 def _files(source: Any) -> list[Any]:
     ds = arrow().dataset
     if isinstance(source, (str, os.PathLike)):
@@ -188,7 +214,9 @@ def _files(source: Any) -> list[Any]:
     of_arrow = (".arrow", ".feather", ".ipc")
     if isinstance(source, str) and os.path.isdir(source):
         names = os.listdir(source)
-    format_ = "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
+    format_ = (
+        "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
+    )
     found = sorted(
         ds.dataset(source, format=format_).get_fragments(), key=lambda f: f.path
     )

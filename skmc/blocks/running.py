@@ -166,7 +166,7 @@ class OnCluster(Local):
                     raise
                 if self.client.status != "running":
                     raise self._lost() from error
-                if self.client.scheduler_info()["workers"]:
+                if self.client.nthreads():
                     seen = time.monotonic()
                 elif time.monotonic() - seen > WITHOUT_WORKERS:
                     raise RuntimeError(

@@ -78,9 +78,7 @@ def block_starts(count: np.ndarray, size: int) -> np.ndarray:
     return np.append(np.sort(starts), len(count))
 
 
-def scattered(
-    numbered: tuple[int, Part], folder: Path, starts: np.ndarray
-) -> None:
+def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> None:
     """Encode a part's identifiers, and divide it into files, one for each row block.
 
     Parameters
@@ -101,7 +99,9 @@ def scattered(
             for side, known in zip(SIDES, ids, strict=True)
         ]
         name = f"{number:06d}-{k:04d}"
-        _write_files(folder / "row-parts", name, starts, *codes, table["value"])
+        _write_files(
+            folder / "row-parts", name, starts, codes[0], codes[1], table["value"]
+        )
 
 
 def read_ids(folder: Path, side: str) -> Any:

@@ -9,13 +9,14 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from skmc.blocks.parts import PART_ROWS, Part, arrow, parts_of, value_dtype
+from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
 from skmc.blocks.running import Local, OnCluster
 from skmc.blocks.sorting import (
     SIDES,
@@ -235,8 +236,7 @@ def _sort(
                 "the triplets to Parquet."
             )
         starts = block_starts(np.diff(source.indptr), PART_ROWS)
-        spans = zip(starts[:-1], starts[1:], strict=True)
-        parts = [SparsePart(source, int(i), int(j)) for i, j in spans]
+        parts = [SparsePart(source, int(i), int(j)) for i, j in pairwise(starts)]
         dtype = value_dtype(source.dtype)
     else:
         found, dtype = parts_of(source, entries.columns)
@@ -273,5 +273,6 @@ def _sort(
         pieces = list(runner.call(gather, range(len(starts) - 1)))
         shutil.rmtree(folder / f"{side}-parts")
         whole = {k: np.concatenate([p[k] for p in pieces]) for k in pieces[0]}
-        np.savez(folder / f"{side}.npz", starts=starts, **whole)
+        arrays: dict[str, Any] = {"starts": starts, **whole}
+        np.savez(folder / f"{side}.npz", **arrays)
     return {"dtype": str(dtype), "labeled": not sp.issparse(source)}

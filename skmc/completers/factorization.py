@@ -14,6 +14,7 @@ from skmc.base import (
     CompleterTags,
     FactoredCompleter,
     ReadsStored,
+    Recommends,
     Trials,
     WarmStart,
     resolve_device,
@@ -30,7 +31,7 @@ WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, ReadsStored, FactoredCompleter):
+class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredCompleter):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -203,7 +204,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, FactoredCompleter):
         row_biases, biases = self.biases in ("both", "rows"), None
         if last is not None and last.shape[1] == rank + 1 + row_biases:
             start, biases = last[:, :rank], last[:, rank] if row_biases else None
-        options = {
+        options: dict[str, Any] = {
             "row_biases": row_biases,
             "col_biases": self.biases in ("both", "columns"),
             "per_cell": self.per_cell,

@@ -27,10 +27,10 @@ from skmc.solvers.truncated_weighted import WeightedTruncated
 
 __all__ = [
     "ALS",
-    "ALSState",
     "BATCH",
     "EM",
     "NCARL",
+    "ALSState",
     "CodeDescent",
     "CosineSchedule",
     "Descent",
