@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 from test_blocks import NAMES, films, triplets, users, write
 
 from skmc import Entries, FactorizationCompleter, MeanCompleter
@@ -30,6 +32,18 @@ def fit(ratings, **params):
 
 
 @pytest.fixture
+def patient():
+    """Workers start quickly, and a slow machine may take its time to do so."""
+    options = {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.deploy.lost-worker-timeout": "120 s",
+    }
+    with dask.config.set(options):
+        get_mp_context().set_forkserver_preload(["skmc.completers", "pyarrow.dataset"])
+        yield
+
+
+@pytest.fixture
 def files(tmp_path):
     return write(tmp_path / "ratings", *triplets())
 
@@ -42,7 +56,7 @@ def assert_same(found, expected):
 
 # Dask itself.
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_a_cluster(files, tmp_path):
+def test_a_cluster(files, tmp_path, patient):
     """The same factors on two workers, one of which is killed during the fit."""
     expected = fit(Entries.from_parquet(files, *NAMES))
     rows, cols, values = triplets()
@@ -73,9 +87,9 @@ def test_a_cluster(files, tmp_path):
             frame, *NAMES, folder=tmp_path / "c", client=client, block_cells=300
         )
         assert_same(fit(ratings), expected)
-        chosen = FactorizationCompleter(random_state=0, device="cpu", max_iter=15)
+        chosen = FactorizationCompleter(random_state=0, device="cpu")
         there = chosen.fit(ratings)
-        here = FactorizationCompleter(random_state=0, device="cpu", max_iter=15)
+        here = FactorizationCompleter(random_state=0, device="cpu")
         here.fit(Entries.from_parquet(files, *NAMES))
         assert (there.rank_, there.lambda_ridge_) == (here.rank_, here.lambda_ridge_)
         # What a task raises arrives as it is.
@@ -94,14 +108,14 @@ def test_the_scheduler_dies(files, tmp_path):
     """An error says so; the same block without a cluster continues."""
     expected = fit(Entries.from_parquet(files, *NAMES), max_iter=40)
     address = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "distributed.cli.dask_"]
+    program = [sys.executable, "-m", "distributed.cli.dask_"]
     options = ["--scheduler-file", str(address), "--no-dashboard"]
     scheduler = subprocess.Popen(
-        [*dask[:2], dask[2] + "scheduler", *options, "--port", "0"],
+        [*program[:2], program[2] + "scheduler", *options, "--port", "0"],
         stderr=subprocess.DEVNULL,
     )
     worker = subprocess.Popen(
-        [*dask[:2], dask[2] + "worker", *options, "--nthreads", "1", "--no-nanny"],
+        [*program[:2], program[2] + "worker", *options, "--nthreads", "1", "--no-nanny"],
         stderr=subprocess.DEVNULL,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -137,7 +137,7 @@ def half_step(
     model : RowModel
         Made of the factors of the other side.
     device : device
-        Where to compute.
+        Where to compute. "auto" is CUDA if this process has a CUDA device.
 
     Returns
     -------
@@ -149,6 +149,8 @@ def half_step(
     penalty : Tensor of shape ()
         Penalty of the solution, or of ``own``, without its weight.
     """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     cells, model = block.cells(device), model.to(device)
     count = torch.ones_like(cells.values[:1]).expand(block.shape[0])
     if model.per_cell:

@@ -99,11 +99,9 @@ class OnCluster(Local):
 
     def _check_workers(self) -> None:
         def version() -> str:  # sent by value: the worker need not know this module
-            import skmc
+            from importlib import import_module
 
-            return str(skmc.__version__)
-
-        import skmc
+            return str(import_module("skmc").__version__)
 
         found = self.client.run(version, on_error="return")
         for address, answer in found.items():
@@ -112,10 +110,10 @@ class OnCluster(Local):
                     f"The worker {address} cannot import skmc ({answer}); install the "
                     "same versions of Python, skmc and its requirements on all workers."
                 ) from answer
-            if answer != skmc.__version__:
+            if answer != version():
                 raise RuntimeError(
                     f"The worker {address} has skmc {answer}, this process has "
-                    f"{skmc.__version__}; install the same version."
+                    f"{version()}; install the same version."
                 )
 
     def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
