@@ -94,10 +94,11 @@ def main() -> None:
     photo = load_photo()
     X = np.ma.masked_array(photo, patterns.random(photo, 0.3, random_state=0))
     single = np.ma.masked_array(X.data.astype(np.float32)[:, :240], X.mask[:, :240])
+    differ = differences(X)
     results = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
-        "largest difference between CPU and CUDA": differences(X),
+        "largest difference between CPU and CUDA": differ,
         "networks, seconds of a fit at 213 x 320": fits(X),
         "shrinkage, seconds": {f"n = {n}": shrinkage(n) for n in (240, 1000, 4000)},
         "AIR, seconds for 10 000 iterations at 213 x 240, depth 3": {
@@ -107,7 +108,7 @@ def main() -> None:
         },
     }
     record("gpu", results)
-    worst = max(results["largest difference between CPU and CUDA"].values())
+    worst = max(differ.values())
     sys.exit(0 if worst < 1e-6 else f"CPU and CUDA differ by {worst:.1e}")
 
 

@@ -115,7 +115,14 @@ def test_the_scheduler_dies(files, tmp_path):
         stderr=subprocess.DEVNULL,
     )
     worker = subprocess.Popen(
-        [*program[:2], program[2] + "worker", *options, "--nthreads", "1", "--no-nanny"],
+        [
+            *program[:2],
+            program[2] + "worker",
+            *options,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+        ],
         stderr=subprocess.DEVNULL,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

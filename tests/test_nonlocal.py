@@ -197,6 +197,12 @@ def test_constant_pictures_stay():
     np.testing.assert_allclose(make(NonlocalCompleter).fit_transform(X), 7.0)
 
 
+def test_every_cell_is_covered_where_all_patches_are_equal():
+    groups = PatchGroups((40, 41), side=5, size=40, radius=15, stride=3)
+    flat = torch.zeros(40, 41)
+    assert torch.equal(groups.shrink(flat, groups.match(flat), 0.5), flat)
+
+
 def test_the_side_is_chosen_on_held_out_cells():
     completer = make(NonlocalCompleter, patch_size="auto", max_iter=6)
     assert completer.fit(hide(texture(), 0.3)).patch_size_ in (5, 6, 8)

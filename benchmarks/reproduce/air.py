@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def chosen_air(X: np.ma.MaskedArray, seed: int) -> tuple[AIRCompleter, dict]:
     return AIRCompleter(random_state=seed, **best), best
 
 
-def completers(graphs: dict, seed: int) -> dict[str, object]:
+def completers(graphs: dict, seed: int) -> dict[str, Any]:
     made = {
         "KNN": KNNCompleter(),
         "SVD": SVDCompleter(random_state=seed),

@@ -30,6 +30,7 @@ ADVICE = {
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
     ),
+    "BiharmonicCompleter": "pictures with scratches or scattered holes, in a second",
     "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",
@@ -115,6 +116,8 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
 
     completer = class_of(name)()
     known = completer.get_params()
+    if "max_time" in settings and "max_time" not in known:
+        raise UsageError(f"{name} has no time limit; --method auto has")
     for parameter in settings:
         if parameter not in known:
             raise UsageError(

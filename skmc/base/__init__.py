@@ -13,8 +13,9 @@ from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
-from skmc.base.reading import ReadsCells
+from skmc.base.reading import ReadsCells, check_names
 from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
@@ -46,9 +47,11 @@ __all__ = [
     "ShowsFit",
     "Trials",
     "WarmStart",
+    "check_names",
     "diverged",
     "documented",
     "memory_of",
+    "pixels",
     "record",
     "resolve_device",
     "unfinished",

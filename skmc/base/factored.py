@@ -118,6 +118,16 @@ class FactoredCompleter(IterativeCompleter):
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        given = self._given(cells)
+        whole = torch.zeros(cells.shape, dtype=given.values.dtype)
+        for model in self._models:
+            W = model.solve(given.starts, given.cols, given.values)
+            whole += (W @ model.F.mT + model.offset) / len(self._models)
+        completed: np.ndarray = self._scaling.undo(whole).numpy()
+        return completed
+
+    def _given(self, cells: np.ndarray) -> SparseObserved:
+        """The cells of rows from which the others are predicted, scaled."""
         dtype = self._models[0].F.dtype
         # The fit has learned nothing about other values of a constant column.
         priors = self._priors
@@ -126,10 +136,4 @@ class FactoredCompleter(IterativeCompleter):
         given = SparseObserved.of(
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
         )
-        given = self._scaling.apply(given)
-        whole = torch.zeros(cells.shape, dtype=dtype)
-        for model in self._models:
-            W = model.solve(given.starts, given.cols, given.values)
-            whole += (W @ model.F.mT + model.offset) / len(self._models)
-        completed: np.ndarray = self._scaling.undo(whole).numpy()
-        return completed
+        return self._scaling.apply(given)

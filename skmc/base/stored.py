@@ -13,7 +13,7 @@ from skmc.base.identifiers import as_array, positions
 from skmc.base.lazy import is_lazy, lazy_entries
 from skmc.base.priors import Priors
 from skmc.blocks import BlockObserved, sorted_blocks, tables_of
-from skmc.cells import StoredEntries
+from skmc.cells import Scaling, StoredEntries
 
 
 class ReadsStored:
@@ -36,8 +36,12 @@ class ReadsStored:
         cells, ids = BlockObserved(folder), folder.ids()
         validate_data(self, sp.csr_array(cells.shape), accept_sparse=True)
         labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
-        found = folder.statistics
-        return cells, Priors.of_statistics(found["row"], found["col"], labels)
+        rows, cols = folder.statistics["row"], folder.statistics["col"]
+        one_unit = bool(cols["count"].all()) or not bool(
+            Scaling.unlike_moments(cells.moments)
+        )
+        priors = Priors.of_statistics(rows, cols, one_unit=one_unit, ids=labels)
+        return cells, priors
 
     def score(self, X: Any, y: Any = None) -> float:
         """Negative normalized mean absolute error; higher is better, 0 is perfect.

@@ -2,6 +2,7 @@
 
 from skmc.cells.containers import sparse_cells, to_cells
 from skmc.cells.entries import Entries, check_positions
+from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_observed import SparseObserved
@@ -9,6 +10,7 @@ from skmc.cells.stored import StoredEntries
 
 __all__ = [
     "Entries",
+    "LikeObserved",
     "Observed",
     "Scaling",
     "SparseObserved",

@@ -69,12 +69,7 @@ class Scaling:
         if how is None:
             one = values.new_ones((*data.batch_shape, 1, 1))
             return cls(torch.zeros_like(one), one)
-        # Sums of squares of very large or very small numbers would overflow.
-        dense = values if values.ndim > 1 else values[None]
-        low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
-        unit = torch.maximum(high, -low)
-        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-        z = (values / data.spread(unit)).double()
+        z, unit = _normalised(data)
         eps = torch.finfo(values.dtype).eps
         moments = partial(_moments, data, z, eps)
         found = cls.of_moments(moments, how, centre=centre).to(values.dtype)
@@ -118,6 +113,42 @@ class Scaling:
             shift = torch.where(seen, means, shift)
             scale = torch.where(seen, deviations, scale)
         return cls(shift, scale)
+
+    @staticmethod
+    def unlike(data: Observed | SparseObserved) -> Tensor:
+        """Tell whether columns have different units, by the rule of "auto".
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+
+        Returns
+        -------
+        bool Tensor of shape (\\*batch, 1, 1)
+        """
+        z, _ = _normalised(data)
+        eps = torch.finfo(data.values.dtype).eps
+        return Scaling.unlike_moments(partial(_moments, data, z, eps))
+
+    @staticmethod
+    def unlike_moments(
+        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
+    ) -> Tensor:
+        """Tell whether columns have different units, from means and deviations.
+
+        Parameters
+        ----------
+        moments : callable
+            As for `of_moments`.
+
+        Returns
+        -------
+        bool Tensor of shape (\\*batch, 1, 1)
+        """
+        _, scale, _ = moments(False)
+        means, deviations, count = moments(True)
+        return _unlike(means, deviations, scale, count > 0)
 
     def standardise(self, X: Tensor) -> Tensor:
         """Shift and scale a whole matrix.
@@ -177,6 +208,19 @@ class Scaling:
         Scaling
         """
         return Scaling(self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs))
+
+
+def _normalised(data: Observed | SparseObserved) -> tuple[Tensor, Tensor]:
+    """The values divided by the largest, and the largest.
+
+    Sums of squares of very large or very small numbers would overflow.
+    """
+    values = data.values
+    dense = values if values.ndim > 1 else values[None]
+    low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
+    unit = torch.maximum(high, -low)
+    unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+    return (values / data.spread(unit)).double(), unit
 
 
 def _moments(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, RowModel, SparsePlusLowRank
+from skmc.linalg import LowRank, RowModel, SparsePlusLowRank, compressed_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +107,7 @@ class SparseObserved:
         -------
         Tensor of shape (n_rows, n_cols), layout sparse_csr
         """
-        with warnings.catch_warnings():  # says that the layout is in beta
-            warnings.simplefilter("ignore")
-            return torch.sparse_csr_tensor(*self._pattern, values, self.shape)
+        return compressed_rows(*self._pattern, values, self.shape)
 
     @cached_property
     def _pattern(self) -> tuple[Tensor, Tensor]:

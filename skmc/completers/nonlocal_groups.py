@@ -15,7 +15,9 @@ from skmc.base import (
     EarlyStopping,
     IterativeCompleter,
     Prepared,
+    Priors,
     Trials,
+    pixels,
 )
 from skmc.cells import Observed
 from skmc.linalg import Randomness
@@ -72,6 +74,10 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         along which a group varies by less than twice that are removed.
     min_threshold : float > 0, default=0.015
         Of the last round, the ``max_iter``-th. Early stopping ends the decline before.
+    channels : int >= 1, default=1
+        Of a pixel: the matrix has shape ``(height, width * channels)``, and a row holds
+        its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
+        whole.
     max_iter : int >= 1, default=24
         Rounds.
     tol : float >= 0, default=1e-4
@@ -122,7 +128,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=1.2)
+    completer_tags = CompleterTags(recovers=1.2, pictures=True)
     warn_at_max_iter = False  # the schedule ends there
     check_every = 1
     _parameter_constraints: ClassVar[dict] = {
@@ -135,6 +141,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         "stride": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, None, closed="neither")],
         "min_threshold": [Interval(Real, 0, None, closed="neither")],
+        "channels": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -146,6 +153,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         stride: int = 3,
         threshold: float = 0.5,
         min_threshold: float = 0.015,
+        channels: int = 1,
         max_iter: int = 24,
         tol: float = 1e-4,
         early_stopping: bool = True,
@@ -165,6 +173,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         self.stride = stride
         self.threshold = threshold
         self.min_threshold = min_threshold
+        self.channels = channels
         self.max_iter = max_iter
         self.tol = tol
         self.early_stopping = early_stopping
@@ -177,6 +186,17 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
+
+    def _prepare(self, cells: np.ndarray, priors: Priors) -> Prepared:
+        pixels(cells, self.channels)  # checks them
+        return super()._prepare(cells, priors)
+
+    def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        observed = ~np.isnan(cells)
+        known = pixels(observed, self.channels).any(2)
+        drawn = super()._drawn(np.where(known, 0.0, np.nan), share, seed)
+        hidden: np.ndarray = np.repeat(drawn, self.channels, axis=1) & observed
+        return hidden
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.patch_size != "auto":
@@ -209,6 +229,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
             min(self.stride, side),
             threshold=(self.threshold, self.min_threshold),
             horizon=horizon,
+            channels=self.channels,
         )
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=1.15)
+    completer_tags = CompleterTags(recovers=1.15, pictures=True)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {

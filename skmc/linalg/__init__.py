@@ -6,8 +6,10 @@ from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, Gaussian, Patterns
+from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
 from skmc.linalg.ridge import RowModel, link_matrix
@@ -51,12 +53,16 @@ __all__ = [
     "StiefelResult",
     "apply_to_singular_values",
     "cayley_step",
+    "compressed_rows",
     "d_minv",
     "diffuse",
+    "directions_of",
+    "fill_low_rank",
     "fresh_seed",
     "full_svd",
     "link_matrix",
     "minimize_on_stiefel",
+    "nearest",
     "newton",
     "offdiag",
     "partial_svd",

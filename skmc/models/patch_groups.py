@@ -18,13 +18,16 @@ FEW = 500  # matrices, which are not worth a thread
 class PatchGroups:
     """Reference patches on a grid, and the patches of a window that resemble each.
 
+    Pictures have any number of channels, ``(*channels, *shape)``. Patches are compared
+    on all channels, and hold the cells of all channels.
+
     Sides, radius and group size shrink to what the picture holds. Work is done in
     blocks, so memory is a few times that of all patches.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the picture.
+        Height and width of the picture.
     side : int
         Of a patch, in cells.
     size : int
@@ -74,7 +77,7 @@ class PatchGroups:
 
         Parameters
         ----------
-        picture : Tensor of shape ``shape``
+        picture : Tensor of shape (\\*channels, \\*shape)
             Finite everywhere.
 
         Returns
@@ -82,6 +85,7 @@ class PatchGroups:
         int64 Tensor of shape (n_references, n_members)
             Positions of upper left corners, numbered along rows.
         """
+        picture = picture.reshape(-1, *self.shape)
         rows, cols = self._grid(0), self._grid(1)
         n_shifts = (2 * self.radius + 1) ** 2
         n_lines = max(1, self.block // (n_shifts * len(cols)))
@@ -98,13 +102,14 @@ class PatchGroups:
         top, bottom = rows[0], rows[-1] + height
         y = torch.tensor(rows, device=device)
         x = torch.tensor(cols, device=device)
-        own = picture[top:bottom, None]  # (lines, 1, n_cols)
         padded = pad(picture, [radius] * 4)
         distance = picture.new_empty(len(cols), len(rows), n_shifts, n_shifts)
         for down in range(n_shifts):
             # (lines, n_shifts, n_cols): all shifts to the side at once
-            others = padded[top + down : bottom + down].unfold(1, n_cols, 1)
-            squares = (others - own).square_()
+            squares = picture.new_zeros(bottom - top, n_shifts, n_cols)
+            for own, others in zip(picture, padded, strict=True):
+                shifted = others[top + down : bottom + down].unfold(1, n_cols, 1)
+                squares += (shifted - own[top:bottom, None]).square_()
             columns = _sums(squares, y - top, height).permute(2, 0, 1).contiguous()
             distance[:, :, down] = _sums(columns, x, width)
         shift = torch.arange(-radius, radius + 1, device=device)
@@ -114,6 +119,7 @@ class PatchGroups:
         ]
         distance.masked_fill_(outside[0][None, :, :, None], torch.inf)
         distance.masked_fill_(outside[1][:, None, None, :], torch.inf)
+        distance[:, :, radius, radius] = -1  # itself, also where all patches are equal
         found = distance.flatten(2).topk(self.n_members, largest=False, sorted=False)[1]
         corner_row = y[None, :, None] + found // n_shifts - radius
         corner_col = x[:, None, None] + found % n_shifts - radius
@@ -130,7 +136,7 @@ class PatchGroups:
 
         Parameters
         ----------
-        picture : Tensor of shape ``shape``
+        picture : Tensor of shape (\\*channels, \\*shape)
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
@@ -139,11 +145,11 @@ class PatchGroups:
 
         Returns
         -------
-        Tensor of shape ``shape``
+        Tensor of shape (\\*channels, \\*shape)
         """
-        height, width = self.sides
-        n_cells, n_members = height * width, groups.shape[1]
-        patches = unfold(picture[None, None], self.sides)[0].T.contiguous()
+        channels, n_members = picture.reshape(1, -1, *self.shape), groups.shape[1]
+        patches = unfold(channels, self.sides)[0].T.contiguous()
+        n_cells = patches.shape[1]
         total = torch.zeros_like(patches)
         count = torch.zeros_like(patches[:, 0])
         for block in groups.split(max(1, self.block // (4 * n_cells * n_members))):
@@ -152,9 +158,9 @@ class PatchGroups:
             lower = lower_rank(group, threshold)
             total.index_add_(0, places, lower.view(-1, n_cells))
             count.index_add_(0, places, torch.ones_like(places, dtype=count.dtype))
-        spread = count.expand(n_cells, -1)
+        spread = count.expand(n_cells // len(channels[0]), -1)
         cells = [fold(each[None], self.shape, self.sides) for each in (total.T, spread)]
-        return (cells[0] / cells[1])[0, 0]
+        return (cells[0] / cells[1]).view_as(picture)
 
 
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -192,10 +198,13 @@ def lower_rank(groups: Tensor, threshold: float) -> Tensor:
     """
     mean = groups.mean(-2, keepdim=True)
     centered = groups - mean
-    gram = centered.mT @ centered / groups.shape[-2]
-    variance, directions = _eigh(gram)  # (*batch, n_cells)
+    n_members, n_cells = groups.shape[-2:]
+    wide = n_cells > n_members  # the smaller Gram matrix has all singular values
+    gram = (centered @ centered.mT if wide else centered.mT @ centered) / n_members
+    variance, directions = _eigh(gram)
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
     factor = torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
     shrunk = (directions * factor[..., None, :]) @ directions.mT
-    return torch.baddbmm(mean, centered, shrunk)
+    parts = (shrunk, centered) if wide else (centered, shrunk)
+    return torch.baddbmm(mean, *parts)

@@ -28,13 +28,13 @@ class NonlocalState(State):
     ----------
     objective : Tensor of shape (\\*batch,)
         Half the mean square of what the groups get wrong at observed cells.
-    mask : bool Tensor of shape (n_rows, n_cols)
+    mask : bool Tensor of shape (n_channels, n_rows, n_cols)
         The observed cells.
-    picture : Tensor of shape (n_rows, n_cols)
+    picture : Tensor of shape (n_channels, n_rows, n_cols)
         Observed cells, and hidden ones as estimated.
-    moved : Tensor of shape (n_rows, n_cols)
+    moved : Tensor of shape (n_channels, n_rows, n_cols)
         What the last round changed.
-    estimate : Tensor of shape (n_rows, n_cols)
+    estimate : Tensor of shape (n_channels, n_rows, n_cols)
         What groups of low rank say of all cells.
     groups : int64 Tensor of shape (n_references, n_members)
         Similar patches.
@@ -70,7 +70,10 @@ class NonlocalLowRank(Solver):
         Of the first and the last round, in standard deviations of the observed cells.
     horizon : int
         Rounds.
-    start : Tensor of shape (n_rows, n_cols), optional
+    channels : int, default=1
+        Of the picture. Each row of the matrix holds its pixels in order, the channels
+        of a pixel next to each other.
+    start : Tensor of the matrix's shape, optional
         A completion to start from.
     """
 
@@ -83,9 +86,10 @@ class NonlocalLowRank(Solver):
         *,
         threshold: tuple[float, float],
         horizon: int,
+        channels: int = 1,
         start: Tensor | None = None,
     ):
-        self.side, self.size = side, size
+        self.side, self.size, self.channels = side, size, channels
         self.radius, self.stride = radius, stride
         self.threshold, self.horizon, self.start = threshold, horizon, start
 
@@ -98,15 +102,16 @@ class NonlocalLowRank(Solver):
         tiny = torch.finfo(torch.float32).eps
         deviation = torch.where(deviation > tiny * center.abs(), deviation, 1)
         center, unit = center * peak, deviation * peak
-        own = (data.values - center).div(unit).float()
+        own = self._split((data.values - center).div(unit).float())
+        mask = self._split(data.mask)
         if self.start is None:
-            picture = diffuse(own, data.mask)
+            filled = torch.stack(list(map(diffuse, own, mask)))
         else:
-            filled = (self.start - center).div(unit).float()
-            picture = torch.where(data.mask, own, filled)
+            filled = self._split((self.start - center).div(unit).float())
+        picture = torch.where(mask, own, filled)
         return NonlocalState(
             objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
-            mask=data.mask,
+            mask=mask,
             picture=picture,
             moved=torch.zeros_like(picture),
             estimate=picture,
@@ -116,8 +121,15 @@ class NonlocalLowRank(Solver):
             iteration=0,
         )
 
+    def _split(self, matrix: Tensor) -> Tensor:
+        """Channels of shape (n_channels, n_rows, n_cols)."""
+        pixels = matrix.unflatten(1, (-1, self.channels))
+        return pixels.permute(2, 0, 1).contiguous()
+
     def _groups(self, data: Observed) -> PatchGroups:
-        return PatchGroups(data.shape, self.side, self.size, self.radius, self.stride)
+        n_rows, n_cols = data.shape
+        shape = n_rows, n_cols // self.channels
+        return PatchGroups(shape, self.side, self.size, self.radius, self.stride)
 
     def threshold_at(self, iteration: int) -> float:
         """The threshold of a round.
@@ -142,8 +154,8 @@ class NonlocalLowRank(Solver):
             groups = patches.match(picture)
         estimate = patches.shrink(picture, groups, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
-        moved = torch.where(data.mask, 0, moved)
-        error = torch.where(data.mask, estimate - picture, 0).square().sum()
+        moved = torch.where(state.mask, 0, moved)
+        error = torch.where(state.mask, estimate - picture, 0).square().sum()
         scale = state.unit.square() / (2 * data.n_observed)
         return replace(
             state,
@@ -190,11 +202,11 @@ class NonlocalLowRank(Solver):
         dict
         """
         estimate = torch.where(state.mask, state.estimate, state.picture)
-        X = estimate.to(state.unit.dtype) * state.unit + state.center
+        X = _joined(estimate).to(state.unit.dtype) * state.unit + state.center
         return {
             "X": X,
             "iteration": state.iteration,
-            "trained_on": state.mask,
+            "trained_on": _joined(state.mask),
             "solver": self,
         }
 
@@ -203,7 +215,7 @@ class NonlocalLowRank(Solver):
 
         Parameters
         ----------
-        X : Tensor of shape (n_rows, n_cols)
+        X : Tensor of the matrix's shape
             A completion.
         iteration : int
             Rounds that it has seen.
@@ -220,5 +232,11 @@ class NonlocalLowRank(Solver):
             self.stride,
             threshold=(reached, reached),
             horizon=1,
+            channels=self.channels,
             start=X,
         )
+
+
+def _joined(channels: Tensor) -> Tensor:
+    """The matrix whose rows hold the channels of a pixel next to each other."""
+    return channels.permute(1, 2, 0).flatten(1)
