@@ -105,9 +105,8 @@ class Recommends:
         whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
         empty = torch.from_numpy(priors.empty_cols)
         if empty.any():
-            whole[:, empty] = torch.from_numpy(priors.row_means[rows]).to(whole)[
-                :, None
-            ]
+            means = torch.from_numpy(priors.row_means[rows]).to(whole)
+            whole[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
         return whole
 
     def _seen_reader(self) -> Callable[[np.ndarray], tuple[Any, Any]]:
