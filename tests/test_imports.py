@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "terms": {"cells", "linalg"},
     "models": {"cells", "linalg"},
     "solvers": {"terms", "models", "cells", "linalg"},
-    "loop": {"solvers", "cells"},
+    "loop": {"solvers", "cells", "linalg"},
     "new_rows": {"cells", "linalg"},
     "patterns": {"cells", "linalg"},
     "metrics": {"cells"},

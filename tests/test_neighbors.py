@@ -13,6 +13,7 @@ from skmc.datasets import load_photo
 from skmc.linalg import Randomness, directions_of, fill_low_rank, nearest
 from skmc.metrics import relative_error
 from skmc.models import FactorProduct
+from skmc.plot import LaplacianDisplay
 from skmc.solvers import Descent
 from skmc.terms import (
     AdaptiveDirichletEnergy,
@@ -149,6 +150,11 @@ def test_neighbors_are_as_good_as_all_pairs(picture, tmp_path):
     persistence.save(air, tmp_path / "air")
     again = persistence.load(tmp_path / "air")
     assert abs(again.laplacians_["rows"] - air.laplacians_["rows"]).max() == 0
+    A = LaplacianDisplay.from_estimator(air).images_["rows"].get_array()
+    L = air.laplacians_["rows"].toarray()
+    np.testing.assert_allclose(A, np.diag(L.diagonal()) - L)
+    with pytest.raises(ValueError, match=r"of 9999 rows is sparse and too large"):
+        LaplacianDisplay({"rows": sp.csr_array((9999, 9999))}).plot()
     # Sparse Laplacians can be given to another fit, as dense ones can.
     settings = {"max_iter": 30, "random_state": 0, "device": "cpu"}
     sparse = AIRCompleter(fixed_laplacians=air.laplacians_, **settings).fit(X)

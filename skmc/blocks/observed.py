@@ -17,7 +17,7 @@ from skmc.blocks.parts import arrow
 from skmc.blocks.running import OnCluster
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
-from skmc.linalg import LowRank, RowModel
+from skmc.linalg import LowRank, RowModel, work_of
 
 HELD_OUT_SHARE = 0.1
 
@@ -327,6 +327,11 @@ class BlockObserved:
         Tensor of shape (n_rows, rank)
         """
         return torch.cat(list(self.map("row", _solved, None, model)))
+
+    @property
+    def work(self) -> int:
+        """Work of a pass, see `skmc.linalg.work_of`."""
+        return work_of(int(self.folder.statistics["row"]["count"].sum()))
 
     def zero(self) -> LowRank:
         """The zero matrix, of rank 0.

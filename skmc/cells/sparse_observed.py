@@ -8,7 +8,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, RowModel, SparsePlusLowRank, compressed_rows
+from skmc.linalg import (
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    compressed_rows,
+    work_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,11 @@ class SparseObserved:
             torch.as_tensor(values)[order],
             shape,
         )
+
+    @property
+    def work(self) -> int:
+        """The work of a pass over the observed cells; a step reads no others."""
+        return work_of(len(self.values))
 
     @property
     def batch_shape(self) -> torch.Size:

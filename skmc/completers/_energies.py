@@ -36,6 +36,17 @@ def n_neighbors_of(neighbors: Any, n_items: int) -> int | None:
     return None if neighbors is None or neighbors >= n_items - 1 else int(neighbors)
 
 
+def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) -> None:
+    """Raise an error where a Laplacian of all pairs of items does not fit."""
+    k = transform.n_items(*data.shape)
+    needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
+    if needed > memory_of(data.values.device):
+        raise MemoryError(
+            f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB; "
+            f"{remedy}."
+        )
+
+
 def learned_energy(
     params: Any,
     data: Observed,
@@ -52,13 +63,12 @@ def learned_energy(
     name, every = transform.name, params.laplacian_every
     n_neighbors = n_neighbors_of(params.neighbors, k)
     if n_neighbors is None:
-        needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
-        if needed > memory_of(data.values.device):
-            raise MemoryError(
-                f"The Laplacian of {k} {name} takes {needed / 2**30:.0f} GiB to learn; "
-                "set neighbors='auto', or its weight (lambda_row, lambda_col or "
-                "blocks) to 0."
-            )
+        refuse_large_laplacian(
+            data,
+            transform,
+            "set neighbors='auto', or its weight (lambda_row, lambda_col or blocks) "
+            "to 0",
+        )
         W = rng.uniform(k, k, k**-0.5)
         return AdaptiveDirichletEnergy(W, transform, weight, params.adjacency, every)
     n_edges = n_neighbors + 1

@@ -98,6 +98,9 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.
 
+    Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
+    systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
+
     References
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for

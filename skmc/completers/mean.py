@@ -22,6 +22,10 @@ class MeanCompleter(ReadsStored, BaseCompleter):
     {reconstruction_}
     {input}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``.
+
     Examples
     --------
     >>> import numpy as np

@@ -105,6 +105,11 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         held-out cells of the scaled data) of every round.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features`` times the cells of a patch, in single
+    precision.
+
     References
     ----------
     Dong, Shi, Li, Ma, Huang. Compressive sensing via nonlocal low-rank regularization.
@@ -203,12 +208,22 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
             return {"patch_size": self.patch_size}
         brief = max(1, int(TRIAL_SHARE * self.max_iter))
         side = trials.best(
-            SIDES, lambda side, train: self._rounds(side, brief), max_iter=brief
+            SIDES, lambda side, train: self._solver(train, side, brief), max_iter=brief
         )
         return {"patch_size": side}
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        return self._rounds(params.patch_size, self.max_iter)
+        return self._solver(data, params.patch_size, self.max_iter)
+
+    def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
+        """Start from the same picture at half its size, completed in the same way."""
+        solver = self._rounds(side, horizon)
+        coarse = solver.coarser(data)
+        if coarse is None:
+            return solver
+        above = self._solver(coarse, side, horizon)
+        completed = solve_part(above, coarse, max_iter=horizon, tol=self.tol)
+        return solver.started(data, completed.X)
 
     def _rounds(self, side: int, horizon: int) -> NonlocalLowRank:
         if self.window % 2 == 0:
@@ -270,7 +285,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()
         data = self._scaling.apply(Observed(values, ~torch.isnan(values)))
-        solver = self._rounds(self.patch_size_, self.max_iter)
+        solver = self._solver(data, self.patch_size_, self.max_iter)
         solution = solve_part(solver, data, max_iter=max(self._n_rounds, 1))
         completed = self._scaling.undo(solution.X).numpy()
         if self.keep_observed:

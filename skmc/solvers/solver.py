@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, Workload
 from skmc.solvers.narrowing import Narrowing, modules_in
 
 
@@ -33,6 +33,9 @@ class Solver(ABC):
 
     ``data`` is an `Observed`, or a `SparseObserved` for solvers that say so.
     """
+
+    # What a step mostly consists of, by which the loop chooses the number of threads.
+    workload: ClassVar[Workload] = Workload.PRODUCTS
 
     @abstractmethod
     def init(self, data) -> State:
