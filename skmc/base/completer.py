@@ -24,11 +24,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
+from skmc.blocks import BlockObserved
 from skmc.cells import Entries, LikeObserved, check_positions, to_cells
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
@@ -186,7 +188,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         try:
             cells, priors = self._read_to_fit(X)
             self._warn_of_empty(priors)
-            with fit_scope(self, cells), _threads(cells):
+            scope = fit_scope(self, getattr(cells, "identity", cells))
+            with scope, _threads(cells):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
@@ -247,6 +250,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             "_seconds": None,  # until the fit has ended
             "data_range_": priors.data_range,
         }
+        if priors.ids is not None:
+            common["row_ids_"], common["col_ids_"] = priors.ids
         if self.add_indicator:
             from sklearn.impute import MissingIndicator
 
@@ -260,7 +265,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows to complete.
+            Rows to complete. A Dask Array or DataFrame gives another one, whose
+            partitions are completed when it is computed.
 
         Returns
         -------
@@ -274,6 +280,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             pictures complete them like other holes.
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
         if not self._is_fitted_picture(cells):
             self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
@@ -437,6 +445,8 @@ def _threads(cells: Any) -> AbstractContextManager[None]:
     """Return the context for computations outside of solves, which have their own."""
     if isinstance(cells, Entries):
         return threads_for(work_of(len(cells)))
+    if isinstance(cells, BlockObserved):
+        return threads_for(cells.work)
     return threads_for(work_of(cells.size, min(cells.shape)))
 
 

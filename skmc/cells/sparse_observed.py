@@ -8,7 +8,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, SparsePlusLowRank, compressed_rows, work_of
+from skmc.linalg import (
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    compressed_rows,
+    work_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +171,20 @@ class SparseObserved:
         Tensor of shape ()
         """
         return self.residual(X).square().sum()
+
+    def solved(self, model: RowModel) -> Tensor:
+        """Solve a row model for all rows.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        return model.solve(self.starts, self.cols, self.values)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

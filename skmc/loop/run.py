@@ -244,7 +244,7 @@ class Run:
         -------
         bool Tensor of shape (\\*batch,)
         """
-        misfit = self.data.misfit(X)
+        misfit = self.solver.misfit(self.data, state, X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
 
     def mark_diverged(self) -> None:

@@ -83,6 +83,24 @@ class Solver(ABC):
         Tensor
         """
 
+    def misfit(self, data, state, X) -> Tensor:
+        """Squared distance of an iterate from the observed cells.
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+        state : State
+            Where the solver is.
+        X : Tensor or LowRank
+            The completion, from `outputs`.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
+        return data.misfit(X)
+
     def resume(self, data, state):
         """A state that was stored, made whole: tensors with a graph became None.
 
