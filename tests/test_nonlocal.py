@@ -8,7 +8,7 @@ import torch
 from conftest import make
 
 from skmc import MeanCompleter, NonlocalCompleter, patterns
-from skmc.linalg import diffuse
+from skmc.linalg import diffuse, double, halve
 from skmc.metrics import nmae, relative_error
 from skmc.models import PatchGroups, lower_rank
 
@@ -63,6 +63,45 @@ def test_matches_are_the_most_similar_patches(shape, radius):
             assert set(found[n_references].tolist()) == expected
             n_references += 1
     assert n_references == len(found)
+
+
+def test_groups_are_those_of_patches_with_a_hidden_cell():
+    hidden = torch.zeros(40, 37, dtype=torch.bool)
+    hidden[13:18, 20:26] = True
+    groups = PatchGroups((40, 37), side=4, size=10, radius=6, stride=3)
+    places = groups.references(hidden)
+    every = groups.references(torch.ones_like(hidden))
+    y, x = every // groups.n_positions[1], every % groups.n_positions[1]
+    inside = (y > 13 - 4) & (y < 18) & (x > 20 - 4) & (x < 26)
+    assert torch.equal(places, every[inside])
+    assert torch.equal(groups.references(~hidden & hidden), every)
+    picture = noise(40, 37)
+    shrunk = groups.shrink(picture, groups.match(picture, places), 0.5)
+    assert (shrunk != picture)[hidden].all()
+    assert (shrunk == picture).any()
+
+
+@pytest.mark.parametrize("shape", [(7, 6), (8, 9), (1, 5)])
+def test_halves_are_means_of_what_is_known(shape):
+    values, mask = noise(2, *shape), noise(2, *shape, seed=1) > 0
+    half, known = halve(values, mask)
+    for c, y, x in np.ndindex(*half.shape):
+        block = (c, slice(2 * y, 2 * y + 2), slice(2 * x, 2 * x + 2))
+        assert known[c, y, x] == mask[block].any()
+        if known[c, y, x]:
+            torch.testing.assert_close(half[c, y, x], values[block][mask[block]].mean())
+    assert double(half, shape).shape == values.shape
+
+
+def test_half_the_size_fills_blocks():
+    """A block as wide as the window: at full size, patches inside match each other."""
+    truth = texture(80, 80)
+    hidden = patterns.patch(truth, [(30, 50, 30, 50)])
+    X = np.ma.masked_array(truth, hidden)
+    answer = make(NonlocalCompleter, window=21).fit_transform(X)
+    scaled = torch.from_numpy(np.where(hidden, 0, truth))
+    smooth = diffuse(scaled, torch.from_numpy(~hidden)).numpy()
+    assert nmae(answer, truth, hidden) < 0.5 * nmae(smooth, truth, hidden)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -149,7 +188,7 @@ def test_level_and_contrast_carry_over(scale):
 def test_mirroring_mirrors_the_answer():
     truth = texture(31, 31) + rank_one(31, 31)  # corners of the grid fall on corners
     X = hide(truth, 0.3)
-    completer = make(NonlocalCompleter, early_stopping=False)
+    completer = make(NonlocalCompleter)
     answer = completer.fit_transform(X)
     mirrored = completer.fit_transform(np.ma.masked_array(X.data.T, X.mask.T)).T
     np.testing.assert_allclose(mirrored, answer, atol=2e-2)
@@ -157,11 +196,11 @@ def test_mirroring_mirrors_the_answer():
 
 def test_held_out_cells_are_shown_in_the_end():
     X = hide(texture(), 0.5)
-    completer = make(NonlocalCompleter, validation_fraction=0.3).fit(X)
-    error = nmae(completer.transform(X), texture(), X.mask)
-    held_out = patterns.random(X, 0.3, spare=True, random_state=0)
+    stopped = make(NonlocalCompleter, early_stopping=True, validation_fraction=0.3)
+    error = nmae(stopped.fit(X).transform(X), texture(), X.mask)
+    held_out = patterns.like_missing(X, 0.3, random_state=0)
     without = np.ma.masked_array(X.data, X.mask | held_out)
-    unseen = make(NonlocalCompleter, early_stopping=False).fit(without)
+    unseen = make(NonlocalCompleter).fit(without)
     assert error < 0.9 * nmae(unseen.transform(without), texture(), X.mask)
 
 
