@@ -23,22 +23,11 @@ CELLS_TO_DROP = 10  # for each candidate, before any is dropped
 
 @dataclass
 class Trial:
-    """A candidate and its predictions.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        The candidate.
-    cost : float
-        Seconds that a fit should take, not corrected by any measurement; NaN if
-        unknown.
-    growth : float
-        How many times as long a fit to the whole matrix takes.
-    """
+    """A candidate and its predictions."""
 
     candidate: Candidate
-    cost: float
-    growth: float
+    cost: float  # of a fit, in seconds; an estimate
+    growth: float  # times as long takes a fit to the whole matrix
     status: str = "tried"
     seconds: float = 0.0  # of all fits
     n_warnings: int = 0

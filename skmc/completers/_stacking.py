@@ -62,22 +62,9 @@ class Stacking:
         n_cols: int,
         prior_cells: Sequence[float] = PRIOR_CELLS,
     ) -> Stacking:
-        """Fit the weights.
+        """Fit the weights to the residuals of candidates, (n_cells, n_candidates).
 
-        Parameters
-        ----------
-        residuals : ndarray of shape (n_cells, n_candidates)
-            Differences between held-out cells and the candidates' predictions.
-        rows, cols : int ndarray of shape (n_cells,)
-            Positions of the cells.
-        n_cols : int
-            Number of columns of the matrix.
-        prior_cells : sequence of float, default=PRIOR_CELLS
-            The values of ``a`` to try, until the error rises.
-
-        Returns
-        -------
-        Stacking
+        The sizes of ``prior_cells`` are tried until the error rises.
         """
         lot = np.random.RandomState(0).permutation(rows.max(initial=0) + 1)
         group = lot[rows] % GROUPS
@@ -145,15 +132,6 @@ def simplex_minimum(G: np.ndarray) -> np.ndarray:
     For ``w = s v`` with ``v`` of sum one, the minimum over ``s`` of :math:`w^\top G w +
     (1^\top w - 1)^2` is :math:`g / (1 + g)` with :math:`g = v^\top G v`. It increases
     with ``g``, so the non-negative minimum, divided by its sum, is the one sought.
-
-    Parameters
-    ----------
-    G : ndarray of shape (n, n)
-        Positive semidefinite.
-
-    Returns
-    -------
-    ndarray of shape (n,)
     """
     n = len(G)
     unit = np.trace(G) / n

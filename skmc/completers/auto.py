@@ -93,7 +93,7 @@ class AutoCompleter(BaseCompleter):
     column_weights_ : dict of str to ndarray of shape (n_features,)
         The weights of each column, which the completion uses.
     completers_ : dict of str to estimator
-        The members, fitted.
+        The members, fitted to the standardized cells, see the notes.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
         observed cells; they count with the observed values.
