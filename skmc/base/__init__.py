@@ -10,15 +10,17 @@ from skmc.base.completer import (
 )
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
-from skmc.base.factored import FactoredCompleter, solved
+from skmc.base.factored import FactoredCompleter
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells, check_names
+from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
+from skmc.base.stored import ReadsStored
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -41,6 +43,8 @@ __all__ = [
     "Prepared",
     "Priors",
     "ReadsCells",
+    "ReadsStored",
+    "Recommends",
     "ShowsFit",
     "SideInformed",
     "Trials",
@@ -52,7 +56,6 @@ __all__ = [
     "pixels",
     "record",
     "resolve_device",
-    "solved",
     "unfinished",
     "warn_user",
 ]

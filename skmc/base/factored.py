@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base.device import resolve_device
 from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
 from skmc.base.priors import Priors
-from skmc.cells import (
-    Entries,
-    Scaling,
-    Side,
-    SparseObserved,
-    prior_mean,
-    sparse_cells,
-)
+from skmc.blocks import BlockObserved, Choice
+from skmc.cells import Entries, Scaling, Side, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
 
@@ -55,14 +50,21 @@ class FactoredCompleter(IterativeCompleter):
         validate_data(self, sp.csr_array(shape), accept_sparse=True)
         return cells
 
-    def _prepare(self, cells: Entries, priors: Priors) -> Prepared:
+    def _prepare(self, cells: Entries | BlockObserved, priors: Priors) -> Prepared:
+        if isinstance(cells, BlockObserved):
+            scaling = cells.scaling_of(self.scaling, centre=self.centre)
+            return Prepared(cells, priors, cells.scaled(scaling), scaling)
         data = SparseObserved.of(
             cells.rows, cells.cols, cells.values, cells.matrix_shape
         ).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return Prepared(cells, priors, scaling.apply(data), scaling)
 
-    def _split(self, data: SparseObserved, seed: int) -> tuple[Any, Any]:
+    def _split(
+        self, data: SparseObserved | BlockObserved, seed: int
+    ) -> tuple[Any, Any]:
+        if isinstance(data, BlockObserved):
+            return data.chosen(Choice(seed, False)), data.chosen(Choice(seed, True))
         n_cells = len(data.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)
@@ -76,7 +78,7 @@ class FactoredCompleter(IterativeCompleter):
         data = prepared.data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
-        factors = [solved(data, model, data.sides[0]) for model in models]
+        factors = [data.solved(model) for model in models]
         one = data.values.new_ones(data.shape[0], 1)
         offset = torch.stack([m.offset for m in models]).mean(0)
         weighted = [m.F / len(models) for m in models]
@@ -119,13 +121,10 @@ class FactoredCompleter(IterativeCompleter):
     def _complete_rows(
         self, cells: np.ndarray, known: tuple[Side, ...] | None = None
     ) -> np.ndarray:
-        given, known = (
-            self._given(cells),
-            self._known(cells) if known is None else known,
-        )
+        given = self._given(cells, known)
         whole = torch.zeros(cells.shape, dtype=given.values.dtype)
         for model in self._models:
-            W = solved(given, model, known)
+            W = given.solved(model)
             whole += (W @ model.F.mT + model.offset) / len(self._models)
         completed: np.ndarray = self._scaling.undo(whole).numpy()
         return completed
@@ -134,8 +133,10 @@ class FactoredCompleter(IterativeCompleter):
         """What is known about rows besides their cells."""
         return ()
 
-    def _given(self, cells: np.ndarray) -> SparseObserved:
-        """The cells of rows from which the others are predicted, scaled."""
+    def _given(
+        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
+    ) -> SparseObserved:
+        """What is known about rows: the cells that predict the others, scaled."""
         dtype = self._models[0].F.dtype
         # The fit has learned nothing about other values of a constant column.
         priors = self._priors
@@ -144,28 +145,5 @@ class FactoredCompleter(IterativeCompleter):
         given = SparseObserved.of(
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
         )
-        return self._scaling.apply(given)
-
-
-def solved(
-    data: SparseObserved, model: RowModel, known: tuple[Side, ...]
-) -> torch.Tensor:
-    """Solve the model for all rows.
-
-    Parameters
-    ----------
-    data : SparseObserved
-        The cells of the rows.
-    model : RowModel
-        A model of rows.
-    known : tuple of Side
-        The first of the model's linear priors, for these rows; the others count as
-        average.
-
-    Returns
-    -------
-    Tensor of shape (n_rows, rank)
-    """
-    links = model.sides[: len(known)]
-    mean = prior_mean(known[: len(links)], links)
-    return model.solve(data.starts, data.cols, data.values, known=mean)
+        known = self._known(cells) if known is None else known
+        return replace(self._scaling.apply(given), sides=(known, ()))

@@ -7,6 +7,7 @@ from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
 from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
+from skmc.cells.stored import StoredEntries
 
 __all__ = [
     "Entries",
@@ -15,6 +16,7 @@ __all__ = [
     "Scaling",
     "Side",
     "SparseObserved",
+    "StoredEntries",
     "check_positions",
     "prior_mean",
     "sparse_cells",

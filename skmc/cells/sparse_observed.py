@@ -9,7 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, SparsePlusLowRank, compressed_rows
+from skmc.linalg import (
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    compressed_rows,
+    work_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +71,11 @@ class SparseObserved:
             torch.as_tensor(values)[order],
             shape,
         )
+
+    @property
+    def work(self) -> int:
+        """The work of a pass over the observed cells; a step reads no others."""
+        return work_of(len(self.values))
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -177,6 +188,23 @@ class SparseObserved:
         Tensor of shape ()
         """
         return self.residual(X).square().sum()
+
+    def solved(self, model: RowModel) -> Tensor:
+        """Solve a row model for all rows, given their linear priors.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows. Rows count as average for linear priors of the model that
+            the rows do not have.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        priors = zip(self.sides[0], model.sides, strict=False)
+        known = sum(side.mean(B) for side, B in priors)
+        return model.solve(self.starts, self.cols, self.values, known=known)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

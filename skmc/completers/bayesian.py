@@ -10,7 +10,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, SideInformed, Trials, solved
+from skmc.base import CompleterTags, SideInformed, Trials
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
 from skmc.linalg import Randomness
@@ -81,6 +81,9 @@ class BayesianFactorizationCompleter(SideInformed):
     Features and graphs are such linear maps, too (`skmc.cells.Side`): the precision of
     the map of features is a drawn multiple of the identity, and that of a graph's
     values is a drawn multiple of its Laplacian plus a tenth of the mean degree.
+
+    Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
+    systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
 
     References
     ----------
@@ -177,12 +180,11 @@ class BayesianFactorizationCompleter(SideInformed):
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        given, known = self._given(cells), self._known(cells)
-        n_draws = len(self._models)
+        given, n_draws = self._given(cells), len(self._models)
         variance = torch.zeros(cells.shape, dtype=given.values.dtype)
         mean, square = torch.zeros_like(variance), torch.zeros_like(variance)
         for done, model in enumerate(self._models, start=1):
-            W = solved(given, model, known)
+            W = given.solved(model)
             own = 1 + model.variance(given.starts, given.cols)
             variance += model.noise * own / n_draws
             # Welford's update: the expectations differ little.

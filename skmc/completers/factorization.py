@@ -10,7 +10,16 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, SideInformed, Trials, WarmStart
+from skmc.base import (
+    CompleterTags,
+    ReadsStored,
+    Recommends,
+    SideInformed,
+    Trials,
+    WarmStart,
+    resolve_device,
+)
+from skmc.blocks import BlockALS, BlockObserved
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
@@ -23,7 +32,7 @@ SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, SideInformed):
+class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -105,6 +114,9 @@ class FactorizationCompleter(WarmStart, SideInformed):
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.
+
+    Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
+    systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
 
     References
     ----------
@@ -238,15 +250,17 @@ class FactorizationCompleter(WarmStart, SideInformed):
         row_biases, biases = self.biases in ("both", "rows"), None
         if last is not None and last.shape[1] == rank + 1 + row_biases:
             start, biases = last[:, :rank], last[:, rank] if row_biases else None
-        return ALS(
-            start,
-            weight,
-            row_biases=row_biases,
-            col_biases=self.biases in ("both", "columns"),
-            per_cell=self.per_cell,
-            link_weight=side,
-            start_biases=biases,
-        )
+        options: dict[str, Any] = {
+            "row_biases": row_biases,
+            "col_biases": self.biases in ("both", "columns"),
+            "per_cell": self.per_cell,
+            "link_weight": side,
+            "start_biases": biases,
+        }
+        if isinstance(data, BlockObserved):
+            device = self.device if data.remote else resolve_device(self.device)
+            return BlockALS(start, weight, device=device, **options)
+        return ALS(start, weight, **options)
 
 
 def _is_informed(data: Any) -> bool:

@@ -1,7 +1,7 @@
 """Linear algebra that several solvers share."""
 
 from skmc.linalg.conjugate_gradients import conjugate_gradients
-from skmc.linalg.diffusion import diffuse
+from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
@@ -31,6 +31,7 @@ from skmc.linalg.svd import (
     subtracted,
     svd_of,
 )
+from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -52,6 +53,7 @@ __all__ = [
     "SparsePlusLowRank",
     "SpectralActivation",
     "StiefelResult",
+    "Workload",
     "apply_to_singular_values",
     "cayley_step",
     "compressed_rows",
@@ -59,9 +61,11 @@ __all__ = [
     "d_minv",
     "diffuse",
     "directions_of",
+    "double",
     "fill_low_rank",
     "fresh_seed",
     "full_svd",
+    "halve",
     "minimize_on_stiefel",
     "nearest",
     "newton",
@@ -74,4 +78,7 @@ __all__ = [
     "shrink_dense",
     "subtracted",
     "svd_of",
+    "threads_for",
+    "threads_shared_by",
+    "work_of",
 ]
