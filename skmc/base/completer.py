@@ -299,7 +299,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         if is_lazy(X):
             return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
-        if not self._is_fitted_picture(cells):
+        if not (self._priors.informed_rows or self._is_fitted_picture(cells)):
             self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         return self._written(X, self._completed(cells))
 

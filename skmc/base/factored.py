@@ -54,11 +54,14 @@ class FactoredCompleter(IterativeCompleter):
         if isinstance(cells, BlockObserved):
             scaling = cells.scaling_of(self.scaling, centre=self.centre)
             return Prepared(cells, priors, cells.scaled(scaling), scaling)
-        data = SparseObserved.of(
-            cells.rows, cells.cols, cells.values, cells.matrix_shape
-        ).to(resolve_device(self.device))
+        data = self._observed(cells).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return Prepared(cells, priors, scaling.apply(data), scaling)
+
+    def _observed(self, cells: Entries) -> SparseObserved:
+        return SparseObserved.of(
+            cells.rows, cells.cols, cells.values, cells.matrix_shape
+        )
 
     def _split(
         self, data: SparseObserved | BlockObserved, seed: int

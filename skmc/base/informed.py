@@ -13,10 +13,15 @@ from skmc.base.completer import validated
 from skmc.base.factored import FactoredCompleter
 from skmc.base.iterative import Prepared
 from skmc.base.priors import Priors
-from skmc.base.side_information import FeatureScaling, read_features, read_graph
-from skmc.cells import Entries, Side
+from skmc.base.side_information import (
+    FeatureScaling,
+    read_features,
+    read_graph,
+    read_weights,
+)
+from skmc.cells import Entries, Side, SparseObserved
 
-GIVEN = ("row_features", "col_features", "row_graph", "col_graph")
+GIVEN = ("row_features", "col_features", "row_graph", "col_graph", "sample_weight")
 
 
 class InformedEntries(Entries):
@@ -28,18 +33,25 @@ class InformedEntries(Entries):
         The cells.
     sides : pair of tuples of Side
         Linear priors of the rows and of the columns.
+    weights : ndarray of shape (n_cells,) or None
+        How often each cell counts.
     row_scaling : FeatureScaling or None
         How features of rows are scaled.
+    fitted : str
+        Fingerprint of all cells that were given.
     """
 
     def __init__(
         self,
         cells: Entries,
         sides: tuple[tuple[Side, ...], tuple[Side, ...]],
+        weights: np.ndarray | None,
         row_scaling: FeatureScaling | None,
+        fitted: str,
     ):
         vars(self).update(vars(cells))
-        self.sides, self.row_scaling = sides, row_scaling
+        self.sides, self.weights = sides, weights
+        self.row_scaling, self.fitted = row_scaling, fitted
 
 
 class SideInformed(FactoredCompleter):
@@ -58,6 +70,7 @@ class SideInformed(FactoredCompleter):
         col_features: Any = None,
         row_graph: Any = None,
         col_graph: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Complete ``X``, and learn a map that completes other rows.
 
@@ -83,6 +96,10 @@ optional
             is ignored.
         col_graph : as row_graph, of shape (n_features, n_features), optional
             Weights between columns.
+        sample_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
+            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+            `transform` counts each cell of a new row once.
 
         Returns
         -------
@@ -93,18 +110,25 @@ optional
         ------
         ValueError
             Features or graphs of other sizes, features with missing values (complete
-            them first), graphs that are not symmetric or have negative weights.
+            them first), graphs that are not symmetric or have negative weights, or
+            cells whose weight is negative or NaN.
         """
-        values = (row_features, col_features, row_graph, col_graph)
+        values = (row_features, col_features, row_graph, col_graph, sample_weight)
         given = dict(zip(GIVEN, values, strict=True))
         return self._run_fit(
             X, y, **{name: value for name, value in given.items() if value is not None}
         )
 
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
+        weight = given.pop("sample_weight", None)
         cells, priors = super()._read_to_fit(X)
-        if not given:
+        if not given and weight is None:
             return cells, priors
+        fitted = _fingerprint(cells)
+        if weight is not None:
+            weight = read_weights(weight, X, cells)
+            cells, weight = cells[weight > 0], weight[weight > 0]
+            priors = Priors.of(cells.rows, cells.cols, cells.values, cells.matrix_shape)
         sides, scalings = [], []
         for axis, n in zip(("row", "col"), priors.shape, strict=True):
             found, scaling = [], None
@@ -122,27 +146,33 @@ optional
             known["empty_rows"] = np.zeros_like(priors.empty_rows)
         if sides[1]:
             known["empty_cols"] = np.zeros_like(priors.empty_cols)
-        informed = InformedEntries(cells, (sides[0], sides[1]), scalings[0])
+        informed = InformedEntries(
+            cells, (sides[0], sides[1]), weight, scalings[0], fitted
+        )
         return informed, replace(priors, **known)
 
-    def _prepare(self, cells: Entries, priors: Priors) -> Prepared:
-        prepared = super()._prepare(cells, priors)
+    def _observed(self, cells: Entries) -> SparseObserved:
+        data = super()._observed(cells)
         if not isinstance(cells, InformedEntries):
-            return prepared
-        values = prepared.data.values
-        rows, cols = (tuple(side.to(values) for side in part) for part in cells.sides)
-        return replace(prepared, data=replace(prepared.data, sides=(rows, cols)))
+            return data
+        if cells.weights is not None:
+            weights = cells.weights.astype(cells.values.dtype)
+            data = SparseObserved.of(
+                cells.rows, cells.cols, cells.values, data.shape, weights
+            )
+        rows, cols = (
+            tuple(side.to(data.values) for side in part) for part in cells.sides
+        )
+        return replace(data, sides=(rows, cols))
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = super()._fitted(prepared, outputs)
         cells = prepared.cells
-        if isinstance(cells, InformedEntries) and cells.sides[0]:
+        if isinstance(cells, InformedEntries):
             sides = tuple(side.to("cpu") for side in prepared.data.sides[0])
-            place = cells.rows * cells.matrix_shape[1] + cells.cols
-            values = cells.values[np.argsort(place)]
             fitted["_row_sides"] = sides
             fitted["_row_scaling"] = cells.row_scaling
-            fitted["_fitted_cells"] = _fingerprint(np.sort(place), values)
+            fitted["_fitted_cells"] = cells.fitted
         return fitted
 
     def transform(self, X: Any, *, row_features: Any = None) -> np.ndarray:
@@ -181,23 +211,31 @@ optional
         values = self._priors.fill(cells, self._complete_rows(cells, (side,)))
         return self._written(X, self._completed(cells, values))
 
+    def _is_fitted(self, cells: np.ndarray) -> bool:
+        """Whether ``cells`` is the fitted matrix, if that matters."""
+        if not hasattr(self, "_fitted_cells") or cells.shape != self._shape:
+            return False
+        return _fingerprint(Entries(cells)) == self._fitted_cells
+
     def _known(self, cells: np.ndarray) -> tuple[Side, ...]:
-        if not hasattr(self, "_row_sides") or cells.shape != self._shape:
-            return ()
-        place = np.flatnonzero(~np.isnan(cells))
-        same = _fingerprint(place, cells.flat[place]) == self._fitted_cells
-        return self._row_sides if same else ()
+        return self._row_sides if self._is_fitted(cells) else ()
+
+    def _complete_rows(
+        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
+    ) -> np.ndarray:
+        if known is None and self._is_fitted(cells):
+            whole: np.ndarray = self._scaling.undo(self._factors().dense()).numpy()
+            return whole
+        return super()._complete_rows(cells, known or ())
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         return self._complete_rows(rest, self._known(cells))
 
-    def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
-        if not hasattr(self, "_row_sides"):
-            super()._warn_of_empty_rows(empty)
 
-
-def _fingerprint(place: np.ndarray, values: np.ndarray) -> str:
-    digest = hashlib.blake2b(np.ascontiguousarray(place, np.int64).tobytes())
-    digest.update(np.ascontiguousarray(values, float).tobytes())
+def _fingerprint(cells: Entries) -> str:
+    place = cells.rows * cells.matrix_shape[1] + cells.cols
+    order = np.argsort(place)
+    digest = hashlib.blake2b(place[order].tobytes())
+    digest.update(cells.values[order].astype(float).tobytes())
     return digest.hexdigest()

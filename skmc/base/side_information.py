@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from skmc.cells import Side, SparseObserved, to_cells
+from skmc.cells import Entries, Side, SparseObserved, to_cells
 
 
 @dataclass(frozen=True)
@@ -186,3 +186,52 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
     ends = np.concatenate([upper.row, upper.col])
     values = torch.from_numpy(np.concatenate([weight, -weight]))
     return Side(None, SparseObserved.of(edge, ends, values, (upper.nnz, n)))
+
+
+def read_weights(weights: Any, X: Any, cells: Entries) -> np.ndarray:
+    """Read how often each cell counts.
+
+    Parameters
+    ----------
+    weights : array, DataFrame or SciPy sparse matrix
+        One number for each cell of ``X`` if it is `Entries`, otherwise a matrix of the
+        shape of ``X``.
+    X : container
+        The argument of ``fit``.
+    cells : Entries
+        The observed cells of ``X``.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Weights of ``cells``.
+
+    Raises
+    ------
+    ValueError
+        Another shape, or an observed cell whose weight is negative or NaN.
+    """
+    of_cells = isinstance(X, Entries)
+    needed = (len(X),) if of_cells else cells.matrix_shape
+    shape = np.shape(weights)
+    if shape != needed:
+        kind = "one number for each cell of X" if of_cells else "the shape of X"
+        raise ValueError(
+            f"sample_weight has shape {shape}; it must have {kind}, {needed}."
+        )
+    if of_cells:
+        place, first = np.unique(X.rows * X.matrix_shape[1] + X.cols, return_index=True)
+        at = np.searchsorted(place, cells.rows * X.matrix_shape[1] + cells.cols)
+        found = np.asarray(weights, float)[first[at]]
+    elif sp.issparse(weights):
+        found = np.asarray(sp.csr_array(weights)[cells.rows, cells.cols], float)
+    else:
+        found = np.asarray(weights, float)[cells.rows, cells.cols]
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        k = wrong.argmax()
+        raise ValueError(
+            f"sample_weight is {found[k]} at row {cells.rows[k]}, column "
+            f"{cells.cols[k]}; weights of observed cells must be finite and at least 0."
+        )
+    return found

@@ -36,6 +36,9 @@ class SparseObserved:
         ``(n_rows, n_cols)``.
     sides : pair of tuples of Side
         Linear priors of the rows' and of the columns' factors.
+    weights : Tensor of shape (n_cells,) or None, default=None
+        How often each cell counts in `misfit`, `energy`, `sums`, `counts` and `solved`.
+        None means once.
     """
 
     rows: Tensor
@@ -43,9 +46,12 @@ class SparseObserved:
     values: Tensor
     shape: tuple[int, int]
     sides: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+    weights: Tensor | None = None
 
     @classmethod
-    def of(cls, rows, cols, values, shape: tuple[int, int]) -> SparseObserved:
+    def of(
+        cls, rows, cols, values, shape: tuple[int, int], weights=None
+    ) -> SparseObserved:
         """From tensors or arrays in any order.
 
         Parameters
@@ -58,6 +64,8 @@ class SparseObserved:
             Values.
         shape : tuple of int
             ``(n_rows, n_cols)``.
+        weights : Tensor or array of shape (n_cells,), optional
+            How often each cell counts.
 
         Returns
         -------
@@ -70,6 +78,7 @@ class SparseObserved:
             place % max(shape[1], 1),
             torch.as_tensor(values)[order],
             shape,
+            weights=None if weights is None else torch.as_tensor(weights)[order],
         )
 
     @property
@@ -90,7 +99,7 @@ class SparseObserved:
     @property
     def energy(self) -> Tensor:
         """``|P(M)|_F^2``."""
-        return self.values.square().sum()
+        return self.weighted(self.values.square()).sum()
 
     @cached_property
     def starts(self) -> Tensor:
@@ -112,7 +121,30 @@ class SparseObserved:
             self.values[order],
             self.shape[::-1],
             self.sides[::-1],
+            None if self.weights is None else self.weights[order],
         )
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Number of cells of each row, or the sum of their weights, ``(n_rows,)``."""
+        if self.weights is None:
+            return self.starts.diff().to(self.values.dtype)
+        zero = self.weights.new_zeros(self.shape[0])
+        return zero.index_add_(0, self.rows, self.weights)
+
+    def weighted(self, cells: Tensor) -> Tensor:
+        """Multiply by the weights of the cells.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            Any numbers.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return cells if self.weights is None else cells * self.weights
 
     @cached_property
     def indicator(self) -> SparseObserved:
@@ -187,7 +219,7 @@ class SparseObserved:
         -------
         Tensor of shape ()
         """
-        return self.residual(X).square().sum()
+        return self.weighted(self.residual(X).square()).sum()
 
     def solved(self, model: RowModel) -> Tensor:
         """Solve a row model for all rows, given their linear priors.
@@ -204,7 +236,9 @@ class SparseObserved:
         """
         priors = zip(self.sides[0], model.sides, strict=False)
         known = sum(side.mean(B) for side, B in priors)
-        return model.solve(self.starts, self.cols, self.values, known=known)
+        return model.solve(
+            self.starts, self.cols, self.values, known=known, weights=self.weights
+        )
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.
@@ -220,6 +254,7 @@ class SparseObserved:
         -------
         Tensor
         """
+        cells = self.weighted(cells)
         if by_column:
             return cells.new_zeros(1, self.shape[1]).index_add_(
                 1, self.cols, cells[None]
@@ -297,6 +332,7 @@ class SparseObserved:
             rows=self.rows[chosen],
             cols=self.cols[chosen],
             values=self.values[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
         )
 
     def to(self, *args, **kwargs) -> SparseObserved:
@@ -323,6 +359,7 @@ class SparseObserved:
             values,
             self.shape,
             (rows, cols),
+            None if self.weights is None else self.weights.to(*args, **kwargs),
         )
 
 

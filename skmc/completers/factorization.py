@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
+    Prepared,
+    Priors,
     ReadsStored,
     Recommends,
     SideInformed,
@@ -20,7 +23,7 @@ from skmc.base import (
     resolve_device,
 )
 from skmc.blocks import BlockALS, BlockObserved
-from skmc.cells import SparseObserved
+from skmc.cells import Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import ALS, Solver
@@ -63,6 +66,12 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         Weight of what `fit` is told about rows and columns, see Notes; without effect
         otherwise. "auto" tries :math:`\lambda` times the mean number of cells of a row
         times 10, 3, 1, ... .003 on the same held-out cells.
+    alpha : float > 0 or None, default=None
+        For implicit feedback, see Notes: observed cells are counts :math:`r \ge 0`, for
+        example of purchases, and predictions are preferences from about 0 to 1.
+        ``rank`` and ``lambda_ridge`` must then be given; search them with
+        `skmc.model_selection.RankingScorer`. ``biases``, ``per_cell`` and ``scaling``
+        have no effect.
     biases : {"both", "rows", "columns"} or None, default="both"
         Which of ``b`` and ``c`` the model has. The mean comes with ``scaling``.
     per_cell : bool, default=True
@@ -111,6 +120,17 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     this reading is ours. The same holds for columns. Rows and columns without ratings
     have :math:`w_i = (S B)_i + g_i`.
 
+    With ``alpha``, the factors minimize
+
+    .. math::
+
+        \tfrac{1}{2} \sum_{i,j} (1 + \alpha r_{ij}) (u_i^\top v_j - [r_{ij} > 0])^2
+        + \tfrac{\lambda}{2} (\|U\|_F^2 + \|V\|_F^2)
+
+    over *all* cells; unobserved ones have :math:`r_{ij} = 0`. Each system has
+    :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more than
+    one without ``alpha``.
+
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.
@@ -122,6 +142,8 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
     the Netflix prize. AAIM (2008).
+    Hu, Koren, Volinsky. Collaborative filtering for implicit feedback datasets. ICDM
+    (2008).
     Rao, Yu, Ravikumar, Dhillon. Collaborative filtering with graph information:
     consistency and scalable methods. NeurIPS (2015).
     Hastie, Mazumder, Lee, Zadeh. Matrix completion and low-rank SVD via fast
@@ -150,6 +172,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"auto"}),
         ],
+        "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "biases": [StrOptions({"both", "rows", "columns"}), None],
         "per_cell": ["boolean"],
     }
@@ -160,6 +183,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         *,
         lambda_ridge: float | Literal["auto"] = "auto",
         lambda_side: float | Literal["auto"] = "auto",
+        alpha: float | None = None,
         biases: Literal["both", "columns", "rows"] | None = "both",
         per_cell: bool = True,
         max_iter: int = 200,
@@ -176,6 +200,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         self.rank = rank
         self.lambda_ridge = lambda_ridge
         self.lambda_side = lambda_side
+        self.alpha = alpha
         self.biases = biases
         self.per_cell = per_cell
         self.max_iter = max_iter
@@ -189,7 +214,51 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
+    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
+        cells, priors = super()._read_to_fit(X, **given)
+        if self.alpha is None:
+            return cells, priors
+        if isinstance(cells, BlockObserved):
+            raise ValueError("alpha needs cells in memory; pass Entries.")
+        # Preferences are not means of counts.
+        none = np.zeros_like(priors.empty_rows), np.zeros_like(priors.empty_cols)
+        known = {"empty_rows": none[0], "empty_cols": none[1], "informed_rows": True}
+        return cells, replace(priors, **known)  # type: ignore[arg-type]
+
+    def _prepare(self, cells: Any, priors: Priors) -> Prepared:
+        prepared = super()._prepare(cells, priors)
+        if self.alpha is None:
+            return prepared
+        data = self._observed(cells).to(prepared.data.values.device)
+        one = torch.ones_like(data.values[None, :1])
+        scaling = Scaling(torch.zeros_like(one), one)
+        return replace(prepared, data=self._preferences(data), scaling=scaling)
+
+    def _preferences(self, data: SparseObserved) -> SparseObserved:
+        """Targets and weights that make the loss of counts one of least squares.
+
+        ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha
+        r``, and `ALS` adds the ``x^2`` of all cells.
+        """
+        if (data.values < 0).any():
+            raise ValueError(
+                f"X holds {float(data.values.min())}, but with alpha its cells are "
+                "counts >= 0; leave negative cells out, or set alpha=None."
+            )
+        data = data.only(data.values > 0)
+        a = data.weighted(float(self.alpha or 1.0) * data.values)
+        return replace(data, values=1 + 1 / a, weights=a)
+
+    def _given(self, cells: np.ndarray, known: Any = None) -> SparseObserved:
+        given = super()._given(cells, known)
+        return given if self.alpha is None else self._preferences(given)
+
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+        if self.alpha is not None and "auto" in (self.rank, self.lambda_ridge):
+            raise ValueError(
+                "With alpha, rank and lambda_ridge must be numbers: errors of held-out "
+                "cells do not judge preferences. Search them with a RankingScorer."
+            )
         most, rng = min(data.shape), trials.rng
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
         rank = min(FIRST_RANK, most)
@@ -247,13 +316,15 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         last: Tensor | None = None,
     ) -> ALS:
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-        row_biases, biases = self.biases in ("both", "rows"), None
+        explicit = self.alpha is None
+        row_biases, biases = explicit and self.biases in ("both", "rows"), None
         if last is not None and last.shape[1] == rank + 1 + row_biases:
             start, biases = last[:, :rank], last[:, rank] if row_biases else None
         options: dict[str, Any] = {
             "row_biases": row_biases,
-            "col_biases": self.biases in ("both", "columns"),
-            "per_cell": self.per_cell,
+            "col_biases": explicit and self.biases in ("both", "columns"),
+            "per_cell": explicit and self.per_cell,
+            "implicit": not explicit,
             "link_weight": side,
             "start_biases": biases,
         }

@@ -107,6 +107,7 @@ class RowModel:
         values: Tensor,
         noise: Callable[[int, int], Tensor] | None = None,
         known: Tensor | float = 0.0,
+        weights: Tensor | None = None,
     ) -> Tensor:
         """``w`` of every row, ``(m, rank)``.
 
@@ -123,6 +124,8 @@ class RowModel:
             deviation of the noise; with it ``w`` is drawn from its posterior.
         known : Tensor of shape (m, rank) or float, default=0.0
             What else is added to the mean of each row.
+        weights : Tensor of shape (n_cells,), optional
+            How often each cell counts; once by default.
 
         Returns
         -------
@@ -135,7 +138,9 @@ class RowModel:
         W = values.new_zeros(len(starts) - 1, rank)
         if rank == 0:
             return W
-        for block, L in self._factored(starts, cols, values - self.offset[cols]):
+        for block, L in self._factored(
+            starts, cols, values - self.offset[cols], weights
+        ):
             centre = mean if mean.ndim == 1 else mean[block.rows]
             prior = (self._prior(block) @ centre[..., None])[..., 0]
             right = (block.right + prior)[..., None]
@@ -179,14 +184,19 @@ class RowModel:
     def _prior(self, block: RowSystems) -> Tensor:
         if not self.per_cell:
             return self.precision
-        return self.precision * block.count.clamp_min(1)[:, None, None]
+        count = torch.where(block.count > 0, block.count, 1)
+        return self.precision * count[:, None, None]
 
     def _factored(
-        self, starts: Tensor, cols: Tensor, values: Tensor
+        self,
+        starts: Tensor,
+        cols: Tensor,
+        values: Tensor,
+        weights: Tensor | None = None,
     ) -> Iterator[tuple[RowSystems, Tensor]]:
         """The systems of all rows in blocks, each with its Cholesky factor."""
         eps = torch.finfo(values.dtype).eps
-        for block in normal_equations(starts, cols, values, self.F):
+        for block in normal_equations(starts, cols, values, self.F, weights):
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
             # Rounding must not make a row of few cells indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
@@ -231,7 +241,7 @@ class RowSystems:
     right : Tensor of shape (k, rank)
         Right sides.
     count : Tensor of shape (k,)
-        Cells of each row.
+        Cells of each row, or the sum of their weights.
     """
 
     rows: Tensor  # (k,), which rows
@@ -241,7 +251,11 @@ class RowSystems:
 
 
 def normal_equations(
-    starts: Tensor, cols: Tensor, values: Tensor, F: Tensor
+    starts: Tensor,
+    cols: Tensor,
+    values: Tensor,
+    F: Tensor,
+    weights: Tensor | None = None,
 ) -> Iterator[RowSystems]:
     """Blocks of rows of similar length, each with bounded memory and batched products.
 
@@ -258,6 +272,8 @@ def normal_equations(
         Value of each cell.
     F : Tensor of shape (n, rank)
         Factors of the columns.
+    weights : Tensor of shape (n_cells,), optional
+        How often each cell counts; once by default.
 
     Yields
     ------
@@ -270,6 +286,8 @@ def normal_equations(
     F = torch.cat([F, F.new_zeros(1, rank)])
     cols = torch.cat([cols, cols.new_full((1,), len(F) - 1)])
     values = torch.cat([values, values.new_zeros(1)])
+    if weights is not None:
+        weights = torch.cat([weights, weights.new_zeros(1)])
     begin = 0
     while begin < len(lengths):
         most = max(SHORT, int(SIMILAR * lengths[begin]))
@@ -279,6 +297,10 @@ def normal_equations(
         at = starts[rows, None] + torch.arange(width, device=cols.device)
         at = torch.where(at < starts[rows + 1, None], at, len(values) - 1)
         seen = F[cols[at]]
-        right = (values[at][:, None] @ seen)[:, 0]
-        yield RowSystems(rows, seen.mT @ seen, right, lengths[begin:end])
+        left, cells = seen, lengths[begin:end]
+        if weights is not None:
+            own = weights[at]
+            left, cells = seen * own[..., None], own.sum(1)
+        right = (values[at][:, None] @ left)[:, 0]
+        yield RowSystems(rows, left.mT @ seen, right, cells)
         begin = end

@@ -69,13 +69,18 @@ class ALS(Solver):
         Whether the penalty of a row or column counts once for each of its cells.
     link_weight : float > 0, default=1.0
         Multiplies ``tr(B' P B) / 2`` for each linear prior.
+    implicit : bool, default=False
+        Whether all unobserved cells are zeros that count once, in addition to the
+        observed cells. ``|X|_F^2 / 2`` is then added to the objective, and ``F' F`` to
+        each system; no cell is formed.
     start_biases : Tensor of shape (m,), optional
         The biases of the rows before the first step; zero by default.
 
     References
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
-    the Netflix prize. AAIM (2008).
+    the Netflix prize. AAIM (2008). Hu, Koren, Volinsky. Collaborative filtering for
+    implicit feedback datasets. ICDM (2008).
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class ALS(Solver):
         col_biases: bool,
         per_cell: bool,
         link_weight: float = 1.0,
+        implicit: bool = False,
         start_biases: Tensor | None = None,
     ):
         self.start = start
@@ -96,6 +102,7 @@ class ALS(Solver):
         self.col_biases = col_biases
         self.per_cell = per_cell
         self.link_weight = link_weight
+        self.implicit = implicit
 
     def init(self, data: SparseObserved) -> ALSState:
         rows = with_bias(self.start.to(data.values.device), 0.0)
@@ -125,7 +132,9 @@ class ALS(Solver):
         model = self._model(others, biases)
         links = [B[:, : model.F.shape[1]] for B in links]
         known = prior_mean(data.sides[0], links)
-        W = model.solve(data.starts, data.cols, data.values, known=known)
+        W = model.solve(
+            data.starts, data.cols, data.values, known=known, weights=data.weights
+        )
         return W if biases else with_bias(W, 0.0)
 
     def _link(
@@ -151,7 +160,10 @@ class ALS(Solver):
         F = with_bias(factors, 1.0) if biases else factors
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
         zero = F.new_zeros(F.shape[1])
-        return RowModel(F, offset, self.weight * eye, zero, self.per_cell)
+        precision = self.weight * eye
+        if self.implicit:
+            precision = precision + F.mT @ F
+        return RowModel(F, offset, precision, zero, self.per_cell)
 
     def _state(
         self,
@@ -163,6 +175,8 @@ class ALS(Solver):
         X = product(rows, cols)
         penalty = self._penalty(data, rows, links[0])
         penalty = penalty + self._penalty(data.T, cols, links[1])
+        if self.implicit:
+            penalty = penalty + X.squared_norm()
         objective = (data.misfit(X) + penalty) / 2
         return ALSState(X=X, objective=objective, rows=rows, cols=cols, links=links)
 
@@ -176,8 +190,7 @@ class ALS(Solver):
         return penalty
 
     def _counts(self, data: SparseObserved) -> Tensor:
-        count = data.starts.diff().to(data.values.dtype)
-        return count if self.per_cell else torch.ones_like(count)
+        return data.counts if self.per_cell else torch.ones_like(data.counts)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
         """``|dF/dV| |V| / |P(M)|^2``, as the gradient in the rows' factors is zero.
@@ -197,14 +210,17 @@ class ALS(Solver):
         -------
         Tensor of shape ()
         """
-        R = data.residual(current.X)
+        R = data.weighted(data.residual(current.X))
         ones = with_bias(current.rows[:, :-1], 1.0)
         pull = data.T.matrix(R[data.by_column]) @ ones
         if not self.col_biases:
             pull = torch.cat([pull[:, :-1], torch.zeros_like(pull[:, :1])], 1)
         weight = self.weight * self._counts(data.T)[:, None]
         off = current.cols - prior_mean(data.sides[1], current.links[1])
-        size = (pull + weight * off).norm() * current.cols.norm()
+        grad = pull + weight * off
+        if self.implicit:
+            grad = grad + current.cols @ (current.rows.mT @ current.rows)
+        size = grad.norm() * current.cols.norm()
         for axis, W in enumerate((current.rows, current.cols)):
             size = size + self._link_residual(
                 data if axis == 0 else data.T, W, current.links[axis]

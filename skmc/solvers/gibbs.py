@@ -157,7 +157,7 @@ class Gibbs(Solver):
         cols = self._draw(data.T, state.cols, rows.W, noise, rng)
         X = product(rows.W, cols.W)
         misfit = data.misfit(X)
-        noise = gamma(rng, (len(data.values) + 1) / 2, (misfit.double() + 1) / 2)
+        noise = gamma(rng, (self._total(data) + 1) / 2, (misfit.double() + 1) / 2)
         kept = state.kept
         if state.iteration >= self.n_burn_in:
             kept = [*kept, self._model(rows, cols.W, noise)]
@@ -171,6 +171,12 @@ class Gibbs(Solver):
             iteration=state.iteration + 1,
             kept=kept,
         )
+
+    def _total(self, data: SparseObserved) -> float:
+        """Number of the cells, or the sum of their weights."""
+        if data.weights is None:
+            return len(data.values)
+        return round(float(data.weights.sum()))  # half-integer shapes can be drawn
 
     def _draw(
         self,
@@ -200,6 +206,7 @@ class Gibbs(Solver):
             data.values,
             lambda k, rank: rng.normal(k, rank, std=1.0).to(others) * noise**-0.5,
             known=sum(means[self.implicit :]),
+            weights=data.weights,
         )
         return replace(factors, W=W)
 
