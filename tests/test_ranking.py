@@ -123,6 +123,8 @@ def test_scorer_ranks_unseen_columns_only(counts):
     ):
         expected = function(R[users], M[users], 3, ~seen[users])
         assert RankingScorer(metric, 3)(completer, test) == pytest.approx(expected)
+    bayesian = BayesianFactorizationCompleter(2, n_draws=4, random_state=0).fit(train)
+    assert 0 < RankingScorer("auc")(bayesian, test) < 1
     with pytest.raises(ValueError, match="no held-out cell reaches threshold=9"):
         RankingScorer(threshold=9)(completer, test)
     with pytest.raises(TypeError, match="cannot rank"):
@@ -226,9 +228,17 @@ def test_a_search_splits_weights_with_the_cells(weighted):
     weights = w[cells.rows, cells.cols] + 1
     with sklearn.config_context(enable_metadata_routing=True):
         completer = MAKES["als"]().set_fit_request(sample_weight=True)
-        search = GridSearchCV(completer, {"rank": [1, 2]}, cv=KFold(3, shuffle=True))
+        folds = KFold(3, shuffle=True, random_state=0)
+        search = GridSearchCV(completer, {"rank": [2]}, cv=folds)
         search.fit(cells, sample_weight=weights)
-    assert search.best_params_ == {"rank": 2}
+    expected = MAKES["als"]().fit(cells, sample_weight=weights)
+    np.testing.assert_allclose(
+        search.best_estimator_.reconstruction_, expected.reconstruction_
+    )
+    train, test = next(folds.split(cells))
+    part = MAKES["als"]().fit(cells[train], sample_weight=weights[train])
+    first = search.cv_results_["split0_test_score"][0]
+    assert first == pytest.approx(part.score(cells[test]))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, SideInformed, Trials
+from skmc.base import CompleterTags, Recommends, SideInformed, Trials
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
 from skmc.linalg import Randomness
@@ -19,7 +19,7 @@ from skmc.solvers import Gibbs, Solver
 RANK = 30
 
 
-class BayesianFactorizationCompleter(SideInformed):
+class BayesianFactorizationCompleter(Recommends, SideInformed):
     r"""Low-rank factors with biases, averaged over posterior samples: nothing to tune.
 
     .. math::

@@ -45,7 +45,7 @@ class RankingScorer:
     ...     scoring=RankingScorer("recall", k=5),
     ...     cv=KFold(3, shuffle=True, random_state=0),
     ... )
-    >>> 0 < search.fit(Entries(bought)).best_score_ < 1
+    >>> bool(0 < search.fit(Entries(bought)).best_score_ < 1)
     True
     """
 
