@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         KNNCompleter,
         LinkedFactorizationCompleter,
         MeanCompleter,
+        MixedCompleter,
         NCARLCompleter,
         NonlocalCompleter,
         NSRCompleter,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     )
     from skmc.loop import Status, solve
     from skmc.pipeline import MaskedToNaN
-    from skmc.tables import MixedCompleter
 
 __version__ = "0.1.0"
 
@@ -66,11 +66,10 @@ __all__ = [
     "TreesCompleter",
     "solve",
 ]
-# Where the names are that are not completers.
+# Where the other names are.
 _ROOMS = {
     "Entries": "cells",
     "MaskedToNaN": "pipeline",
-    "MixedCompleter": "tables",
     "Observed": "cells",
     "SparseObserved": "cells",
     "Status": "loop",

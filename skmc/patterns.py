@@ -151,6 +151,60 @@ def like_missing(
     return _hide_likely(likely, observed, n_hidden / observed.sum(), rng)
 
 
+def parts_like_missing(
+    X: Any, n_parts: int = 8, *, random_state: Any = None
+) -> np.ndarray:
+    """Disjoint parts of the observed cells, each distributed like the missing ones.
+
+    If missing cells are adjacent, each part is a draw of `like_missing` of ``1 /
+    n_parts`` of the cells, without those of earlier parts. Otherwise the parts divide
+    the columns with missing cells, or all columns if nothing is missing, at random and
+    evenly. Rows and columns with one observed cell keep it.
+
+    Parameters
+    ----------
+    X : matrix of any container
+        The matrix with its missing cells.
+    n_parts : int >= 2, default=8
+        Number of parts. There may be fewer if there are few cells.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    int ndarray of shape (n_rows, n_cols)
+        The number of the part, from 0, and -1 at cells that are in none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import patterns
+    >>> parts = patterns.parts_like_missing(np.ones((6, 4)), 3, random_state=0)
+    >>> np.bincount(parts.ravel())
+    array([8, 8, 8])
+    """
+    if n_parts < 2:
+        raise ValueError(f"n_parts must be at least 2, got {n_parts}.")
+    observed = _observed(X)
+    seed = seed_of(random_state)
+    labels = np.full(observed.shape, -1)
+    if _adjacent(~observed):
+        for k in range(n_parts):
+            drawn = like_missing(X, 1 / n_parts, random_state=seed + k)
+            labels[drawn & (labels < 0)] = k
+    else:
+        n_missing = (~observed).sum(0) * observed.any(0)
+        free = observed & (observed.sum(0) > 1) & (observed.sum(1, keepdims=True) > 1)
+        free &= (n_missing > 0) | ~n_missing.any()
+        rows, cols = np.nonzero(free)
+        lot = np.random.RandomState(seed % 2**32).permutation(len(rows))
+        order = lot[np.argsort(cols[lot], kind="stable")]
+        labels[rows[order], cols[order]] = np.arange(len(order)) % n_parts
+    # Numbers without a gap.
+    found, number = np.unique(labels, return_inverse=True)
+    return number.reshape(labels.shape) - int(found[0] < 0)
+
+
 def _spared(observed: np.ndarray, rng: Any) -> np.ndarray:
     """The observed cells, except one of each row and one of each column."""
     lot = np.where(observed, rng.random_sample(observed.shape), -1)

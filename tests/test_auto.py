@@ -1,4 +1,4 @@
-"""Trying the family on held-out cells."""
+"""Candidates, and the stack of them that is best on held-out cells."""
 
 from __future__ import annotations
 
@@ -9,15 +9,25 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from conftest import low_rank
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
-from skmc import AutoCompleter, KNNCompleter, MeanCompleter, SVDCompleter, patterns
-from skmc.cells import Entries
-from skmc.completers._candidates import Search, Trial, family, smooth, stack_weights
+from skmc import (
+    AutoCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+    TreesCompleter,
+    patterns,
+)
+from skmc.completers import auto as module
+from skmc.completers._candidates import Candidate, Size, family
+from skmc.completers._stacking import PRIOR_CELLS, Stacking, simplex_minimum
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
@@ -50,189 +60,240 @@ def board(auto):
     return auto.leaderboard_.set_index("candidate")
 
 
-def test_trees_win_where_columns_bend():
+@pytest.fixture
+def held_out():
+    """Residuals of four candidates on held-out cells: rows, columns, residuals."""
+    rng = np.random.RandomState(0)
+    rows, cols = rng.randint(60, size=400), rng.randint(5, size=400)
+    noise = rng.randn(400, 1)
+    own = rng.randn(400, 4) * (1 + (cols[:, None] + np.arange(4)) % 4)
+    return rows, cols, noise + own
+
+
+def squares(residuals, cols):
+    return np.bincount(cols, residuals**2)
+
+
+def test_the_minimum_on_the_simplex():
+    rng = np.random.RandomState(0)
+    R = rng.randn(200, 3) + np.array([1, 0, 3])
+    G = R.T @ R
+    w = simplex_minimum(G)
+    assert w.min() >= 0
+    assert w.sum() == pytest.approx(1)
+    others = np.vstack([np.eye(3), rng.dirichlet(np.ones(3), 500)])
+    values = np.einsum("ip,pq,iq->i", others, G, others)
+    assert w @ G @ w <= values.min() * (1 + 1e-8)
+    # Two candidates: a quadratic in one weight.
+    (a, b), (_, c) = G[:2, :2]
+    best = np.clip((c - b) / (a + c - 2 * b), 0, 1)
+    np.testing.assert_allclose(simplex_minimum(G[:2, :2]), [best, 1 - best], atol=1e-6)
+    G[:, 1] = G[1] = 0  # without error
+    np.testing.assert_allclose(simplex_minimum(G), [0, 1, 0], atol=1e-4)
+    np.testing.assert_allclose(simplex_minimum(np.zeros((2, 2))), 0.5)
+
+
+@pytest.mark.parametrize("prior", PRIOR_CELLS)
+def test_a_stack_is_not_worse_than_its_members(held_out, prior):
+    """On its own cells, for every size of the shrinkage, as its docstring derives."""
+    rows, cols, R = held_out
+    found = Stacking.of(R, rows, cols, 5, [prior])
+    own = squares(found.own_residuals, cols)
+    common = squares(R @ found.common, cols)
+    assert (own <= common * (1 + 1e-8)).all()
+    singles = np.square(R).sum(0)
+    assert own.sum() <= common.sum() * (1 + 1e-8) <= singles.min() * (1 + 1e-7)
+    np.testing.assert_allclose(
+        found.own_residuals, (found.columns[cols] * R).sum(1), atol=1e-12
+    )
+
+
+def test_shrinkage_goes_from_the_column_to_the_common_weights(held_out):
+    rows, cols, R = held_out
+    grams = [R[cols == j].T @ R[cols == j] for j in range(5)]
+    alone = [simplex_minimum(G) for G in grams]
+    common = simplex_minimum(np.sum(grams, 0))
+    distance = []
+    for prior in (1e-9, 10, 100, 1000, 1e9):
+        columns = Stacking.of(R, rows, cols, 6, [prior]).columns
+        distance.append(np.abs(columns[:5] - common).sum())
+        np.testing.assert_allclose(columns[5], common)  # no held-out cell
+        if prior < 1:
+            np.testing.assert_allclose(columns[:5], alone, atol=1e-6)
+    assert distance[0] > 1 > 1e-5 > distance[-1]
+    assert distance == sorted(distance, reverse=True)
+    # Columns differ, so the common weights do worse on rows that were left out.
+    assert Stacking.of(R, rows, cols, 5).prior_cells < 1000
+    # Where they are alike, each column alone knows too little.
+    alike = np.random.RandomState(1).randn(400, 4) + held_out[2][:, :1]
+    assert Stacking.of(alike, rows, cols, 5).prior_cells >= 100
+
+
+def test_residuals_are_those_of_weights_from_other_rows(held_out):
+    rows, cols, R = held_out
+    found = Stacking.of(R, rows, cols, 5, [np.inf])
+    for row in range(3):
+        out = rows == row
+        weights, *_ = np.linalg.lstsq(R[out], found.residuals[out], rcond=None)
+        again = Stacking.of(R[~out], rows[~out], cols[~out], 5, [np.inf])
+        assert np.abs(again.common - found.common).max() < 0.05
+        if out.sum() >= 4:
+            assert weights.sum() == pytest.approx(1)
+    assert np.square(found.residuals).sum() > np.square(found.own_residuals).sum()
+
+
+def test_trees_where_columns_bend_and_lines_where_not():
+    """Each column has the weights that suit it."""
     rng = np.random.RandomState(0)
     t = rng.rand(250, 2)
     table = np.column_stack(
-        [t, np.sign(t[:, 0] - 0.5), np.sin(9 * t[:, 1]), (t[:, 0] - 0.5) ** 2]
+        [t, np.sin(9 * t[:, 0]), np.sin(9 * t[:, 1]), t @ [1, 2], t @ [2, -1]]
     )
-    truth = table * [1, 10, 100, 1, 1000]
-    hidden = patterns.random(truth, 0.15, spare=True, random_state=0)
-    names = ("means", "KNN", "SVD", "chained, linear", "chained, few trees")
-    auto = AutoCompleter(names, metric="rmse", random_state=0)
-    completed = auto.fit_transform(np.ma.masked_array(truth, hidden))
-    assert auto.weights_["chained, few trees"] > 0.5
-    means = MeanCompleter().fit_transform(np.ma.masked_array(truth, hidden))
-    scale = truth.std(0)
-    assert rmse(completed / scale, truth / scale, hidden) < 0.85 * rmse(
-        means / scale, truth / scale, hidden
+    table += 0.02 * rng.randn(*table.shape)
+    truth = table * [1, 10, 100, 1, 1000, 1]
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    X = np.ma.masked_array(truth, hidden)
+    candidates = {
+        "lines": GaussianCompleter(0, random_state=0),
+        "trees": TreesCompleter(n_estimators=10, random_state=0),
+    }
+    auto = AutoCompleter(candidates, random_state=0).fit(X)
+    trees = auto.column_weights_["trees"]
+    assert trees[2:4].min() > 0.6 > 0.4 > trees[4:].max()
+    assert "trees" in auto.verdict_ and "lines" in auto.verdict_
+    z = auto._scaling.standardise(torch.from_numpy(truth)).numpy()
+    singles = [
+        rmse(c.transform(np.ma.masked_array(z, hidden)), z, hidden)
+        for c in auto.completers_.values()
+    ]
+    scale = auto._scaling.scale.numpy()
+    assert rmse(auto.transform(X) / scale, truth / scale, hidden) < 0.95 * min(singles)
+
+
+def test_nothing_is_promised_of_noise():
+    noise = np.random.RandomState(0).randn(150, 8)
+    X = np.ma.masked_array(noise, np.random.RandomState(1).rand(150, 8) < 0.2)
+    names = ("means", "KNN", "SVD", "IALM")
+    auto = AutoCompleter(names, random_state=0).fit(X)
+    said = float(re.search(r"([\d.]+)% of that of column means", auto.verdict_)[1])
+    assert 95 < said < 108
+    assert rmse(auto.reconstruction_, noise, X.mask) < 1.03 * rmse(
+        MeanCompleter().fit(X).reconstruction_, noise, X.mask
     )
 
 
-def test_noise_is_left_to_the_means():
-    noise = np.random.RandomState(0).randn(120, 8)
-    noise[::7, 3] = np.nan
-    auto = AutoCompleter(random_state=0, max_time=40).fit(noise)
-    assert auto.weights_ == {"means": 1.0}
-    assert re.match(
-        "No candidate is (significantly )?better than column means", auto.verdict_
-    )
-    assert np.isfinite(auto.leaderboard_["error"]).sum() > 4
-
-
-def test_the_best_on_held_out_cells_is_best_on_hidden_ones(matrix):
-    truth, X = matrix
+def test_one_candidate_is_enough_if_it_is_best(matrix):
+    _, X = matrix
     names = ("means", "KNN", "SVD")
-    auto = AutoCompleter(names, max_members=1, random_state=0)
-    error = rmse(auto.fit_transform(X), truth, X.mask)
-    assert auto.weights_ == {"SVD": 1.0}
-    alone = SVDCompleter(random_state=0).fit_transform(X)
-    assert error == pytest.approx(rmse(alone, truth, X.mask))
+    auto = AutoCompleter(names, random_state=0).fit(X)
     table = board(auto)
-    assert list(table.index) == ["SVD", "KNN", "means"]
     assert table["error"].is_monotonic_increasing
-    assert table["behind"].iloc[0] == 0 < table["behind"].iloc[1]
-    assert table.loc["SVD", "status"] == "chosen"
-    assert "SVD is the best of 3" in auto.verdict_
+    assert table.index[0] == "SVD"
+    assert auto.weights_["SVD"] > 0.8
+    assert table.loc["SVD", "status"] == "in the stack"
+    alone = AutoCompleter(["KNN"], random_state=0).fit(X)
+    assert alone.weights_ == {"KNN": 1.0}
+    assert alone.verdict_ == "KNN alone, of 1 candidate."
+    np.testing.assert_allclose(alone.transform(X), KNNCompleter().fit(X).transform(X))
+
+
+class Half(SVDCompleter):
+    """Its noise is its own."""
+
+    def __init__(self, start=0, rank=2, random_state=0):
+        super().__init__(rank, random_state=random_state)
+        self.start = start
+
+    def _fit_cells(self, cells, priors, y=None):
+        outcome = super()._fit_cells(cells, priors, y)
+        noise = np.random.RandomState(self.start).randn(*cells.shape)
+        outcome.attributes["reconstruction_"] += 0.5 * noise
+        return outcome
 
 
 def test_what_a_stack_is(matrix):
-    """Two completers, each good in one half of the columns only."""
+    """Errors that are independent average out."""
     truth, X = matrix
-
-    class Half(SVDCompleter):
-        def __init__(self, start=0, rank=2, random_state=0):
-            super().__init__(rank, random_state=random_state)
-            self.start = start
-
-        def _fit_cells(self, cells, priors, y=None):
-            outcome = super()._fit_cells(cells, priors, y)
-            noise = np.random.RandomState(self.start).randn(*cells.shape)
-            outcome.attributes["reconstruction_"] += 0.5 * noise
-            return outcome
-
     candidates = {"a": Half(0), "b": Half(1), "means": MeanCompleter()}
-    stack = AutoCompleter(candidates, metric="rmse", random_state=0).fit(X)
-    single = clone(stack).set_params(max_members=1).fit(X)
+    stack = AutoCompleter(candidates, random_state=0).fit(X)
     assert stack.weights_.keys() == {"a", "b"}
     assert sum(stack.weights_.values()) == pytest.approx(1)
     assert min(stack.weights_.values()) > 0.3
     combined = sum(
-        w * stack.completers_[k].reconstruction_ for k, w in stack.weights_.items()
+        stack.column_weights_[k] * stack.completers_[k].reconstruction_
+        for k in stack.weights_
     )
     np.testing.assert_allclose(stack.reconstruction_, combined)
-    errors = [rmse(auto.reconstruction_, truth, X.mask) for auto in (stack, single)]
-    assert errors[0] < 0.85 * errors[1]
+    single = rmse(stack.completers_["a"].reconstruction_, truth, X.mask)
+    assert rmse(stack.reconstruction_, truth, X.mask) < 0.85 * single
     assert stack.verdict_.startswith("A stack of ")
+    assert len(stack._held_out_residuals) == len(stack._held_out_columns)
+    spread = np.sqrt(np.square(stack._held_out_residuals).mean())
+    error = rmse(stack.reconstruction_, truth, X.mask)
+    assert 0.7 < spread / np.hypot(error, 0.1) < 1.4  # the cells have noise too
 
 
-def test_weights_are_the_best_of_those_that_sum_to_one():
-    rng = np.random.RandomState(0)
-    P, y = rng.randn(200, 3) + 5, rng.randn(200)
-    weights = stack_weights(P, y, 3)
-    assert weights.min() >= 0
-    assert weights.sum() == pytest.approx(1)
-    best = np.square(P @ weights - y).sum()
-    for _ in range(300):
-        other = rng.dirichlet(np.ones(3))
-        assert np.square(P @ other - y).sum() >= best - 1e-6
-    np.testing.assert_allclose(stack_weights(P, P[:, 1], 3), [0, 1, 0], atol=1e-6)
-    few = stack_weights(P, y, 2)
-    assert np.count_nonzero(few) == 2
-    assert few[weights.argmin()] == 0
-
-
-def test_what_fails_is_a_row(matrix):
-    _, X = matrix
-    candidates = {
-        "broken": Broken(),
-        "refuses": SVDCompleter(rank=99),
-        "means": MeanCompleter(),
-    }
-    auto = AutoCompleter(candidates, random_state=0).fit(X)
-    table = board(auto)
-    assert "LinAlgError('singular')" in table.loc["broken", "status"]
-    assert "rank=99 is above" in table.loc["refuses", "status"]
-    assert auto.weights_ == {"means": 1.0}
-    assert "2 failed" in auto.verdict_
-    with pytest.raises(ValueError, match="none of the candidates could be fitted: bro"):
-        AutoCompleter({"broken": Broken()}).fit(X)
-
-
-def test_the_budget_is_kept(matrix, monkeypatch):
-    monkeypatch.setattr("skmc.completers.auto.MAX_PARTS", 1)
+def test_candidates_that_a_user_names_are_tried(matrix):
     _, X = matrix
     candidates = {"means": MeanCompleter(), "slow": Slow(), "svd": SVDCompleter()}
     before = Slow.n_fits
-    auto = AutoCompleter(candidates, max_time=0.2, random_state=0).fit(X)
+    auto = AutoCompleter(candidates, max_time=1e-3, random_state=0).fit(X)
+    assert board(auto)["error"].notna().all()
+    # There was no time for other parts, nor to fit it again.
     assert Slow.n_fits == before + 1
-    table = board(auto)
-    assert table.loc["svd", "status"].startswith("not tried: ")
-    assert np.isnan(table.loc["svd", "error"])
-    assert "1 not tried to save time" in auto.verdict_
-    # It was chosen, and could not be fitted again.
-    assert auto.weights_ == {"slow": 1.0}
-    whole = AutoCompleter(candidates, max_time=None, random_state=0).fit(X)
-    assert board(whole)["error"].notna().all()
+    assert set(board(auto)["cells"]) == {board(auto)["cells"].iloc[0]}
+    assert np.isfinite(auto.transform(X)).all()
 
 
-def test_dear_ones_have_to_be_worth_it():
-    """A candidate that would take far longer than the best one is not tried."""
-
-    def against(costs, errors, cost, max_time=24.0):
-        cells = Entries(np.arange(40.0).reshape(8, 5))
-        search = Search([(cells[:20], cells[20:])], "mae", max_time)
-        for k, (seconds, error) in enumerate(zip(costs, errors, strict=True)):
-            trial = Trial(f"c{k}", None, seconds, seconds=seconds, fitted=object())
-            trial.losses = np.full(20, error)
-            search.trials.append(trial)
-        return search._against(Trial("next", None, cost))
-
-    assert against([0.1], [1.0], 0.2) is None  # a twentieth of max_time is free
-    assert "too long compared with c0, which takes 0.1 s" in against([0.1], [1.0], 4.0)
-    assert against([0.1], [1.0], 4.0, max_time=None) is None
-    assert against([0.1, 5.0], [1.0, 0.9], 4.5) is None
-    assert "too long compared with c1" in against([0.1, 5.0], [1.0, 0.9], 17.0)
-    assert "about 50 s, but only " in against([0.1], [1.0], 50.0)
+def test_what_the_time_does_not_allow(matrix, monkeypatch):
+    _, X = matrix
+    found = [
+        Candidate("means", MeanCompleter(), lambda s: 1e-9),
+        Candidate("forever", Slow(), lambda s: 1e9),
+        Candidate("sooner", KNNCompleter(), lambda s: 1e-9),
+    ]
+    monkeypatch.setattr(module, "family", lambda seed, device: found)
+    before = Slow.n_fits
+    auto = AutoCompleter(max_time=30, random_state=0).fit(X)
+    assert Slow.n_fits == before
+    assert re.match("not tried: a fit takes", board(auto).loc["forever", "status"])
+    assert "Not tried: forever (a fit takes about" in auto.verdict_
+    assert "of 2 candidates" in auto.verdict_
 
 
-def test_scouts_tell_whether_the_dear_are_worth_it():
-    cells = Entries(np.arange(40.0).reshape(8, 5))
-
-    def against(name, errors):
-        search = Search([(cells[:20], cells[20:])], "mae", 24.0)
-        for scout, error in errors.items():
-            trial = Trial(scout, None, 0.1, seconds=0.1, fitted=object())
-            trial.losses = np.full(20, error)
-            search.trials.append(trial)
-        return search._against(Trial(name, None, 5.0))
-
-    few = "chained, few trees"
-    assert against("chained, trees", {"means": 1.0, few: 0.9}) is None
-    assert against("chained, trees", {"means": 1.0, few: 1.1}) is None
-    assert few in against("chained, trees", {"means": 1.0, few: 1.2})
-    assert few in against("chained, trees", {"means": 1.0})
-    assert against("patch CNN", {"AIR": 1.0, "KNN": 1.9}) is None
-    assert "KNN" in against("patch CNN", {"AIR": 1.0, "KNN": 2.1})
-    assert "low-rank" in against("TNNR", {"AIR": 1.0, "SVD": 1.5})
+def test_costs_count_the_known_cells():
+    ratings, table = Size(3000, 3000, 123_000), Size(1000, 20, 16_000)
+    cost = {c.name: c.cost for c in family(0, "cpu")}
+    for name in ("Factorization", "Bayesian", "Bayesian, implicit"):
+        assert cost[name](ratings) < 60
+        assert cost[name](ratings._replace(n_observed=9_000_000)) > 100
+    assert cost["SVD"](ratings) > 60
+    assert max(c(table) for c in cost.values()) < 20
+    for c in cost.values():
+        assert 0 < c(table) <= c(Size(2000, 20, 32_000))
 
 
-def test_what_suits_the_shape():
-    waves = np.sin(np.arange(40) / 5)[:, None] + np.cos(np.arange(70) / 6)
-    noise = np.random.RandomState(0).randn(40, 70)
-    assert smooth(waves + 0.1 * noise)
-    assert not smooth(noise)
-    assert not smooth(np.full((40, 70), 3.0))
-    assert smooth(np.where(noise > 1, np.nan, waves))
-    assert not smooth(np.where(noise > -9, np.nan, waves))
-    names = {c.name for c in family(waves, 0, "cpu")}
-    assert "patch CNN" in names
-    assert not any("chained" in name for name in names)
-    names = {c.name for c in family(noise[:, :8], 0, "cpu")}
-    assert {"chained, trees", "means"} < names
-    assert "patch CNN" not in names
-    sparse = np.where(noise > 1.5, noise, np.nan)
-    assert "Factorization" in {c.name for c in family(sparse, 0, "cpu")}
+def test_many_rows_are_judged_on_some(matrix, monkeypatch):
+    truth, X = matrix
+    monkeypatch.setattr(module, "MAX_ROWS", 25)
+    fits = []
+
+    class Watched(SVDCompleter):
+        def _fit_cells(self, cells, priors, y=None):
+            fits.append(len(cells))
+            if len(cells) > 25 and self.rank == 3:
+                raise MemoryError("too many rows")
+            return super()._fit_cells(cells, priors, y)
+
+    for rank, last in ((2, 60), (3, 25)):
+        candidates = {"svd": Watched(rank, random_state=0)}
+        auto = AutoCompleter(candidates, random_state=0).fit(X)
+        assert set(fits[:-1]) <= {25, 60} and fits[0] == 25 and fits[-1] == last
+        assert rmse(auto.reconstruction_, truth, X.mask) < 0.5
+        np.testing.assert_allclose(
+            auto.transform(X)[X.mask], auto.reconstruction_[X.mask]
+        )
+        fits.clear()
 
 
 def test_new_rows_each_on_its_own(matrix):
@@ -248,16 +309,91 @@ def test_new_rows_each_on_its_own(matrix):
         np.testing.assert_allclose(auto.transform(X[i : i + 1])[0], whole[i])
     new = rmse(whole[50:], truth[50:], X.mask[50:])
     assert new < 0.3 * rmse(np.zeros((10, 30)), truth[50:], X.mask[50:])
-    # Every member and the stack of them, whatever was chosen.
-    auto.weights_ = {"chained": 0.5, "svd": 0.5}
-    auto.completers_ = {
-        k: clone(c).fit(X[:50].filled(np.nan)) for k, c in candidates.items()
-    }
-    parts = [c.transform(X[50:].filled(np.nan)) for c in auto.completers_.values()]
-    np.testing.assert_allclose(
-        auto.transform(X[50:])[X.mask[50:]], np.mean(parts, 0)[X.mask[50:]]
+    parts = sum(
+        auto.column_weights_[k] * c.transform(X[50:].filled(np.nan))
+        for k, c in auto.completers_.items()
     )
+    np.testing.assert_allclose(whole[50:][X.mask[50:]], parts[X.mask[50:]])
     assert auto.score(X) < 0
+
+
+@pytest.mark.parametrize("fits_before", [0, 1])
+def test_an_interruption_keeps_the_best_so_far(matrix, fits_before):
+    _, X = matrix
+    left = [fits_before]
+
+    class Impatient(SVDCompleter):
+        def _fit_cells(self, cells, priors, y=None):
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            return super()._fit_cells(cells, priors, y)
+
+    candidates = {"means": MeanCompleter(), "KNN": KNNCompleter(), "i": Impatient()}
+    auto = AutoCompleter(candidates, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        auto.fit(X)
+    assert auto.weights_
+    assert np.isfinite(auto.transform(X)).all()
+    assert len(board(auto)) == (3 if fits_before else 2)
+    with pytest.raises(KeyboardInterrupt):
+        left[0] = 0
+        AutoCompleter({"i": Impatient()}).fit(X)
+
+
+def test_parts_are_distributed_like_the_missing_cells():
+    rng = np.random.RandomState(0)
+    X = rng.randn(80, 6)
+    X[rng.rand(80, 6) < 0.3] = np.nan
+    X[:, 4:] = 1.0
+    parts = patterns.parts_like_missing(X, 5, random_state=0)
+    assert (parts[np.isnan(X)] == -1).all()
+    assert (parts[:, 4:] == -1).all()
+    for column in range(4):
+        count = np.bincount(parts[:, column][parts[:, column] >= 0], minlength=5)
+        assert np.ptp(count) <= 1
+    counts = (parts >= 0).sum(1)
+    observed = np.isfinite(X).sum(1)
+    assert (counts == np.isfinite(X[:, :4]).sum(1))[observed > 1].all()
+    np.testing.assert_array_equal(
+        parts, patterns.parts_like_missing(X, 5, random_state=0)
+    )
+    # A hole, at other places.
+    X = rng.randn(60, 40)
+    X[10:20, 5:15] = np.nan
+    parts = patterns.parts_like_missing(X, 4, random_state=0)
+    assert (parts[np.isnan(X)] == -1).all()
+    for k in range(4):
+        hidden = parts == k
+        assert (hidden[1:] & hidden[:-1]).sum() > 0.7 * hidden.sum() > 0
+    assert (patterns.parts_like_missing([[1.0, np.nan]]) == -1).all()
+    with pytest.raises(ValueError, match="n_parts must be at least 2"):
+        patterns.parts_like_missing(X, 1)
+
+
+def test_too_few_cells_to_judge():
+    auto = AutoCompleter(random_state=0).fit([[1.0, 2.0]])
+    assert auto.weights_ == {"means": 1.0}
+    assert auto.verdict_.startswith("Too few cells")
+    assert np.isnan(auto.leaderboard_["error"]).all()
+    np.testing.assert_array_equal(auto.transform([[np.nan, 2.0]]), [[1.0, 2.0]])
+
+
+def test_what_fails_is_a_row(matrix):
+    _, X = matrix
+    candidates = {
+        "broken": Broken(),
+        "refuses": SVDCompleter(rank=99),
+        "means": MeanCompleter(),
+    }
+    auto = AutoCompleter(candidates, random_state=0).fit(X)
+    table = board(auto)
+    assert "LinAlgError('singular')" in table.loc["broken", "status"]
+    assert "rank=99 is above" in table.loc["refuses", "status"]
+    assert auto.weights_ == {"means": 1.0}
+    assert "Failed: broken (LinAlgError('singular')), refuses" in auto.verdict_
+    with pytest.raises(ValueError, match="None of the candidates could be fitted: bro"):
+        AutoCompleter({"broken": Broken()}).fit(X)
 
 
 def test_units_of_columns_do_not_matter(matrix):
@@ -300,22 +436,6 @@ def test_candidates_that_are_none(matrix):
         AutoCompleter({}).fit(X)
 
 
-def test_an_interruption_keeps_the_best_so_far(matrix):
-    _, X = matrix
-
-    class Impatient(SVDCompleter):
-        def _fit_cells(self, cells, priors, y=None):
-            raise KeyboardInterrupt
-
-    candidates = {"means": MeanCompleter(), "KNN": KNNCompleter(), "i": Impatient()}
-    auto = AutoCompleter(candidates, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        auto.fit(X)
-    assert auto.weights_ == {"KNN": 1.0}
-    assert np.isfinite(auto.transform(X)).all()
-    assert list(auto.leaderboard_["candidate"]) == ["KNN", "means"]
-
-
 def test_cells_are_held_out_as_they_are_missing():
     rng = np.random.RandomState(0)
     X = rng.randn(60, 40)
@@ -351,14 +471,6 @@ def test_cells_are_held_out_as_they_are_missing():
     )
 
 
-def test_too_few_cells_to_judge():
-    auto = AutoCompleter(random_state=0).fit([[1.0, 2.0]])
-    assert auto.weights_ == {"means": 1.0}
-    assert auto.verdict_.startswith("Too few cells")
-    assert np.isnan(auto.leaderboard_["error"]).all()
-    np.testing.assert_array_equal(auto.transform([[np.nan, 2.0]]), [[1.0, 2.0]])
-
-
 def test_tables_of_others_output(matrix):
     """An imputer may be set to answer with data frames."""
     _, X = matrix
@@ -392,7 +504,7 @@ def test_too_few_cells_to_judge_take_what_fits():
     wide = SimpleImputer(add_indicator=True)
     auto = AutoCompleter({"wide": wide, "m": MeanCompleter()}, random_state=0).fit(X)
     assert auto.weights_ == {"m": 1.0}
-    assert "another shape" in board(auto).loc["wide", "status"]
+    assert "matrix of shape (2, 3)" in board(auto).loc["wide", "status"]
     with pytest.raises(
         ValueError, match="None of the candidates could be fitted: wide"
     ):
@@ -405,24 +517,6 @@ def test_empty_columns_do_not_forbid_judging():
     hidden = patterns.like_missing(X, 0.1, random_state=0)
     assert 15 < hidden.sum() < 35 and not hidden[:, 6].any()
     assert not patterns.like_missing(np.full((3, 3), np.nan)).any()
-
-
-def test_an_interruption_between_trials_loses_none(matrix, monkeypatch):
-    _, X = matrix
-    original = Search._next
-    calls = []
-
-    def interrupted(self, waiting):
-        calls.append(None)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(self, waiting)
-
-    monkeypatch.setattr(Search, "_next", interrupted)
-    auto = AutoCompleter(["means", "SVD", "KNN"], random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        auto.fit(X)
-    assert len(board(auto)) == 2
 
 
 def test_others_estimators_in_a_checkpoint(matrix, tmp_path):

@@ -7,7 +7,6 @@ term.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import types
@@ -199,4 +198,4 @@ def test_entries_and_checkpoints_and_auto(cls, X, tmp_path):
     np.testing.assert_array_equal(again.reconstruction_, fitted.reconstruction_)
     auto = AutoCompleter({"ours": quick(cls)}, random_state=0).fit(X)
     assert auto.weights_ == {"ours": 1.0}
-    assert re.match("ours is the best", auto.verdict_)
+    assert auto.verdict_.startswith("ours alone")

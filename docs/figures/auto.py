@@ -1,4 +1,4 @@
-"""The candidates that AutoCompleter tries on a picture and the ones it keeps."""
+"""The candidates that AutoCompleter tries on a picture and their weights."""
 
 import matplotlib.pyplot as plt
 
@@ -12,11 +12,9 @@ X[hidden] = float("nan")
 names = ["means", "KNN", "SVD", "IALM", "NCARL", "AIR", "patch CNN"]
 auto = AutoCompleter(names, max_time=None, random_state=0).fit(X)
 board = auto.leaderboard_[::-1]
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(9, 3.5), sharey=True, layout="constrained"
-)
-colors = ["tab:orange" if weight else "tab:blue" for weight in board["weight"]]
-left.barh(board["candidate"], board["error"], color=colors)
-left.set_xlabel("mean error on held-out cells (kept: orange)")
-right.barh(board["candidate"], board["seconds"], color="tab:gray")
-right.set(xlabel="seconds", xscale="log")
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.5), sharey=True, layout="constrained")
+for axis, name in zip(axes, ["error", "weight", "seconds"], strict=True):
+    axis.barh(board["candidate"], board[name])
+    axis.set_xlabel(name)
+axes[0].set_xlabel("root mean squared error on held-out cells")
+axes[2].set_xscale("log")

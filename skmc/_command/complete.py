@@ -22,10 +22,12 @@ def run(options: Namespace, messages: Messages) -> None:
         file.check_target(options.target)
     for warning in file.warnings:
         messages.warn(warning)
-    for note in file.notes():
-        messages.note(note)
-    method = options.method or ("nonlocal" if picture else "air")
-    completer = methods.make(method, dict(options.set), options.seed, options.device)
+    told = len(file.warnings)
+    method = options.method or file.method
+    settings = dict(options.set)
+    if options.time_limit is not None:
+        settings["max_time"] = options.time_limit
+    completer = methods.make(method, settings, options.seed, options.device)
     large = file.estimate(completer) if picture else None
     if large:
         messages.note(large)
@@ -39,12 +41,22 @@ def run(options: Namespace, messages: Messages) -> None:
                 progress.watch(completer)
             n_filled = file.complete(completer)
     seconds = time.perf_counter() - start
+    for warning in file.warnings[told:]:
+        messages.warn(warning)
+    for note in file.notes():
+        messages.note(note)
     files.write_out(file, options.target, options.force)
     if not n_filled:
         messages.note(
-            f"{options.target} is a copy of {options.source}: no cell is missing"
+            f"{options.target} is a copy of {options.source}: no cell is missing that "
+            "can be inferred"
         )
         return
+    if hasattr(file.fitted, "verdict_"):
+        if options.method == "auto":
+            board = file.fitted.leaderboard_.drop(columns="warnings")
+            messages.note(f"candidates\n{board.round(4).to_string(index=False)}")
+        messages.note(file.fitted.verdict_)
     unit = "pixels" if picture else "cells"
     messages.note(
         f"{options.target}: {n_filled} of {file.n_cells} {unit} completed by "

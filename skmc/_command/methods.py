@@ -25,7 +25,9 @@ IMPUTER = "iterative-imputer"
 # The README's column "use it for".
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
-    "AutoCompleter": "when you do not know which method to use",
+    "AutoCompleter": (
+        "when you do not know which method to use; the lowest errors on tables"
+    ),
     "AutoencoderCompleter": "many rows that depend nonlinearly on a few factors",
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
@@ -116,6 +118,8 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
 
     completer = class_of(name)()
     known = completer.get_params()
+    if "max_time" in settings and "max_time" not in known:
+        raise UsageError(f"{name} has no time limit; --method auto has")
     for parameter in settings:
         if parameter not in known:
             raise UsageError(

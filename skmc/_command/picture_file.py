@@ -31,6 +31,9 @@ class PictureFile:
     become opaque.
     """
 
+    method = "nonlocal"  # if the user names none
+    fitted = None
+
     def __init__(self, path: str, options: Namespace):
         self.path = path
         picture = _opened(path)

@@ -6,6 +6,7 @@ import functools
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -23,12 +24,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
-from skmc.cells import Entries, check_positions, to_cells
+from skmc.blocks import BlockObserved
+from skmc.cells import Entries, LikeObserved, check_positions, to_cells
+from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 from skmc.new_rows import RowIndex
@@ -126,6 +130,7 @@ class BaseCompleter(
     _rows: RowIndex
     _priors: Priors
     _shape: tuple[int, int]
+    _like: LikeObserved | None = None  # restricts the values of missing cells
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "missing_values": [Real],
@@ -183,7 +188,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         try:
             cells, priors = self._read_to_fit(X)
             self._warn_of_empty(priors)
-            with fit_scope(self, cells):
+            scope = fit_scope(self, getattr(cells, "identity", cells))
+            with scope, _threads(cells):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
@@ -218,7 +224,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
         self.fit(X, y, **fit_params)
-        return self._completed(self._read(X, reset=False))
+        return self._written(X, self._completed(self._read(X, reset=False)))
 
     def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
         """Return the observed cells of ``X`` and their statistics."""
@@ -244,6 +250,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             "_seconds": None,  # until the fit has ended
             "data_range_": priors.data_range,
         }
+        if priors.ids is not None:
+            common["row_ids_"], common["col_ids_"] = priors.ids
         if self.add_indicator:
             from sklearn.impute import MissingIndicator
 
@@ -257,7 +265,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows to complete.
+            Rows to complete. A Dask Array or DataFrame gives another one, whose
+            partitions are completed when it is computed.
 
         Returns
         -------
@@ -271,10 +280,16 @@ tensor or `Entries`, of shape (n_samples, n_features)
             pictures complete them like other holes.
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
         if not self._is_fitted_picture(cells):
             self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
-        return self._completed(cells)
+        return self._written(X, self._completed(cells))
+
+    def _written(self, X: Any, completed: np.ndarray) -> Any:
+        """Return the completion of ``X`` in the container of the result."""
+        return completed
 
     def _is_fitted_picture(self, cells: np.ndarray) -> bool:
         """Whether ``cells`` is the fitted matrix, completed as a picture."""
@@ -287,11 +302,14 @@ tensor or `Entries`, of shape (n_samples, n_features)
     def _model_values(self, cells: np.ndarray) -> np.ndarray:
         if self._is_fitted_picture(cells):
             return self.reconstruction_
-        return self._priors.fill(cells, self._complete_rows(cells))
+        with _threads(cells):
+            return self._priors.fill(cells, self._complete_rows(cells))
 
     def _completed(self, cells: np.ndarray) -> np.ndarray:
         completed = self._model_values(cells)
         completed = completed.astype(cells.dtype, copy=False)
+        if self._like is not None:
+            completed = self._like.apply(completed)
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         if not self.keep_empty_features:
@@ -342,7 +360,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
                     "X has no row with two observed cells, so score cannot hide any; "
                     "pass the truth as y."
                 )
-            completed = self._complete_hidden(cells, hidden)
+            with _threads(cells):
+                completed = self._complete_hidden(cells, hidden)
             cells = np.where(hidden, cells.dtype.type(np.nan), cells)
             completed = self._priors.fill(cells, completed)
         else:
@@ -409,13 +428,26 @@ tensor or `Entries`, of shape (n_samples, n_features)
             return
         empty = np.flatnonzero(priors.empty_cols)
         names = getattr(self, "feature_names_in_", None)
-        action = "filled with the row means" if self.keep_empty_features else "dropped"
+        action = "dropped"
+        if self.keep_empty_features:
+            action = "filled with the row means"
+            if not priors.one_unit:
+                action = "left empty, because the columns have different units"
         _warn_of("column", empty, action, names)
         if not self.completer_tags.pictures:
             self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
 
     def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
         _warn_of("row", empty, "filled with the column means")
+
+
+def _threads(cells: Any) -> AbstractContextManager[None]:
+    """Return the context for computations outside of solves, which have their own."""
+    if isinstance(cells, Entries):
+        return threads_for(work_of(len(cells)))
+    if isinstance(cells, BlockObserved):
+        return threads_for(cells.work)
+    return threads_for(work_of(cells.size, min(cells.shape)))
 
 
 def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:

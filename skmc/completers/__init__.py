@@ -13,6 +13,7 @@ from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
 from skmc.completers.linked import LinkedFactorizationCompleter
 from skmc.completers.mean import MeanCompleter
+from skmc.completers.mixed import MixedCompleter
 from skmc.completers.ncarl import NCARLCompleter
 from skmc.completers.nonlocal_groups import NonlocalCompleter
 from skmc.completers.nsr import NSRCompleter
@@ -38,6 +39,7 @@ __all__ = [
     "KNNCompleter",
     "LinkedFactorizationCompleter",
     "MeanCompleter",
+    "MixedCompleter",
     "NCARLCompleter",
     "NSRCompleter",
     "NonlocalCompleter",

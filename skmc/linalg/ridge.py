@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from skmc.linalg.graph import compressed_rows
 
 BLOCK = 2**23  # numbers gathered at once
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor
@@ -207,11 +208,7 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
     """
     count = starts.diff()
     weights = count.clamp_min(1).to(like.dtype).rsqrt().repeat_interleave(count)
-    with warnings.catch_warnings():  # says that the layout is in beta
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(
-            starts, cols, weights, (len(count), like.shape[0])
-        )
+    return compressed_rows(starts, cols, weights, (len(count), like.shape[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -10,10 +12,12 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array
 
+from skmc.base import check_names
 from skmc.cells import to_cells
 
 # Types of pandas' missing values; pandas is optional, so it is not imported for this.
 MISSING_TYPES = ("NAType", "NaTType")
+SINGLE_PRECISION = ("float32", "float16", "float[pyarrow]")  # in names of types
 
 
 def as_table(X: Any) -> Any:
@@ -30,6 +34,7 @@ def as_table(X: Any) -> Any:
         An array holds objects unless all its values are numbers.
     """
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        check_names(X)
         return X
     if isinstance(X, (list, tuple)):
         X = np.array(X, dtype=object)
@@ -40,6 +45,93 @@ def as_table(X: Any) -> Any:
         X = to_cells(X)
     dtype = object if X.dtype.kind in "OUS" else None
     return check_array(X, dtype=dtype, ensure_all_finite=False)
+
+
+class RawColumn:
+    """One column of a table as it was read.
+
+    Parameters
+    ----------
+    column : Series or ndarray of shape (n_rows,)
+        The column.
+    label : str
+        What messages call it.
+    """
+
+    def __init__(self, column: Any, label: str) -> None:
+        self.column, self.label = column, label
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the column."""
+        return self.column.dtype
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The cells as Python objects."""
+        return to_list(self.column)
+
+    @cached_property
+    def missing(self) -> np.ndarray:
+        """True where a cell is missing."""
+        if self.plain:
+            return np.asarray(np.isnan(self.floats))
+        return np.array([is_missing(value) for value in self.values], bool)
+
+    @cached_property
+    def seen(self) -> list[Any]:
+        """The observed cells."""
+        pairs = zip(self.values, self.missing, strict=True)
+        return [value for value, gone in pairs if not gone]
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether the type of the column is numeric."""
+        if hasattr(self.dtype, "is_numeric"):  # polars
+            return bool(self.dtype.is_numeric()) and not self.dtype.is_decimal()
+        return self.dtype.kind in "iuf" and not hasattr(self.dtype, "categories")
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether all observed cells are numbers, and not codes of categories."""
+        if self.plain or hasattr(self.dtype, "categories"):
+            return self.plain
+        return all(
+            isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_))
+            for v in self.seen
+        )
+
+    @cached_property
+    def floats(self) -> np.ndarray:
+        """A column of numbers in floating point, NaN where a cell is missing."""
+        if not self.plain:
+            pairs = zip(self.values, self.missing, strict=True)
+            return np.array([np.nan if gone else float(v) for v, gone in pairs])
+        name = str(self.dtype).lower()
+        single = any(part in name for part in SINGLE_PRECISION)
+        dtype = np.float32 if single else float
+        if isinstance(self.column, np.ndarray):
+            return self.column.astype(dtype)
+        if hasattr(self.dtype, "is_numeric"):
+            return np.asarray(self.column.cast(float).to_numpy()).astype(dtype)
+        if hasattr(self.column, "sparse"):
+            return np.asarray(self.column.sparse.to_dense(), dtype)
+        return np.asarray(self.column.to_numpy(dtype, na_value=np.nan))
+
+
+def raw_columns(X: Any) -> list[RawColumn]:
+    """List the columns of a table.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+
+    Returns
+    -------
+    list of RawColumn
+    """
+    return [RawColumn(column_of(X, k), label(X, k)) for k in range(X.shape[1])]
 
 
 def column_of(X: Any, k: int) -> Any:
@@ -59,24 +151,6 @@ def column_of(X: Any, k: int) -> Any:
     return _safe_indexing(X, k, axis=1)
 
 
-def numbers_of(X: Any, chosen: Sequence[int]) -> np.ndarray:
-    """Read numeric columns of a table.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    chosen : sequence of int
-        Positions of the columns.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_chosen)
-        NaN where a cell is missing.
-    """
-    return to_cells(_safe_indexing(X, chosen, axis=1))
-
-
 def to_list(column: Any) -> list[Any]:
     """Convert a column to a list of Python objects.
 
@@ -89,6 +163,8 @@ def to_list(column: Any) -> list[Any]:
     -------
     list
     """
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
+        column = column.astype(f"{column.dtype.kind}8[us]")  # to Python's dates
     values: list[Any] = (
         column.to_list() if hasattr(column, "to_list") else column.tolist()
     )
@@ -109,30 +185,8 @@ def is_missing(value: Any) -> bool:
     """
     if value is None or type(value).__name__ in MISSING_TYPES:
         return True
-    return bool(value != value)
-
-
-def is_numeric(dtype: Any, seen: list[Any]) -> bool:
-    """Tell whether a column holds numbers.
-
-    Parameters
-    ----------
-    dtype : dtype of NumPy, pandas or polars
-        Type of the column.
-    seen : list
-        Observed values of the column.
-
-    Returns
-    -------
-    bool
-    """
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric())
-    if getattr(dtype, "kind", "O") != "O" or hasattr(dtype, "categories"):
-        return dtype.kind in "iufc"
-    return all(
-        isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in seen
-    )
+    differs = value != value
+    return bool(differs) if isinstance(differs, (bool, np.bool_)) else False
 
 
 def label(X: Any, k: int) -> str:
@@ -170,7 +224,7 @@ def position_of(X: Any, column: Any, parameter: str) -> int:
     int
     """
     names = list(getattr(X, "columns", ()))
-    if isinstance(column, str) and column in names:
+    if isinstance(column, (str, tuple)) and column in names:
         return names.index(column)
     if isinstance(column, (int, np.integer)) and 0 <= column < X.shape[1]:
         return int(column)
@@ -227,12 +281,15 @@ def filled(
 def _like(column: Any, values: list[Any], numeric: bool) -> Any:
     """A Series of new values, with the old dtype if that can hold them."""
     cls, dtype = type(column), column.dtype
-    if hasattr(dtype, "is_numeric"):  # polars
-        if dtype.is_numeric() and not dtype.is_float():
-            dtype = None
+    polars = hasattr(dtype, "is_numeric")
+    integers = dtype.is_integer() if polars else dtype.kind in "iu"
+    if integers and all(v == int(v) for v in values if not is_missing(v)):
+        values = [None if is_missing(v) else int(v) for v in values]
+    elif integers:
+        arrow = "pyarrow" in str(dtype)
+        dtype = None if polars else "double[pyarrow]" if arrow else "Float64"
+    if polars:
         return cls(column.name, values, dtype=dtype, strict=False)
-    if numeric and dtype.kind in "iu":
-        dtype = "Float64"
-    elif numeric and dtype.kind == "O":
+    if numeric and str(dtype) == "object" and not isinstance(values[0], Decimal):
         dtype = float
     return cls(values, index=column.index, name=column.name, dtype=dtype)
