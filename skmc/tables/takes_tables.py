@@ -62,8 +62,8 @@ full_cols, constant, one_unit : object
         Restricts the values of missing cells.
     """
 
-    table: Table | None
-    like: LikeObserved | None
+    table: Table | None = None
+    like: LikeObserved | None = None
 
 
 class TakesTables(BaseCompleter):
