@@ -97,7 +97,13 @@ def growth() -> dict:
     """Seconds and peak memory for more and more rows."""
     found = {}
     for size in SIZES:
-        command = [sys.executable, "-m", "benchmarks.speed.rows", "one", *map(str, size)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.speed.rows",
+            "one",
+            *map(str, size),
+        ]
         output = subprocess.run(command, check=True, capture_output=True, text=True)
         found["{} x {}".format(*size)] = json.loads(output.stdout)
     return {"growth": found, "hardware": hardware()}
