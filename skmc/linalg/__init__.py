@@ -1,6 +1,6 @@
 """Linear algebra that several solvers share."""
 
-from skmc.linalg.diffusion import diffuse
+from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
@@ -30,6 +30,7 @@ from skmc.linalg.svd import (
     subtracted,
     svd_of,
 )
+from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -51,15 +52,18 @@ __all__ = [
     "SparsePlusLowRank",
     "SpectralActivation",
     "StiefelResult",
+    "Workload",
     "apply_to_singular_values",
     "cayley_step",
     "compressed_rows",
     "d_minv",
     "diffuse",
+    "double",
     "directions_of",
     "fill_low_rank",
     "fresh_seed",
     "full_svd",
+    "halve",
     "link_matrix",
     "minimize_on_stiefel",
     "nearest",
@@ -73,4 +77,7 @@ __all__ = [
     "shrink_dense",
     "subtracted",
     "svd_of",
+    "threads_for",
+    "threads_shared_by",
+    "work_of",
 ]

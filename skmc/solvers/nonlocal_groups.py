@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import diffuse
+from skmc.linalg import diffuse, double, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
@@ -36,8 +37,10 @@ class NonlocalState(State):
         What the last round changed.
     estimate : Tensor of shape (n_channels, n_rows, n_cols)
         What groups of low rank say of all cells.
+    references : int64 Tensor of shape (n_references,)
+        Patches that have a hidden cell.
     groups : int64 Tensor of shape (n_references, n_members)
-        Similar patches.
+        Patches similar to each.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
@@ -48,6 +51,7 @@ class NonlocalState(State):
     picture: Tensor
     moved: Tensor
     estimate: Tensor
+    references: Tensor
     groups: Tensor
     center: Tensor
     unit: Tensor
@@ -109,17 +113,63 @@ class NonlocalLowRank(Solver):
         else:
             filled = self._split((self.start - center).div(unit).float())
         picture = torch.where(mask, own, filled)
+        patches = self._groups(data)
+        references = patches.references(~mask)
         return NonlocalState(
             objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
             mask=mask,
             picture=picture,
             moved=torch.zeros_like(picture),
             estimate=picture,
-            groups=self._groups(data).match(picture),
+            references=references,
+            groups=patches.match(picture, references),
             center=center,
             unit=unit,
             iteration=0,
         )
+
+    def coarser(self, data: Observed) -> Observed | None:
+        """The picture at half the size: the mean of what is known of 2 x 2 pixels.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        Observed or None
+            None where nothing is hidden, or where the half holds fewer than two patches
+            in a direction.
+        """
+        n_rows, n_cols = data.shape
+        if min(n_rows, n_cols // self.channels) < 4 * self.side:
+            return None
+        values, known = halve(self._split(data.values), self._split(data.mask))
+        if bool(known.all()):
+            return None
+        return Observed(_joined(values), _joined(known))
+
+    def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
+        """A solver that starts from the completion of the coarser picture.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        above : Tensor
+            A completion of `coarser`.
+
+        Returns
+        -------
+        NonlocalLowRank
+        """
+        values, mask = self._split(data.values), self._split(data.mask)
+        rough = double(self._split(above), values.shape[1:])
+        seam = torch.stack(list(map(diffuse, values - rough, mask)))
+        new = copy.copy(self)
+        new.start = _joined(rough + seam)
+        return new
 
     def _split(self, matrix: Tensor) -> Tensor:
         """Channels of shape (n_channels, n_rows, n_cols)."""
@@ -151,7 +201,7 @@ class NonlocalLowRank(Solver):
         patches, picture, k = self._groups(data), state.picture, state.iteration
         groups = state.groups
         if k and k % MATCH_EVERY == 0:
-            groups = patches.match(picture)
+            groups = patches.match(picture, state.references)
         estimate = patches.shrink(picture, groups, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
         moved = torch.where(state.mask, 0, moved)
@@ -224,17 +274,10 @@ class NonlocalLowRank(Solver):
         -------
         NonlocalLowRank
         """
-        reached = self.threshold_at(iteration - 1)
-        return NonlocalLowRank(
-            self.side,
-            self.size,
-            self.radius,
-            self.stride,
-            threshold=(reached, reached),
-            horizon=1,
-            channels=self.channels,
-            start=X,
-        )
+        new = copy.copy(self)
+        new.threshold = (self.threshold_at(iteration - 1),) * 2
+        new.start = X
+        return new
 
 
 def _joined(channels: Tensor) -> Tensor:
