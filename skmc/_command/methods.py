@@ -42,7 +42,7 @@ ADVICE = {
     ),
     "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NonlocalCompleter": "pictures with scattered holes, the most accurate",
+    "NonlocalCompleter": "pictures with scattered or large holes",
     "NSRCompleter": "columns that each follow a different nonlinear function",
     "PatchCNNCompleter": "pictures, including large holes",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
