@@ -66,7 +66,7 @@ figure, axes = plt.subplots(2, 5, figsize=(16, 4.6), layout="constrained")
 for (above, below), (title, picture) in zip(axes.T, found.items(), strict=True):
     above.imshow(picture)
     above.set_title(title)
-    below.imshow(picture[32:80, 60:132])
+    below.imshow(picture[64:112, 20:92])
     above.set_axis_off()
     below.set_axis_off()
 target = Path(sys.argv[0] or "scratched.py").with_suffix(".png")

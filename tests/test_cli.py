@@ -956,6 +956,44 @@ def test_masks_that_mislead(run, tmp_path, picture):
     assert code == 1 and "in.png has no observed pixel" in err
 
 
+def test_a_photograph_is_no_mask(run, tmp_path, picture):
+    pixels, hidden = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    soft = np.where(hidden, 230, 20) + np.arange(24) % 3
+    Image.fromarray(soft.astype(np.uint8)).save(tmp_path / "soft.png")
+    arguments = ("complete", "in.png", "out.png", "--method", "mean", "--mask")
+    for mask, n_values in (("in.png", ""), ("soft.png", "6 different values")):
+        code, _, err = run(*arguments, mask)
+        assert code == 1 and f"{mask} has" in err and n_values in err
+        assert "pass --mask-threshold 127" in err
+    code, _, err = run(*arguments, "soft.png", "--mask-threshold", 127)
+    assert code == 0 and f"{hidden.sum()} of 480 pixels" in err
+    code, _, err = run("complete", "in.png", "o.png", "--mask-threshold", 9)
+    assert code == 2 and "--mask-threshold needs --mask" in err
+
+
+def test_time_and_memory_of_large_pictures_are_said_before(
+    run, tmp_path, picture, monkeypatch
+):
+    monkeypatch.setattr("skmc._command.picture_file.LARGE", 100)
+    Image.fromarray(picture[0]).save(tmp_path / "in.png")
+    arguments = ("in.png", "out.png", "--mask", "mask.png", "--method", "biharmonic")
+    code, _, err = run("complete", *arguments)
+    assert code == 0, err
+    before, after = err.strip().split("\n")
+    assert re.search(r"in.png has 24 x 20 pixels: about 1 min and 0.\d GiB", before)
+    assert "completed by biharmonic" in after
+
+
+def test_pictures_are_completed_by_groups_of_patches(run, tmp_path, picture):
+    pixels, hidden = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    code, _, err = run("complete", "in.png", "out.png", "--mask", "mask.png")
+    assert code == 0 and "completed by nonlocal" in err
+    error = np.abs(read(tmp_path / "out.png").astype(float) - pixels)
+    assert error.max() < 30 and error[hidden].mean() < 4
+
+
 def test_broken_pictures_are_named(run, tmp_path, picture):
     Image.fromarray(picture[0]).save(tmp_path / "in.png")
     raw = (tmp_path / "in.png").read_bytes()

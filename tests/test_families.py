@@ -189,6 +189,8 @@ def test_laplacians_that_do_not_fit_in_memory_are_named(picture, monkeypatch):
     monkeypatch.setattr("skmc.completers._energies.memory_of", lambda device: 10**5)
     with pytest.raises(MemoryError, match=r"The Laplacian of 40 rows .*'auto'.*lambda"):
         make(AIRCompleter, neighbors=None).fit(picture[1])
+    with pytest.raises(MemoryError, match=r"The Laplacian of 40 rows .*AIRCompleter"):
+        make(DMFCompleter, regularizer="dirichlet").fit(picture[1])
 
 
 def kinds():

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from skmc import AIRCompleter, Observed, patterns, persistence
 from skmc.datasets import load_photo
 from skmc.linalg import Randomness, directions_of, fill_low_rank, nearest
 from skmc.metrics import relative_error
+from skmc.model_selection import fit_batch
 from skmc.models import FactorProduct
+from skmc.plot import LaplacianDisplay
 from skmc.solvers import Descent
 from skmc.terms import (
     AdaptiveDirichletEnergy,
@@ -149,6 +152,11 @@ def test_neighbors_are_as_good_as_all_pairs(picture, tmp_path):
     persistence.save(air, tmp_path / "air")
     again = persistence.load(tmp_path / "air")
     assert abs(again.laplacians_["rows"] - air.laplacians_["rows"]).max() == 0
+    A = LaplacianDisplay.from_estimator(air).images_["rows"].get_array()
+    L = air.laplacians_["rows"].toarray()
+    np.testing.assert_allclose(A, np.diag(L.diagonal()) - L)
+    with pytest.raises(ValueError, match=r"of 9999 rows is sparse and too large"):
+        LaplacianDisplay({"rows": sp.csr_array((9999, 9999))}).plot()
     # Sparse Laplacians can be given to another fit, as dense ones can.
     settings = {"max_iter": 30, "random_state": 0, "device": "cpu"}
     sparse = AIRCompleter(fixed_laplacians=air.laplacians_, **settings).fit(X)
@@ -167,6 +175,23 @@ def test_many_items_have_neighbors(picture, monkeypatch):
     assert isinstance(air.laplacians_["columns"], np.ndarray)
     air.set_params(neighbors=99).fit(picture[1])  # all others
     assert isinstance(air.laplacians_["rows"], np.ndarray)
+
+
+def test_a_batch_is_single_fits(picture):
+    completers = [
+        AIRCompleter(
+            weight, neighbors=5, max_iter=24, early_stopping=True, random_state=seed
+        ).set_params(device="cpu")
+        for seed, weight in enumerate((0.1, 0.0, 0.5))
+    ]
+    alone = [clone(completer).fit(picture[1]) for completer in completers]
+    together = fit_batch(completers, [picture[1]] * 3)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(
+            other.reconstruction_, one.reconstruction_, rtol=1e-5, atol=1e-4
+        )
+        assert set(one.laplacians_) == set(other.laplacians_)
+        assert sp.issparse(other.laplacians_["columns"])
 
 
 def test_a_warm_start_keeps_the_graph(picture):

@@ -25,7 +25,9 @@ IMPUTER = "iterative-imputer"
 # The README's column "use it for".
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
-    "AutoCompleter": "when you do not know which method to use",
+    "AutoCompleter": (
+        "when you do not know which method to use; the lowest errors on tables"
+    ),
     "AutoencoderCompleter": "many rows that depend nonlinearly on a few factors",
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"

@@ -16,8 +16,10 @@ from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells, check_names
+from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
+from skmc.base.stored import ReadsStored
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -40,6 +42,8 @@ __all__ = [
     "Prepared",
     "Priors",
     "ReadsCells",
+    "ReadsStored",
+    "Recommends",
     "ShowsFit",
     "Trials",
     "WarmStart",

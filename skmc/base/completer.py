@@ -6,6 +6,7 @@ import functools
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -23,12 +24,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
+from skmc.blocks import BlockObserved
 from skmc.cells import Entries, LikeObserved, check_positions, to_cells
+from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
 from skmc.new_rows import RowIndex
@@ -184,7 +188,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         try:
             cells, priors = self._read_to_fit(X)
             self._warn_of_empty(priors)
-            with fit_scope(self, cells):
+            scope = fit_scope(self, getattr(cells, "identity", cells))
+            with scope, _threads(cells):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
@@ -245,6 +250,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             "_seconds": None,  # until the fit has ended
             "data_range_": priors.data_range,
         }
+        if priors.ids is not None:
+            common["row_ids_"], common["col_ids_"] = priors.ids
         if self.add_indicator:
             from sklearn.impute import MissingIndicator
 
@@ -258,7 +265,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows to complete.
+            Rows to complete. A Dask Array or DataFrame gives another one, whose
+            partitions are completed when it is computed.
 
         Returns
         -------
@@ -272,6 +280,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             pictures complete them like other holes.
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
         if not self._is_fitted_picture(cells):
             self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
@@ -292,7 +302,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
     def _model_values(self, cells: np.ndarray) -> np.ndarray:
         if self._is_fitted_picture(cells):
             return self.reconstruction_
-        return self._priors.fill(cells, self._complete_rows(cells))
+        with _threads(cells):
+            return self._priors.fill(cells, self._complete_rows(cells))
 
     def _completed(self, cells: np.ndarray) -> np.ndarray:
         completed = self._model_values(cells)
@@ -349,7 +360,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
                     "X has no row with two observed cells, so score cannot hide any; "
                     "pass the truth as y."
                 )
-            completed = self._complete_hidden(cells, hidden)
+            with _threads(cells):
+                completed = self._complete_hidden(cells, hidden)
             cells = np.where(hidden, cells.dtype.type(np.nan), cells)
             completed = self._priors.fill(cells, completed)
         else:
@@ -427,6 +439,15 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
     def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
         _warn_of("row", empty, "filled with the column means")
+
+
+def _threads(cells: Any) -> AbstractContextManager[None]:
+    """Return the context for computations outside of solves, which have their own."""
+    if isinstance(cells, Entries):
+        return threads_for(work_of(len(cells)))
+    if isinstance(cells, BlockObserved):
+        return threads_for(cells.work)
+    return threads_for(work_of(cells.size, min(cells.shape)))
 
 
 def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:

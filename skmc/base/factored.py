@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base.device import resolve_device
 from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
 from skmc.base.priors import Priors
+from skmc.blocks import BlockObserved, Choice
 from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
@@ -48,14 +49,21 @@ class FactoredCompleter(IterativeCompleter):
         validate_data(self, sp.csr_array(shape), accept_sparse=True)
         return cells
 
-    def _prepare(self, cells: Entries, priors: Priors) -> Prepared:
+    def _prepare(self, cells: Entries | BlockObserved, priors: Priors) -> Prepared:
+        if isinstance(cells, BlockObserved):
+            scaling = cells.scaling_of(self.scaling, centre=self.centre)
+            return Prepared(cells, priors, cells.scaled(scaling), scaling)
         data = SparseObserved.of(
             cells.rows, cells.cols, cells.values, cells.matrix_shape
         ).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return Prepared(cells, priors, scaling.apply(data), scaling)
 
-    def _split(self, data: SparseObserved, seed: int) -> tuple[Any, Any]:
+    def _split(
+        self, data: SparseObserved | BlockObserved, seed: int
+    ) -> tuple[Any, Any]:
+        if isinstance(data, BlockObserved):
+            return data.chosen(Choice(seed, False)), data.chosen(Choice(seed, True))
         n_cells = len(data.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)
@@ -69,7 +77,7 @@ class FactoredCompleter(IterativeCompleter):
         data = prepared.data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
-        factors = [m.solve(data.starts, data.cols, data.values) for m in models]
+        factors = [data.solved(model) for model in models]
         one = data.values.new_ones(data.shape[0], 1)
         offset = torch.stack([m.offset for m in models]).mean(0)
         weighted = [m.F / len(models) for m in models]

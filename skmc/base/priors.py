@@ -37,6 +37,8 @@ class Priors:
     one_unit : bool
         Whether an empty column can be filled with the row means: not if the columns
         have different units (`skmc.cells.Scaling.unlike`).
+    ids : tuple of ndarray or None, default=None
+        Identifiers of rows and of columns, ascending; None if these are positions.
     """
 
     shape: tuple[int, int]
@@ -50,6 +52,7 @@ class Priors:
     full_cols: np.ndarray
     constant: np.ndarray
     one_unit: bool
+    ids: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(
@@ -111,6 +114,51 @@ class Priors:
             full_cols=counts[1] == shape[0],
             constant=np.where(low < high, np.nan, low),
             one_unit=one_unit,
+        )
+
+    @classmethod
+    def of_statistics(
+        cls,
+        rows: dict[str, np.ndarray],
+        cols: dict[str, np.ndarray],
+        *,
+        one_unit: bool,
+        ids: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Priors:
+        """Combine statistics of rows and of columns.
+
+        Parameters
+        ----------
+        rows, cols : dict of ndarray
+            "count", "mean", "low" and "high" of the observed cells.
+        one_unit : bool
+            Whether empty columns can be filled with the row means.
+        ids : tuple of ndarray, optional
+            Identifiers of rows and of columns.
+
+        Returns
+        -------
+        Priors
+        """
+        n_rows, n_observed = len(rows["count"]), int(rows["count"].sum())
+        mean = float(cols["count"] @ cols["mean"] / n_observed)
+        means = [np.where(s["count"] > 0, s["mean"], mean) for s in (rows, cols)]
+        if not one_unit and not cols["count"].all():
+            means[0] = np.full(n_rows, np.nan)
+        low, high = cols["low"], cols["high"]
+        return cls(
+            shape=(n_rows, len(cols["count"])),
+            n_observed=n_observed,
+            data_range=(float(low.min()), float(high.max())),
+            mean=mean,
+            row_means=means[0],
+            col_means=means[1],
+            empty_rows=rows["count"] == 0,
+            empty_cols=cols["count"] == 0,
+            full_cols=cols["count"] == n_rows,
+            constant=np.where(low < high, np.nan, low),
+            one_unit=one_unit,
+            ids=ids,
         )
 
     @property

@@ -6,6 +6,7 @@ from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_observed import SparseObserved
+from skmc.cells.stored import StoredEntries
 
 __all__ = [
     "Entries",
@@ -13,6 +14,7 @@ __all__ = [
     "Observed",
     "Scaling",
     "SparseObserved",
+    "StoredEntries",
     "check_positions",
     "sparse_cells",
     "to_cells",

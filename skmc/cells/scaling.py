@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -69,9 +71,37 @@ class Scaling:
             return cls(torch.zeros_like(one), one)
         z, unit = _normalised(data)
         eps = torch.finfo(values.dtype).eps
-        shift, scale, _ = _moments(data, z, eps, by_column=False)
+        moments = partial(_moments, data, z, eps)
+        found = cls.of_moments(moments, how, centre=centre).to(values.dtype)
+        return cls(found.shift * unit, found.scale * unit)
+
+    @classmethod
+    def of_moments(
+        cls,
+        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
+        how: str,
+        *,
+        centre: bool = True,
+    ) -> Scaling:
+        """From means and deviations, by the rules of `of`.
+
+        Parameters
+        ----------
+        moments : callable
+            Maps False to mean, standard deviation and number of all observed cells,
+            (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
+        how : {"auto", "columns", "global"}
+            As for `of`.
+        centre : bool, default=True
+            As for `of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        shift, scale, _ = moments(False)
         if how in ("auto", "columns"):
-            means, deviations, count = _moments(data, z, eps, by_column=True)
+            means, deviations, count = moments(True)
             seen = count > 0
             if how == "auto":
                 unlike = _unlike(means, deviations, scale, seen)
@@ -82,7 +112,7 @@ class Scaling:
                     shift = torch.where(plain, torch.zeros_like(shift), shift)
             shift = torch.where(seen, means, shift)
             scale = torch.where(seen, deviations, scale)
-        return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
+        return cls(shift, scale)
 
     @staticmethod
     def unlike(data: Observed | SparseObserved) -> Tensor:
@@ -99,8 +129,25 @@ class Scaling:
         """
         z, _ = _normalised(data)
         eps = torch.finfo(data.values.dtype).eps
-        _, scale, _ = _moments(data, z, eps, by_column=False)
-        means, deviations, count = _moments(data, z, eps, by_column=True)
+        return Scaling.unlike_moments(partial(_moments, data, z, eps))
+
+    @staticmethod
+    def unlike_moments(
+        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
+    ) -> Tensor:
+        """Tell whether columns have different units, from means and deviations.
+
+        Parameters
+        ----------
+        moments : callable
+            As for `of_moments`.
+
+        Returns
+        -------
+        bool Tensor of shape (\\*batch, 1, 1)
+        """
+        _, scale, _ = moments(False)
+        means, deviations, count = moments(True)
         return _unlike(means, deviations, scale, count > 0)
 
     def standardise(self, X: Tensor) -> Tensor:
@@ -177,7 +224,7 @@ def _normalised(data: Observed | SparseObserved) -> tuple[Tensor, Tensor]:
 
 
 def _moments(
-    data: Observed | SparseObserved, z: Tensor, eps: float, *, by_column: bool
+    data: Observed | SparseObserved, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = count.clamp_min(1)

@@ -8,7 +8,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, SparsePlusLowRank, compressed_rows
+from skmc.linalg import (
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    compressed_rows,
+    work_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,11 @@ class SparseObserved:
             torch.as_tensor(values)[order],
             shape,
         )
+
+    @property
+    def work(self) -> int:
+        """The work of a pass over the observed cells; a step reads no others."""
+        return work_of(len(self.values))
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -160,6 +171,20 @@ class SparseObserved:
         Tensor of shape ()
         """
         return self.residual(X).square().sum()
+
+    def solved(self, model: RowModel) -> Tensor:
+        """Solve a row model for all rows.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        return model.solve(self.starts, self.cols, self.values)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

@@ -25,7 +25,7 @@ from skmc.completers.truncated import TNNRCompleter
 
 
 class Size(NamedTuple):
-    """Rows, columns and observed cells of a matrix."""
+    """Rows, columns and observed cells of a matrix, and what costs are made of."""
 
     n_rows: int
     n_cols: int
@@ -37,22 +37,24 @@ class Size(NamedTuple):
         return cls(*cells.shape, int(np.count_nonzero(~np.isnan(cells))))
 
     @property
-    def n_cells(self) -> int:
+    def cells(self) -> int:
         return self.n_rows * self.n_cols
 
     @property
-    def decomposition(self) -> int:
-        """Operations of a singular value decomposition, up to a factor."""
-        return self.n_cells * min(self.n_rows, self.n_cols)
+    def svd(self) -> int:
+        return self.cells * min(self.n_rows, self.n_cols)
 
     @property
-    def regressions(self) -> int:
-        """Operations of a tree or a covariance for each column, up to a factor."""
-        return self.n_cells * self.n_cols
+    def trees(self) -> int:
+        return self.cells * self.n_cols
+
+    @property
+    def pairs(self) -> int:
+        return self.n_rows**2 + self.n_cols**2
 
     @property
     def factors(self) -> int:
-        """Operations of a sweep of factors of rank 30 at most, up to a factor."""
+        """One sweep over factors of rank 30, which visits observed cells alone."""
         rank = min(30, self.n_rows, self.n_cols)
         return 2 * self.n_observed * rank**2 + (self.n_rows + self.n_cols) * rank**3
 
@@ -60,13 +62,13 @@ class Size(NamedTuple):
 class Candidate(NamedTuple):
     """An estimator to try.
 
-    ``cost`` is the time of a fit in seconds, up to the speed of the machine, which the
-    first fits measure. How it grows with the size is used for each candidate alone.
+    ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
+    the machine, and for this candidate.
     """
 
     name: str
     estimator: Any
-    cost: Callable[[Size], float] = lambda size: 1e-6 * size.n_cells
+    cost: Callable[[Size], float] = lambda s: 1e-6 * s.cells
 
 
 def family(seed: int, device: Any) -> list[Candidate]:
@@ -78,74 +80,43 @@ def family(seed: int, device: Any) -> list[Candidate]:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
-    on, seeds = {"device": device}, {"random_state": seed}
-    both, chained = on | seeds, {"keep_empty_features": True, **seeds}
-    forest = ExtraTreesRegressor(50, min_samples_leaf=2, **seeds)
+    on: dict[str, Any] = {"device": device}
+    seeds: dict[str, Any] = {"random_state": seed}
+    both, chained = on | seeds, seeds | {"keep_empty_features": True}
+    gaussian = GaussianCompleter(**both)
     weighted = KNNCompleter(10, weights="distance", **on)
     copula = GaussianCompleter(marginals="copula", **both)
+    bayesian = BayesianFactorizationCompleter(**both)
     implicit = BayesianFactorizationCompleter(implicit=True, **both)
+    rounds = TreesCompleter(max_iter=3, **seeds)
+    forest = ExtraTreesRegressor(50, min_samples_leaf=2, **seeds)
+    chain = IterativeImputer(forest, max_iter=5, **chained)
     found: list[tuple[str, Any, Callable[[Size], float]]] = [
-        ("means", MeanCompleter(), lambda s: 1e-3 + 1e-8 * s.n_cells),
-        ("KNN", KNNCompleter(**on), lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_cells),
-        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_cells),
-        ("SVD", SVDCompleter(**both), lambda s: 0.05 + 2e-7 * s.decomposition),
-        ("IALM", IALMCompleter(**on), lambda s: 0.02 + 1.5e-7 * s.decomposition),
-        ("NCARL", NCARLCompleter(**both), lambda s: 0.2 + 2e-7 * s.decomposition),
-        ("TNNR", TNNRCompleter(**both), lambda s: 0.1 + 7e-7 * s.decomposition),
-        (
-            "Soft-Impute",
-            SoftImputeCompleter(**both),
-            lambda s: 0.5 + 4e-4 * s.n_cells + 2e-7 * s.decomposition,
-        ),
-        (
-            "AIR",
-            AIRCompleter(**both),
-            lambda s: 0.5 + 3e-6 * (s.n_rows**2 + s.n_cols**2) + 5e-7 * s.decomposition,
-        ),
-        (
-            "Gaussian",
-            GaussianCompleter(**both),
-            lambda s: 0.05 + 2e-8 * s.regressions * s.n_cols,
-        ),
-        ("copula", copula, lambda s: 0.05 + 2e-8 * s.regressions * s.n_cols),
-        (
-            "Factorization",
-            FactorizationCompleter(**both),
-            lambda s: 0.3 + 6e-8 * s.factors,
-        ),
-        (
-            "Bayesian",
-            BayesianFactorizationCompleter(**both),
-            lambda s: 0.2 + 7e-8 * s.factors,
-        ),
+        ("means", MeanCompleter(), lambda s: 1e-3 + 1e-8 * s.cells),
+        ("KNN", KNNCompleter(**on), lambda s: 3e-3 + 1e-9 * s.n_rows * s.cells),
+        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.cells),
+        ("SVD", SVDCompleter(**both), lambda s: 0.05 + 2e-7 * s.svd),
+        ("IALM", IALMCompleter(**on), lambda s: 0.02 + 1.5e-7 * s.svd),
+        ("NCARL", NCARLCompleter(**both), lambda s: 0.2 + 2e-7 * s.svd),
+        ("TNNR", TNNRCompleter(**both), lambda s: 0.1 + 7e-7 * s.svd),
+        ("Soft-Impute", SoftImputeCompleter(**both), lambda s: 0.5 + 4e-4 * s.cells),
+        ("AIR", AIRCompleter(**both), lambda s: 0.5 + 3e-6 * s.pairs + 5e-7 * s.svd),
+        ("Gaussian", gaussian, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
+        ("copula", copula, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
+        ("Factorization", FactorizationCompleter(**both), lambda s: 6e-8 * s.factors),
+        ("Bayesian", bayesian, lambda s: 0.2 + 7e-8 * s.factors),
         ("Bayesian, implicit", implicit, lambda s: 0.5 + 9e-8 * s.factors),
-        (
-            "trees",
-            TreesCompleter(**seeds),
-            lambda s: 0.03 * s.n_cols + 1.1e-5 * s.regressions,
-        ),
-        (
-            "boosting",
-            TreesCompleter("boosting", **seeds),
-            lambda s: 0.01 * s.n_cols + 6e-6 * s.regressions,
-        ),
-        (
-            "trees, 3 rounds",
-            TreesCompleter(max_iter=3, **seeds),
-            lambda s: 0.06 * s.n_cols + 2.5e-5 * s.regressions,
-        ),
+        ("trees", TreesCompleter(**seeds), lambda s: 0.03 * s.n_cols + 1e-5 * s.trees),
+        ("trees, 3 rounds", rounds, lambda s: 0.06 * s.n_cols + 2.5e-5 * s.trees),
+        ("boosting", TreesCompleter("boosting", **seeds), lambda s: 7e-6 * s.trees),
         (
             "chained, linear",
             IterativeImputer(**chained),
-            lambda s: 0.02 * s.n_cols + 6e-9 * s.regressions * s.n_cols,
+            lambda s: 0.2 + 7e-7 * s.trees,
         ),
-        (
-            "chained, trees",
-            IterativeImputer(forest, max_iter=5, **chained),
-            lambda s: 0.15 * s.n_cols + 2.5e-5 * s.regressions,
-        ),
-        ("DMF, TV", DMFCompleter("tv", **both), lambda s: 0.2 + 8e-5 * s.n_cells),
-        ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1.2e-4 * s.n_cells),
-        ("patch CNN", PatchCNNCompleter(**both), lambda s: 0.2 + 5e-4 * s.n_cells),
+        ("chained, trees", chain, lambda s: 0.15 * s.n_cols + 2.5e-5 * s.trees),
+        ("DMF, TV", DMFCompleter("tv", **both), lambda s: 0.2 + 8e-5 * s.cells),
+        ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1.2e-4 * s.cells),
+        ("patch CNN", PatchCNNCompleter(**both), lambda s: 0.2 + 5e-4 * s.cells),
     ]
     return [Candidate(*one) for one in found]

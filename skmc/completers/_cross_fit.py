@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skmc.cells import Entries
 from skmc.completers._candidates import Candidate, Size
-from skmc.completers._stacking import Stacking, rms, simplex_minimum
+from skmc.completers._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
 from skmc.model_selection import predict_cells
 
 WORTHWHILE = 0.01  # share of the error that further parts must promise
@@ -23,22 +23,11 @@ CELLS_TO_DROP = 10  # for each candidate, before any is dropped
 
 @dataclass
 class Trial:
-    """A candidate and its predictions.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        The candidate.
-    cost : float
-        Seconds that a fit should take, not corrected by any measurement; NaN if
-        unknown.
-    growth : float
-        How many times as long a fit to the whole matrix takes.
-    """
+    """A candidate and its predictions."""
 
     candidate: Candidate
-    cost: float
-    growth: float
+    cost: float  # of a fit, in seconds; an estimate
+    growth: float  # times as long takes a fit to the whole matrix
     status: str = "tried"
     seconds: float = 0.0  # of all fits
     n_warnings: int = 0
@@ -148,7 +137,7 @@ class CrossFit:
                 self.n_parts = n_parts
         except KeyboardInterrupt:
             self.interrupted = True
-            self.members = self.members or self.judged
+            self.members = [t for t in self.members or self.judged if t.residuals]
             self.n_parts = max(1, self.n_parts)
 
     def _predict(self, trials: Sequence[Trial], parts: Sequence[int]) -> None:
@@ -160,23 +149,24 @@ class CrossFit:
 
     def stack(self) -> Stacking:
         """The weights of the members, after those with little weight are dropped."""
+        stacking = self._stacking()
         while True:
-            stacking = self._stacking()
             share = stacking.columns.mean(0)
             enough = share >= min(MIN_WEIGHT, share.max())
             if enough.all():
                 return stacking
             self._keep(enough)
+            stacking = self._stacking([stacking.prior_cells])
 
     def held_out(self) -> Entries:
         """The cells that all members have predicted."""
         parts = [self.labels == k for k in range(self.n_parts)]
         return self.cells[np.concatenate([np.flatnonzero(part) for part in parts])]
 
-    def _stacking(self) -> Stacking:
+    def _stacking(self, priors: Sequence[float] = PRIOR_CELLS) -> Stacking:
         cells = self.held_out()
         R = np.stack([t.first(self.n_parts) for t in self.members], 1)
-        return Stacking.of(R, cells.rows, cells.cols, self.size.n_cols)
+        return Stacking.of(R, cells.rows, cells.cols, self.size.n_cols, priors)
 
     def _excess(self) -> float:
         """Drop members without a weight; by how much the error exceeds the own one."""
@@ -187,7 +177,10 @@ class CrossFit:
         return rms(stacking.residuals) / own - 1 if own > 0 else 0.0
 
     def _keep(self, kept: np.ndarray) -> None:
-        self.members = [t for t, k in zip(self.members, kept, strict=True) if k]
+        for trial, keep in zip(self.members, kept, strict=True):
+            if not keep:
+                trial.fitted = None  # to free its memory
+        self.members = [t for t in self.members if t.fitted is not None]
 
     def _affordable(self) -> int:
         """How many parts there is time for, if the members are to be fitted again."""
@@ -215,5 +208,5 @@ class CrossFit:
 
     def _speed(self) -> float:
         """Measured seconds per second of estimated cost; one before any trial."""
-        ratios = [t.seconds_per_fit / t.cost for t in self.judged]
-        return float(np.median(ratios)) if ratios else 1.0
+        seconds = sum(t.seconds_per_fit for t in self.judged)
+        return (1 + seconds) / (1 + sum(t.cost for t in self.judged))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,23 @@ def n_neighbors_of(neighbors: Any, n_items: int) -> int | None:
     return None if neighbors is None or neighbors >= n_items - 1 else int(neighbors)
 
 
+def first_fill(data: Observed) -> Tensor:
+    """The matrix in which the first neighbors are found."""
+    rank = min(RANK, min(data.shape) // 2)
+    return fill_low_rank(data.values, data.mask, rank) if rank else data.values
+
+
+def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) -> None:
+    """Raise an error where a Laplacian of all pairs of items does not fit."""
+    k = transform.n_items(*data.shape)
+    needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
+    if needed > memory_of(data.values.device):
+        raise MemoryError(
+            f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB; "
+            f"{remedy}."
+        )
+
+
 def learned_energy(
     params: Any,
     data: Observed,
@@ -43,22 +60,23 @@ def learned_energy(
     weight: float | Tensor,
     rng: Randomness,
     edges: Mapping[str, Tensor],
+    fill: Callable[[], Tensor],
 ) -> Term:
     """The energy of items with a learned Laplacian.
 
-    ``edges`` are the graphs of the fit that a warm start resumes, by name.
+    ``edges`` are the graphs of the fit that a warm start resumes, by name. The first
+    neighbors are otherwise the nearest in ``fill()``.
     """
     k = transform.n_items(*data.shape)
     name, every = transform.name, params.laplacian_every
     n_neighbors = n_neighbors_of(params.neighbors, k)
     if n_neighbors is None:
-        needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
-        if needed > memory_of(data.values.device):
-            raise MemoryError(
-                f"The Laplacian of {k} {name} takes {needed / 2**30:.0f} GiB to learn; "
-                "set neighbors='auto', or its weight (lambda_row, lambda_col or "
-                "blocks) to 0."
-            )
+        refuse_large_laplacian(
+            data,
+            transform,
+            "set neighbors='auto', or its weight (lambda_row, lambda_col or blocks) "
+            "to 0",
+        )
         W = rng.uniform(k, k, k**-0.5)
         return AdaptiveDirichletEnergy(W, transform, weight, params.adjacency, every)
     n_edges = n_neighbors + 1
@@ -68,8 +86,7 @@ def learned_energy(
         return NeighborDirichletEnergy(
             W, resumed, transform, weight, params.adjacency, every
         )
-    rank = min(RANK, min(data.shape) // 2)
-    items = transform(fill_low_rank(data.values, data.mask, rank))
+    items = transform(fill())
     n_directions = directions_of(k, n_neighbors)
     directions = rng.normal(n_directions, items.shape[-1], 1.0).to(items.device)
     return NeighborDirichletEnergy(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-PRIOR_CELLS = (10.0, 30.0, 100.0, 300.0, 1000.0, np.inf)
+PRIOR_CELLS = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)
 GROUPS = 5  # of rows; weights are judged on one group and fitted to the others
 JITTER = 1e-10  # of the mean square, for predictions that depend on each other
 
@@ -37,7 +37,7 @@ class Stacking:
     columns : ndarray of shape (n_cols, n_candidates)
         Weights of each column.
     prior_cells : float
-        ``a``, which completes groups of rows best that its weights have not seen.
+        ``a``, chosen by the error on groups of rows that the weights have not seen.
     residuals : ndarray of shape (n_cells,)
         Residuals of the stack, each with weights fitted to other groups of rows.
     own_residuals : ndarray of shape (n_cells,)
@@ -62,28 +62,13 @@ class Stacking:
         n_cols: int,
         prior_cells: Sequence[float] = PRIOR_CELLS,
     ) -> Stacking:
-        """Fit the weights.
+        """Fit the weights to the residuals of candidates, (n_cells, n_candidates).
 
-        Parameters
-        ----------
-        residuals : ndarray of shape (n_cells, n_candidates)
-            Differences between held-out cells and the candidates' predictions.
-        rows, cols : int ndarray of shape (n_cells,)
-            Positions of the cells.
-        n_cols : int
-            Number of columns of the matrix.
-        prior_cells : sequence of float, default=PRIOR_CELLS
-            The values of ``a`` to choose from.
-
-        Returns
-        -------
-        Stacking
+        The sizes of ``prior_cells`` are tried until the error rises.
         """
         lot = np.random.RandomState(0).permutation(rows.max(initial=0) + 1)
         group = lot[rows] % GROUPS
         grams, counts = _grams(residuals, group, cols, n_cols)
-        if residuals.shape[1] == 1:
-            prior_cells = (np.inf,)
         best, lowest = [], np.inf
         for prior in prior_cells:
             found = [
@@ -94,8 +79,9 @@ class Stacking:
                 np.einsum("jp,jpq,jq->", W, grams[:, k], W)
                 for k, (_, W) in enumerate(found)
             )
-            if error < lowest:
-                best, lowest, chosen = found, error, prior
+            if error >= lowest:
+                break
+            best, lowest, chosen = found, error, prior
         crossed = np.stack([W for _, W in best])  # (GROUPS, n_cols, n_candidates)
         common, columns = _weights(grams, counts, chosen)
         return cls(
@@ -146,15 +132,6 @@ def simplex_minimum(G: np.ndarray) -> np.ndarray:
     For ``w = s v`` with ``v`` of sum one, the minimum over ``s`` of :math:`w^\top G w +
     (1^\top w - 1)^2` is :math:`g / (1 + g)` with :math:`g = v^\top G v`. It increases
     with ``g``, so the non-negative minimum, divided by its sum, is the one sought.
-
-    Parameters
-    ----------
-    G : ndarray of shape (n, n)
-        Positive semidefinite.
-
-    Returns
-    -------
-    ndarray of shape (n,)
     """
     n = len(G)
     unit = np.trace(G) / n

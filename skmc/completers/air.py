@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -20,7 +21,7 @@ from skmc.base import (
     WarmStart,
 )
 from skmc.cells import Observed
-from skmc.completers._energies import fixed_energy, learned_energy
+from skmc.completers._energies import first_fill, fixed_energy, learned_energy
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.solvers import Descent, Solver
@@ -241,13 +242,20 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
                 f"{[transform.name for transform, _ in weighted]}."
             )
         edges = self._edges if self._resumes(data) else {}
+        fill = cache(partial(first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
             if isinstance(weight, Tensor) or weight > 0:
                 L = fixed.get(transform.name)
                 terms.append(
                     learned_energy(
-                        params, data, transform, weight, rng.stream(number), edges
+                        params,
+                        data,
+                        transform,
+                        weight,
+                        rng.stream(number),
+                        edges,
+                        fill,
                     )
                     if L is None
                     else fixed_energy(L, data, transform, weight)
@@ -263,12 +271,11 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
     def _laplacians(
         self, outputs: dict[str, Any], graphs: dict[str, Tensor]
     ) -> dict[str, Any]:
-        fixed = {
-            name: L
-            for name, L in (self.fixed_laplacians or {}).items()
-            if sp.issparse(L)
-        }
-        return {**super()._laplacians(outputs, graphs), **fixed}
+        learned = super()._laplacians(outputs, graphs)
+        weights = {"rows": self.lambda_row, "columns": self.lambda_col}
+        fixed = self.fixed_laplacians or {}
+        sparse = {name: L for name, L in fixed.items() if sp.issparse(L)}
+        return learned | {name: L for name, L in sparse.items() if weights.get(name, 1)}
 
 
 def _checked_blocks(

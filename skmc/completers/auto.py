@@ -41,9 +41,9 @@ class AutoCompleter(BaseCompleter):
 
     where the weights of column j minimize the squared error of the predictions in this
     column, plus ``a`` times the *mean* squared error in all columns. ``a``, the number
-    of cells that the other columns count for, is one of 10, 30, 100, 300, 1000 and
-    infinity; it is chosen by the error on rows that were left out of the weights. Then
-    the candidates with a weight are fitted to all observed cells.
+    of cells that the other columns count for, is infinity, 1000, 300, 100, 30 or 10,
+    until the error rises on rows that were left out of the weights. Then the candidates
+    with a weight are fitted to all observed cells.
 
     Candidates are tried in order of cost. All predict the first part. Then those
     without a weight are dropped, and the others predict 1, 2 and 4 more parts. This
@@ -93,7 +93,7 @@ class AutoCompleter(BaseCompleter):
     column_weights_ : dict of str to ndarray of shape (n_features,)
         The weights of each column, which the completion uses.
     completers_ : dict of str to estimator
-        The members, fitted.
+        The members, fitted to the standardized cells, see the notes.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
         observed cells; they count with the observed values.
@@ -184,7 +184,8 @@ class AutoCompleter(BaseCompleter):
         completers = {
             t.name: self._final(t, race, scaled, sample) for t in race.members
         }
-        weights = stacking.columns.T
+        weights, cols = stacking.columns.T, race.held_out().cols
+        unit = np.broadcast_to(scaling.scale.numpy().ravel(), cells.shape[1])
         whole = _combined(completers, weights, scaled, scaling, _reconstruction)
         found = [
             (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
@@ -196,8 +197,8 @@ class AutoCompleter(BaseCompleter):
             "verdict_": verdict(race, stacking),
             "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
             "_leaderboard": leaderboard(race, stacking),
-            "_held_out_columns": race.held_out().cols,
-            "_held_out_residuals": stacking.residuals,
+            "_held_out_columns": cols,
+            "_held_out_residuals": stacking.residuals * unit[cols],
             "_scaling": scaling,
             "_rows": RowIndex(cells),
         }

@@ -77,6 +77,9 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     ``implicit`` adds a linear map of indicators, each 1 / sqrt(k) for k observed cells,
     to the means of rows and columns. This is our reading of what the papers leave open.
 
+    Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
+    systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
+
     References
     ----------
     Salakhutdinov, Mnih. Bayesian probabilistic matrix factorization using Markov chain

@@ -111,6 +111,11 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         held-out cells of the scaled data) of every round.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features`` times the cells of a patch, in single
+    precision.
+
     References
     ----------
     Dong, Shi, Li, Ma, Huang. Compressive sensing via nonlocal low-rank regularization.

@@ -105,6 +105,11 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         held-out cells of the scaled data) at every 25th iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``: cells pass through the network in
+    mini-batches.
+
     References
     ----------
     Yang, Xu. PNMC: patch-based neural matrix completion. 2020.

@@ -30,6 +30,7 @@ from skmc.linalg.svd import (
     subtracted,
     svd_of,
 )
+from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -51,6 +52,7 @@ __all__ = [
     "SparsePlusLowRank",
     "SpectralActivation",
     "StiefelResult",
+    "Workload",
     "apply_to_singular_values",
     "cayley_step",
     "compressed_rows",
@@ -75,4 +77,7 @@ __all__ = [
     "shrink_dense",
     "subtracted",
     "svd_of",
+    "threads_for",
+    "threads_shared_by",
+    "work_of",
 ]

@@ -15,7 +15,8 @@ from skmc.pictures.blocks import SIDE, blocks, crop
 from skmc.pictures.shapes import as_matrix, as_picture
 from skmc.pictures.ways import Way, choose_way
 
-BYTES_PER_CELL = 560  # of a block: the measured peak of `NonlocalCompleter`
+# Measured peaks of `NonlocalCompleter`, in blocks of 256 x 256 and 512 x 512.
+BYTES, BYTES_PER_CELL = 100 * 2**20, 400
 
 
 def complete(
@@ -114,7 +115,7 @@ class Estimate:
     seconds : float
         Measured on a crop of 96 x 96 pixels, times the pixels of all blocks.
     memory : int
-        Bytes, in addition to what the process has.
+        Bytes, in addition to what the process has; measured for `NonlocalCompleter`.
     """
 
     n_fits: int
@@ -163,7 +164,7 @@ def estimate(
     return Estimate(
         n_fits=len(sizes),
         seconds=pace * sum(sizes),
-        memory=BYTES_PER_CELL * max(sizes) * cells.shape[2] + 4 * cells.nbytes,
+        memory=BYTES + BYTES_PER_CELL * max(sizes) * cells.shape[2] + 4 * cells.nbytes,
     )
 
 

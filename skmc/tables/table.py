@@ -129,6 +129,12 @@ class Table:
         """Whether all columns that are not left as they are hold numbers."""
         return set(self.kinds) <= {"numeric", None}
 
+    @property
+    def first_columns(self) -> np.ndarray:
+        """For each column of the matrix, the first that represents the same column."""
+        widths = [column.width for column in self.columns if column is not None]
+        return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
+
     def completer_of(self, completer: Any) -> Any:
         """Clone a completer for the matrix, which is standardized.
 
@@ -140,8 +146,11 @@ class Table:
         Returns
         -------
         completer
+            A `TakesTables` holds out the cells of a category together.
         """
         own = clone(completer)
+        if hasattr(own, "_first_columns"):
+            own._first_columns = self.first_columns
         if not self.only_numbers and own.get_params().get("scaling") == "auto":
             own.set_params(scaling=None)
         return own

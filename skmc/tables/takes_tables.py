@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, warn_user
+from skmc.base import BaseCompleter, Priors, warn_user
 from skmc.cells import LikeObserved
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.table import Table, described
@@ -46,6 +47,25 @@ def warn_of_left(X: Any, table: Table) -> None:
         )
 
 
+@dataclass(frozen=True)
+class TablePriors(Priors):
+    """Statistics of the observed cells, and what the matrix represents.
+
+    Parameters
+    ----------
+    shape, n_observed, data_range, mean, row_means, col_means, empty_rows, empty_cols, \
+full_cols, constant, one_unit : object
+        As for `skmc.base.Priors`.
+    table : Table or None
+        The table that the matrix represents, None if it represents itself.
+    like : LikeObserved or None
+        Restricts the values of missing cells.
+    """
+
+    table: Table | None
+    like: LikeObserved | None
+
+
 class TakesTables(BaseCompleter):
     """Base class of completers that encode columns which are not numbers.
 
@@ -55,25 +75,49 @@ class TakesTables(BaseCompleter):
 
     like_observed: bool | str
     _table: Table | None = None
+    _first_columns: np.ndarray | None = None  # of the matrix that `Table` hands over
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
     }
 
+    def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
+        table = like = None
+        if _has_words(X):
+            X = as_table(X)
+            validate_data(self, X, skip_check_array=True)
+            table = self._described(X)
+            cells = table.encode(table.read(X)[0])
+        else:
+            cells = self._read(X, reset=True)
+            if self.like_observed is True:
+                like = LikeObserved.of(cells)
+        rows, cols = np.nonzero(~np.isnan(cells))
+        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
+        return cells, TablePriors(**vars(priors), table=table, like=like)
+
+    def _common(self, priors: Priors) -> dict[str, Any]:
+        common = super()._common(priors)
+        if isinstance(priors, TablePriors):
+            common |= {"_table": priors.table, "_like": priors.like}
+        return common
+
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        if reset:
-            self._table = self._like = None
-            if _has_words(X):
-                self._table = self._described(as_table(X))
-        if self._table is None:
-            cells = super()._read(X, reset=reset)
-            if reset and self.like_observed is True:
-                self._like = LikeObserved.of(cells)
-            return cells
+        if reset or self._table is None:
+            return super()._read(X, reset=reset)
         X = as_table(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        numbers, _ = self._table.read(X)
-        return self._table.encode(numbers)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self._table.encode(self._table.read(X)[0])
+
+    def _together(self, labels: np.ndarray, priors: Priors) -> np.ndarray:
+        """Give all cells that represent one cell of a table the label of the first.
+
+        Otherwise a held-out category could be told from its other columns.
+        """
+        first = self._first_columns
+        if isinstance(priors, TablePriors) and priors.table is not None:
+            first = priors.table.first_columns
+        return labels if first is None else labels[:, first]
 
     def _described(self, X: Any) -> Table:
         if self.add_indicator:
