@@ -45,7 +45,7 @@ ADVICE = {
     "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
     "NonlocalCompleter": (
-        "pictures in gray or color, scratches and scattered holes, the most accurate"
+        "pictures in gray or color, scattered cells, scratches, text, the most accurate"
     ),
     "NSRCompleter": "columns that each follow a different nonlinear function",
     "PatchCNNCompleter": "pictures, including large holes",
