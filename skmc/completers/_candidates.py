@@ -34,7 +34,8 @@ class Size(NamedTuple):
     @classmethod
     def of(cls, cells: np.ndarray) -> Size:
         """The size of ``cells``, which are NaN where missing."""
-        return cls(*cells.shape, int(np.count_nonzero(~np.isnan(cells))))
+        n_rows, n_cols = cells.shape
+        return cls(n_rows, n_cols, int(np.count_nonzero(~np.isnan(cells))))
 
     @property
     def cells(self) -> int:
@@ -84,17 +85,21 @@ def family(seed: int, device: Any) -> list[Candidate]:
     seeds: dict[str, Any] = {"random_state": seed}
     both, chained = on | seeds, seeds | {"keep_empty_features": True}
     gaussian = GaussianCompleter(**both)
+    nearest = KNNCompleter(**on)
     weighted = KNNCompleter(10, weights="distance", **on)
     copula = GaussianCompleter(marginals="copula", **both)
     bayesian = BayesianFactorizationCompleter(**both)
     implicit = BayesianFactorizationCompleter(implicit=True, **both)
+    factors = FactorizationCompleter(**both)
+    boosting = TreesCompleter("boosting", **seeds)
     rounds = TreesCompleter(max_iter=3, **seeds)
+    linear = IterativeImputer(**chained)
     forest = ExtraTreesRegressor(50, min_samples_leaf=2, **seeds)
     chain = IterativeImputer(forest, max_iter=5, **chained)
     found: list[tuple[str, Any, Callable[[Size], float]]] = [
         ("means", MeanCompleter(), lambda s: 1e-3 + 1e-8 * s.cells),
-        ("KNN", KNNCompleter(**on), lambda s: 3e-3 + 1e-9 * s.n_rows * s.cells),
-        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.cells),
+        ("KNN", nearest, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_observed),
+        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_observed),
         ("SVD", SVDCompleter(**both), lambda s: 0.05 + 2e-7 * s.svd),
         ("IALM", IALMCompleter(**on), lambda s: 0.02 + 1.5e-7 * s.svd),
         ("NCARL", NCARLCompleter(**both), lambda s: 0.2 + 2e-7 * s.svd),
@@ -103,17 +108,13 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("AIR", AIRCompleter(**both), lambda s: 0.5 + 3e-6 * s.pairs + 5e-7 * s.svd),
         ("Gaussian", gaussian, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
         ("copula", copula, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
-        ("Factorization", FactorizationCompleter(**both), lambda s: 6e-8 * s.factors),
-        ("Bayesian", bayesian, lambda s: 0.2 + 7e-8 * s.factors),
-        ("Bayesian, implicit", implicit, lambda s: 0.5 + 9e-8 * s.factors),
+        ("Factorization", factors, lambda s: 0.3 + 4e-8 * s.factors),
+        ("Bayesian", bayesian, lambda s: 0.2 + 5e-8 * s.factors),
+        ("Bayesian, implicit", implicit, lambda s: 0.5 + 7e-8 * s.factors),
         ("trees", TreesCompleter(**seeds), lambda s: 0.03 * s.n_cols + 1e-5 * s.trees),
         ("trees, 3 rounds", rounds, lambda s: 0.06 * s.n_cols + 2.5e-5 * s.trees),
-        ("boosting", TreesCompleter("boosting", **seeds), lambda s: 7e-6 * s.trees),
-        (
-            "chained, linear",
-            IterativeImputer(**chained),
-            lambda s: 0.2 + 7e-7 * s.trees,
-        ),
+        ("boosting", boosting, lambda s: 0.01 * s.n_cols + 6e-6 * s.trees),
+        ("chained, linear", linear, lambda s: 0.02 * s.n_cols + 6e-7 * s.trees),
         ("chained, trees", chain, lambda s: 0.15 * s.n_cols + 2.5e-5 * s.trees),
         ("DMF, TV", DMFCompleter("tv", **both), lambda s: 0.2 + 8e-5 * s.cells),
         ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1.2e-4 * s.cells),

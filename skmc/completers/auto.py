@@ -66,9 +66,9 @@ class AutoCompleter(BaseCompleter):
         first part is predicted by all candidates of a sequence or mapping, whatever
         they cost.
     max_time : float > 0 or None, default=60
-        Time limit in seconds; None sets none. A candidate of "auto" is skipped if two
-        of its fits do not fit into the time left, besides the last fits of the best
-        so far. Times of fits are estimated from the shape and the number of observed
+        Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
+        is no time for its fit and for a second one, or for the last fits of the best so
+        far if they take longer. Times of fits are estimated from the shape and the number of observed
         cells, corrected by the times measured so far. A running fit is not interrupted.
         Members of the stack for whose last fit there is no time keep an earlier one,
         to fewer cells.
