@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 
 from skmc import Observed
-from skmc.base import IterativeCompleter
-from skmc.cells import Scaling
+from skmc.base import IterativeCompleter, Prepared
 from skmc.linalg import Randomness
 from skmc.solvers import Solver
 
 
-def prepared(X, completer: IterativeCompleter) -> tuple[Observed, Scaling]:
+def prepared(X: Any, completer: IterativeCompleter) -> Prepared:
     """The data as a completer's solver gets them, and the scaling to undo."""
-    return completer._prepare(completer._begin(X))
+    return completer._prepare(*completer._read_to_fit(X))
 
 
-def solver_of(X, completer: IterativeCompleter) -> tuple[Solver, Observed]:
+def solver_of(X: Any, completer: IterativeCompleter) -> tuple[Any, Any]:
     """The solver that a completer would run on ``X``, and its scaled data."""
-    data, _ = prepared(X, completer)
+    data = prepared(X, completer).data
     rng = Randomness.of([0], dtype=data.values.dtype)
-    return completer._make_solver(data, rng), data
+    chosen = completer._choose(data, completer._trials(data, 0, rng))
+    return completer._make_solver(data, completer._params(chosen), rng), data
 
 
 @torch.no_grad()

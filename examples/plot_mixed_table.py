@@ -20,8 +20,13 @@ import pandas as pd
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV
 
-from skmc import FactorizationCompleter, KNNCompleter, MeanCompleter, SVDCompleter
-from skmc.tables import MixedCompleter
+from skmc import (
+    FactorizationCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    MixedCompleter,
+    SVDCompleter,
+)
 
 # %%
 # The table

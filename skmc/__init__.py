@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         AutoencoderCompleter,
         BayesianFactorizationCompleter,
         BiBNNCompleter,
+        BiharmonicCompleter,
         DMFCompleter,
         FactorizationCompleter,
         GaussianCompleter,
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
         KNNCompleter,
         LinkedFactorizationCompleter,
         MeanCompleter,
+        MixedCompleter,
         NCARLCompleter,
         NonlocalCompleter,
         NSRCompleter,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     )
     from skmc.loop import Status, solve
     from skmc.pipeline import MaskedToNaN
-    from skmc.tables import MixedCompleter
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",
+    "BiharmonicCompleter",
     "DMFCompleter",
     "Entries",
     "FactorizationCompleter",
@@ -64,11 +66,10 @@ __all__ = [
     "TreesCompleter",
     "solve",
 ]
-# Where the names are that are not completers.
+# Where the other names are.
 _ROOMS = {
     "Entries": "cells",
     "MaskedToNaN": "pipeline",
-    "MixedCompleter": "tables",
     "Observed": "cells",
     "SparseObserved": "cells",
     "Status": "loop",

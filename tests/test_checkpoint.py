@@ -19,6 +19,7 @@ from skmc import (
     AutoencoderCompleter,
     DMFCompleter,
     Entries,
+    MixedCompleter,
     NSRCompleter,
     SNNCompleter,
     SoftImputeCompleter,
@@ -28,7 +29,6 @@ from skmc import (
 )
 from skmc.base import IterativeCompleter
 from skmc.persistence import checkpoint, files
-from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

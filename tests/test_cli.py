@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,8 @@ def test_only_the_holes_of_a_csv_change(run, tmp_path, method):
     (tmp_path / "in.csv").write_bytes(raw)
     code, out, err = run("complete", "in.csv", "out.csv", "--method", method)
     assert code == 0 and not out and "4 of 30 cells completed" in err
-    assert "columns left unchanged: 'name', 'day'" in err
+    assert "'name' (5 different values in 5 cells)" in err
+    assert "columns completed as dates: 'day'" in err
     # Whole numbers come back whole, categories as the file writes them.
     kept = re.escape(raw)
     for hole, answer in (
@@ -95,6 +97,7 @@ def test_numbers_are_the_completers(run, tmp_path):
     )
     assert code == 0
     expected = SVDCompleter(rank=2, random_state=0).fit_transform(X)
+    expected = expected.clip(np.nanmin(X, 0), np.nanmax(X, 0))
     np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv"), expected)
 
 
@@ -166,8 +169,7 @@ def test_the_separator_is_seen():
         ("a,b\n,NA\n,\n", "no observed cell"),
         ("a,b\n1,2\n,inf\n", r"row 2 \(line 3\), column 'b': inf is infinite"),
         ("a,b\n1,2\n,1e200\n", "column 'b': 1e.200 is too large"),
-        ("a,day\n1,2020-01-01\n,\n", "column 'day': the cell is missing, and dates"),
-        ("n,b\nu,1\nv,\nw,3\n,4\n", "column 'n': the cell is missing, and nearly all"),
+        ("n,m\nu,\nv,x\nw,y\n,z\n", "has no column that can be completed: 'n'"),
         ("a,b\0\n", "is not UTF-8 text"),
     ],
 )
@@ -236,15 +238,33 @@ def test_parquet_keeps_types_and_index(run, tmp_path):
             assert (completed[name] == truth[name]).all(), name
 
 
-def test_parquet_refuses_missing_dates(run, tmp_path):
-    _, hidden = parquet_table()
-    hidden.loc["r4", "when"] = None
+def test_parquet_completes_dates_and_decimals(run, tmp_path):
+    rng = np.random.RandomState(0)
+    days = pd.Series(rng.randint(365, size=30))
+    days[[3, 4]] = 0, 365  # the range is observed
+    truth = pd.DataFrame(
+        {
+            "x": days + 0.5,
+            "when": pd.Timestamp("2020-01-01", tz="Europe/Paris")
+            + pd.to_timedelta(days, "D"),
+            "date": (pd.Timestamp("2020-01-01") + pd.to_timedelta(days, "D")).dt.date,
+            "price": [Decimal(int(d)) / 4 for d in days],
+        }
+    )
+    hidden = truth.copy()
+    for k, name in enumerate(["when", "date", "price"]):
+        hidden.loc[k::7, name] = None
     hidden.to_parquet(tmp_path / "in.parquet")
-    code, _, err = run("complete", "in.parquet", "out.parquet", "--method", "svd")
-    assert code == 1 and "row 5, column 'when': the cell is missing" in err
-    arguments = ("--index", "when", "--method", "svd")
-    assert run("complete", "in.parquet", "out.parquet", *arguments)[0] == 0
-    assert pd.read_parquet(tmp_path / "out.parquet")["when"].isna().sum() == 1
+    code, _, err = run(
+        "complete", "in.parquet", "out.parquet", "--method", "svd", "--set", "rank=1"
+    )
+    assert code == 0, err
+    completed = pd.read_parquet(tmp_path / "out.parquet")
+    assert (completed.dtypes == pd.read_parquet(tmp_path / "in.parquet").dtypes).all()
+    assert not completed.isna().any(axis=None)
+    late = (completed["when"] - truth["when"]).abs()
+    assert late.max() < pd.Timedelta("4D")
+    assert all(type(price) is Decimal for price in completed["price"])
 
 
 # Matrices
@@ -467,7 +487,17 @@ def test_failures_leave_nothing(run, tmp_path, monkeypatch, failure, code, messa
     [
         (["in.csv", "out.csv", "--method", "svdd"], 2, "did you mean 'svd'?"),
         (["in.csv", "out.csv", "--set", "rnk=1"], 2, "no parameter 'rnk'"),
-        (["in.csv", "out.csv", "--set", "depth=0"], 2, "'depth' parameter"),
+        (
+            ["in.csv", "out.csv", "--method", "air", "--set", "depth=0"],
+            2,
+            "'depth' parameter",
+        ),
+        (["in.csv", "out.csv", "--time-limit", "0"], 2, "not a positive number"),
+        (
+            ["in.csv", "out.csv", "--method", "svd", "--time-limit", "9"],
+            2,
+            "svd has no time limit",
+        ),
         (["in.csv", "out.csv", "--set", "depth"], 2, "not name=value"),
         (["in.csv", "out.csv", "--device", "moon"], 2, "device='moon'"),
         (["in.csv", "out.csv", "--seed", "-1"], 2, "--seed"),
@@ -614,6 +644,15 @@ def test_compare(run, tmp_path):
     assert code == 1 and "report.html exists; --force" in err
 
 
+def test_compare_says_which_warnings_and_how_small_p_is(run, tmp_path):
+    numbers(tmp_path, 60)
+    arguments = ("--methods", "mean,svd", "--splits", 8, "--html", "o.html")
+    code, out, _ = run("compare", "in.csv", *arguments)
+    assert code == 0 and "< .001" in out and " 0.000 " not in out
+    for text in (out, (tmp_path / "o.html").read_text()):
+        assert "svd, mean warned: Row 43 of X has no observed cell" in text
+
+
 def test_compare_gives_columns_equal_weight(run, tmp_path):
     """The best method does not depend on the units of a column."""
     X = numbers(tmp_path, 30)
@@ -757,12 +796,15 @@ def test_npz_of_half_precision(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("5.1,,1.4\n1,2,3\n4,,6\n", "the first line holds only numbers"),
-        ("5.1,NA,1.4\n1,2,3\n4,,6\n", "the first line holds only numbers"),
-        (",2.5,1.4\n1,2,3\n4,,6\n", "the first line holds only numbers"),
+        ("5.1,,1.4\n1,2,3\n4,,6\n", "the first line holds numbers"),
+        ("5.1,NA,1.4\n1,2,3\n4,,6\n", "the first line holds numbers"),
+        (",2.5,1.4\n1,2,3\n4,,6\n", "the first line holds numbers"),
         (",0,1\n0,2,3\n1,,6\n", None),  # pandas' own
         ("a b\n1 2\n3 4\n1 2\n3 4\n", "only one column was found"),
-        ("city\nSt Ives\nYork\nYork\nSt Ives\n", None),
+        ("city\nSt Ives\nYork\nYork\nSt Ives\n", "only one column was found"),
+        ("5.1,3.5,setosa\n1,2,x\n4,,x\n", "the first line holds numbers"),
+        ("land,1990,1991\nx,2,1\nx,4,\n", None),
+        ("a,b\n1,2\n1e30,\n3,4\n2,1\n", r"row 2 (line 3), column 'a': 1e+30 is more"),
         ('a,b\n"1,234",1\n"1,234",2\n,\n', "commas between thousands"),
     ],
 )
@@ -771,6 +813,112 @@ def test_warnings_about_a_table(run, tmp_path, text, message):
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
     assert code == 0
     assert message in err if message else "warning" not in err
+
+
+def titanic(rng, n=200):
+    """Numbers, names, categories, dates and a text that is mostly missing."""
+    sex, fare = rng.randint(2, size=n), np.round(rng.gamma(2, 20, n), 2)
+    age = np.round(20 + 10 * sex + fare / 4 + rng.randn(n), 2)
+    frame = pd.DataFrame(
+        {
+            "Name": [f"Person {i}, Mr. {rng.randint(1e6)}" for i in range(n)],
+            "Sex": np.array(["male", "female"], object)[sex],
+            "Age": age,
+            "SibSp": sex + rng.randint(2, size=n),
+            "Ticket": [f"PC {rng.randint(1e6)}" for _ in range(n)],
+            "Fare": fare,
+            "Cabin": [f"C{rng.randint(99)}" for _ in range(n)],
+            "Embarked": rng.choice(list("SCQ"), n),
+            "Boarded": [f"{1 + int(f) % 28:02d}.04.1912" for f in fare],
+        }
+    )
+    holes = frame.copy()
+    for name, share in {"Sex": 0.1, "Age": 0.2, "SibSp": 0.1, "Cabin": 0.77}.items():
+        holes[name] = holes[name].astype(object).mask(rng.uniform(size=n) < share)
+    holes.loc[::9, "Boarded"] = None
+    return holes
+
+
+def test_a_table_as_people_write_it(run, tmp_path):
+    holes = titanic(np.random.RandomState(0))
+    holes.to_csv(tmp_path / "in.csv", index=False)
+    code, _, err = run("complete", "in.csv", "out.csv", "--method", "svd")
+    assert code == 0, err
+    (warning,) = re.findall("warning: .*", err)
+    assert re.findall(r"'(\w+)' \(", warning) == ["Name", "Ticket", "Cabin"]
+    assert "% missing" in warning and "--categorical Name" in warning
+    texts = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+    before = pd.read_csv(tmp_path / "in.csv", dtype=str, keep_default_na=False)
+    seen = before != ""
+    assert (texts[seen] == before[seen]).all(axis=None) or texts[seen].equals(
+        before[seen]
+    )
+    assert (texts["Cabin"] == before["Cabin"]).all()  # mostly missing: left empty
+    for name in ("Age", "SibSp", "Sex", "Boarded"):
+        assert (texts[name] != "").all()
+    assert texts["Age"].str.fullmatch(r"\d+(\.\d\d?)?").all()
+    assert texts["Age"].astype(float).between(*holes["Age"].agg(["min", "max"])).all()
+    assert set(texts["SibSp"]) <= {"0", "1", "2"}
+    assert texts["Boarded"].str.fullmatch(r"\d\d\.04\.1912").all()
+    code, _, err = run(
+        *("complete", "in.csv", "o2.csv", "--method", "svd", "--categorical", "Cabin"),
+        *("--index", "Name", "--index", "Ticket"),
+    )
+    assert code == 0 and "warning" not in err
+    assert not pd.read_csv(tmp_path / "o2.csv")["Cabin"].isna().any()
+
+
+def test_all_problems_are_reported_at_once(run, tmp_path):
+    (tmp_path / "in.csv").write_text("a,Ticket no,c\n1,17,x\n?,PC 9,y\n3,5,x\n,inf,\n")
+    code, _, err = run("complete", "in.csv", "out.csv")
+    assert code == 1 and "in.csv: 2 problems\n" in err
+    assert "'?' is not a number" in err and "--missing '?'" in err
+    assert "column 'Ticket no': 'PC 9'" in err and "--index 'Ticket no'" in err
+    (tmp_path / "in.csv").write_text("a,b\ninf,1\n2,1e200\n3,x\n")
+    _, _, err = run("complete", "in.csv", "out.csv")
+    assert "inf is infinite" in err and "'x' is not a number" in err
+
+
+def test_auto_is_the_default_of_tables(run, tmp_path):
+    numbers(tmp_path, 20)
+    code, _, err = run("complete", "in.csv", "out.csv", "--time-limit", "2")
+    assert code == 0 and "completed by auto" in err
+    assert "candidate" in err and "status" not in err
+    code, _, err = run(
+        *("complete", "in.csv", "o2.csv", "--method", "auto", "--time-limit", "2"),
+        *("--set", "candidates=['means', 'KNN']"),
+    )
+    assert code == 0 and re.search(r"candidate +status +error", err)
+
+
+def test_headers_that_are_not_utf_8_are_readable(run, tmp_path):
+    raw = "größe;zoë\n1;\n2;5\n".encode("latin-1")
+    (tmp_path / "in.csv").write_bytes(raw)
+    arguments = (
+        "complete",
+        "in.csv",
+        "out.csv",
+        "--method",
+        "mean",
+        "--index",
+        "größe",
+    )
+    code, _, err = run(*arguments)
+    assert code == 0 and "columns left unchanged: 'größe'" in err
+    assert (tmp_path / "out.csv").read_bytes() == raw.replace(b"1;\n", b"1;5\n")
+
+
+def test_a_picture_of_what_is_missing(run, tmp_path):
+    X = numbers(tmp_path, 700)
+    code, _, err = run("plot", "in.csv")
+    assert code == 0 and f"{np.isnan(X).sum()} of {X.size} cells are missing" in err
+    assert min(read(tmp_path / "in-missing.png").shape[:2]) > 300
+    assert run("plot", "in.csv")[0] == 1  # the file exists
+    assert run("plot", "in.csv", "o.svg")[0] == 0
+    assert run("plot", "in.csv", "o.doc")[0] == 2
+    np.savez(tmp_path / "in.npz", X=X)
+    code, _, err = run("plot", "in.npz", "o.png")
+    assert code == 2 and "is not a table" in err
 
 
 def test_blank_lines_are_holes_of_a_single_column(run, tmp_path):
@@ -806,6 +954,44 @@ def test_masks_that_mislead(run, tmp_path, picture):
     Image.fromarray(np.full((20, 24), 255, np.uint8)).save(tmp_path / "m.png")
     code, _, err = run(*arguments, "--mask", "m.png")
     assert code == 1 and "in.png has no observed pixel" in err
+
+
+def test_a_photograph_is_no_mask(run, tmp_path, picture):
+    pixels, hidden = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    soft = np.where(hidden, 230, 20) + np.arange(24) % 3
+    Image.fromarray(soft.astype(np.uint8)).save(tmp_path / "soft.png")
+    arguments = ("complete", "in.png", "out.png", "--method", "mean", "--mask")
+    for mask, n_values in (("in.png", ""), ("soft.png", "6 different values")):
+        code, _, err = run(*arguments, mask)
+        assert code == 1 and f"{mask} has" in err and n_values in err
+        assert "pass --mask-threshold 127" in err
+    code, _, err = run(*arguments, "soft.png", "--mask-threshold", 127)
+    assert code == 0 and f"{hidden.sum()} of 480 pixels" in err
+    code, _, err = run("complete", "in.png", "o.png", "--mask-threshold", 9)
+    assert code == 2 and "--mask-threshold needs --mask" in err
+
+
+def test_time_and_memory_of_large_pictures_are_said_before(
+    run, tmp_path, picture, monkeypatch
+):
+    monkeypatch.setattr("skmc._command.picture_file.LARGE", 100)
+    Image.fromarray(picture[0]).save(tmp_path / "in.png")
+    arguments = ("in.png", "out.png", "--mask", "mask.png", "--method", "biharmonic")
+    code, _, err = run("complete", *arguments)
+    assert code == 0, err
+    before, after = err.strip().split("\n")
+    assert re.search(r"in.png has 24 x 20 pixels: about 1 min and 0.\d GiB", before)
+    assert "completed by biharmonic" in after
+
+
+def test_pictures_are_completed_by_groups_of_patches(run, tmp_path, picture):
+    pixels, hidden = picture
+    Image.fromarray(pixels).save(tmp_path / "in.png")
+    code, _, err = run("complete", "in.png", "out.png", "--mask", "mask.png")
+    assert code == 0 and "completed by nonlocal" in err
+    error = np.abs(read(tmp_path / "out.png").astype(float) - pixels)
+    assert error.max() < 30 and error[hidden].mean() < 4
 
 
 def test_broken_pictures_are_named(run, tmp_path, picture):

@@ -12,6 +12,7 @@ import pytest
 from numpydoc.validate import validate
 
 import skmc
+from skmc.checks import all_completers
 
 IGNORED = {
     # Sections that are there where there is something to say.
@@ -92,3 +93,10 @@ def test_docstrings(module):
     assert doc and doc.split("\n\n")[0].rstrip()[-1] in ".?", f"{module} has no summary"
     found = [fault for path, member in public(module) for fault in faults(path, member)]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("cls", all_completers(), ids=lambda cls: cls.__name__)
+def test_completers_say_how_their_memory_grows(cls):
+    notes = cls.__doc__.split("Notes\n")[-1]
+    tries_others = cls.__name__ == "AutoCompleter"
+    assert tries_others or "emory" in notes

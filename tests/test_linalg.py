@@ -213,6 +213,7 @@ def test_posterior_draws_have_the_posterior_moments(ragged):
         [model.solve(data.starts, data.cols, data.values, noise) for _ in range(4000)]
     )
     mean = model.solve(data.starts, data.cols, data.values)
+    variance = model.variance(data.starts, data.cols)
     for i in (0, 7, 31):
         seen = torch.from_numpy(mask[i])
         precision = 4 * F[seen].mT @ F[seen] + prior
@@ -221,6 +222,9 @@ def test_posterior_draws_have_the_posterior_moments(ragged):
         expected = torch.linalg.solve(precision, right)
         torch.testing.assert_close(mean[i], expected)
         covariance = torch.linalg.inv(precision)
+        # `variance` is in units of the noise, whose variance is 1 / 4.
+        of_cells = (F @ covariance * F).sum(1)
+        torch.testing.assert_close(variance[i] / 4, of_cells)
         spread = covariance.diagonal().sqrt()
         assert ((draws[:, i].mean(0) - expected).abs() < 0.08 * spread).all()
         error = (draws[:, i].T.cov() - covariance).abs()

@@ -12,11 +12,13 @@ ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing")
 # Files with a loop over numbers, or until something holds, and what it is for. A method
 # of completion does not belong here: it is a solver, whose steps `solve` takes.
 LOOPS = {
+    "cells/like_observed.py": "numbers of decimals",
     "linalg/diffusion.py": "a fixed number of sweeps: the start of a fit",
     "linalg/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
     "linalg/factor_gaussian.py": "blocks of rows",
     "linalg/gaussian.py": "blocks of rows",
     "linalg/inverse_training.py": "trains `LDMinv`, without data and without a matrix",
+    "linalg/principal.py": "a fixed number of sweeps: the start of a fit",
     "linalg/products.py": "a fixed number of products: the length of a formula",
     "linalg/ridge.py": "blocks of rows",
     "linalg/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",

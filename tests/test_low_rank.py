@@ -268,3 +268,19 @@ def test_units_of_the_data_do_not_matter(cls, scaling, factor):
     np.testing.assert_allclose(
         completer.fit_transform(factor * X) / factor, expected, rtol=1e-6
     )
+
+
+def test_the_posterior_deviation_covers_what_is_hidden():
+    """On data from the model; in any units, and for new rows."""
+    rng = np.random.RandomState(0)
+    truth = rng.randn(150, 2) @ rng.randn(2, 20) + 0.3 * rng.randn(150, 20)
+    truth = 5 + 100 * truth
+    X = np.where(rng.rand(150, 20) < 0.3, np.nan, truth)
+    completer = BayesianFactorizationCompleter(2, random_state=0).fit(X[:120])
+    for rows in (slice(120), slice(120, 150)):
+        missing = np.isnan(X[rows])
+        std = completer.predict_std(X[rows])
+        off = np.abs(completer.transform(X[rows]) - truth[rows])
+        assert (std[~missing] == 0).all()
+        assert (std[missing] > 25).all()  # the noise is 30
+        assert 0.83 < (off < 1.645 * std)[missing].mean() < 0.95

@@ -8,7 +8,7 @@ import torch
 from conftest import make
 
 from skmc import MeanCompleter, NonlocalCompleter, patterns
-from skmc.linalg import diffuse
+from skmc.linalg import diffuse, double, halve
 from skmc.metrics import nmae, relative_error
 from skmc.models import PatchGroups, lower_rank
 
@@ -17,6 +17,11 @@ SHAPES = [(9, 8), (4, 3), (1, 30), (30, 1), (2, 25), (1, 1)]
 
 def noise(*shape, seed=0, dtype=torch.float64):
     return torch.tensor(np.random.RandomState(seed).randn(*shape), dtype=dtype)
+
+
+def match(groups, picture):
+    everywhere = torch.ones_like(picture, dtype=torch.bool)
+    return groups.match(picture, groups.references(everywhere))
 
 
 def rank_one(n_rows=60, n_cols=50):
@@ -41,12 +46,12 @@ def test_matches_are_the_most_similar_patches(shape, radius):
     picture = noise(*shape)
     groups = PatchGroups(shape, side=3, size=6, radius=radius, stride=2)
     n_y, n_x = groups.n_positions
-    found = groups.match(picture)
+    found = match(groups, picture)
     assert found.shape[1] == groups.n_members
     patches = np.lib.stride_tricks.sliding_window_view(picture.numpy(), groups.sides)
     n_references = 0
-    for x in groups._grid(1):
-        for y in groups._grid(0):
+    for y in groups._grid(0):
+        for x in groups._grid(1):
             near = [
                 (v, u)
                 for v in range(max(0, y - radius), min(n_y, y + radius + 1))
@@ -60,11 +65,50 @@ def test_matches_are_the_most_similar_patches(shape, radius):
     assert n_references == len(found)
 
 
+def test_groups_are_those_of_patches_with_a_hidden_cell():
+    hidden = torch.zeros(40, 37, dtype=torch.bool)
+    hidden[13:18, 20:26] = True
+    groups = PatchGroups((40, 37), side=4, size=10, radius=6, stride=3)
+    places = groups.references(hidden)
+    every = groups.references(torch.ones_like(hidden))
+    y, x = every // groups.n_positions[1], every % groups.n_positions[1]
+    inside = (y > 13 - 4) & (y < 18) & (x > 20 - 4) & (x < 26)
+    assert torch.equal(places, every[inside])
+    assert torch.equal(groups.references(~hidden & hidden), every)
+    picture = noise(40, 37)
+    shrunk = groups.shrink(picture, groups.match(picture, places), 0.5)
+    assert (shrunk != picture)[hidden].all()
+    assert (shrunk == picture).any()
+
+
+@pytest.mark.parametrize("shape", [(7, 6), (8, 9), (1, 5)])
+def test_halves_are_means_of_what_is_known(shape):
+    values, mask = noise(2, *shape), noise(2, *shape, seed=1) > 0
+    half, known = halve(values, mask)
+    for c, y, x in np.ndindex(*half.shape):
+        block = (c, slice(2 * y, 2 * y + 2), slice(2 * x, 2 * x + 2))
+        assert known[c, y, x] == mask[block].any()
+        if known[c, y, x]:
+            torch.testing.assert_close(half[c, y, x], values[block][mask[block]].mean())
+    assert double(half, shape).shape == values.shape
+
+
+def test_half_the_size_fills_blocks():
+    """A block as wide as the window: at full size, patches inside match each other."""
+    truth = texture(80, 80)
+    hidden = patterns.patch(truth, [(30, 50, 30, 50)])
+    X = np.ma.masked_array(truth, hidden)
+    answer = make(NonlocalCompleter, window=21).fit_transform(X)
+    scaled = torch.from_numpy(np.where(hidden, 0, truth))
+    smooth = diffuse(scaled, torch.from_numpy(~hidden)).numpy()
+    assert nmae(answer, truth, hidden) < 0.5 * nmae(smooth, truth, hidden)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_without_a_threshold_the_picture_stays(shape):
     picture = noise(*shape)
     groups = PatchGroups(shape, side=5, size=8, radius=4, stride=3)
-    kept = groups.shrink(picture, groups.match(picture), 0.0)
+    kept = groups.shrink(picture, match(groups, picture), 0.0)
     torch.testing.assert_close(kept, picture)
 
 
@@ -72,13 +116,10 @@ def test_blocks_equal_the_whole():
     picture = noise(40, 37)
     whole = PatchGroups((40, 37), side=4, size=10, radius=6, stride=3)
     blocks = PatchGroups((40, 37), side=4, size=10, radius=6, stride=3, block=7000)
-    found, again = (each.match(picture).sort()[0] for each in (whole, blocks))
-    order, order_again = (each[:, 0].argsort(stable=True) for each in (found, again))
-    key = [sorted(map(tuple, each.tolist())) for each in (found[order], again)]
-    assert key[0] == key[1]
+    found, again = (match(each, picture) for each in (whole, blocks))
+    assert torch.equal(found.sort()[0], again.sort()[0])
     torch.testing.assert_close(
-        blocks.shrink(picture, again[order_again], 0.5),
-        whole.shrink(picture, found, 0.5),
+        blocks.shrink(picture, again, 0.5), whole.shrink(picture, found, 0.5)
     )
 
 
@@ -147,7 +188,7 @@ def test_level_and_contrast_carry_over(scale):
 def test_mirroring_mirrors_the_answer():
     truth = texture(31, 31) + rank_one(31, 31)  # corners of the grid fall on corners
     X = hide(truth, 0.3)
-    completer = make(NonlocalCompleter, early_stopping=False)
+    completer = make(NonlocalCompleter)
     answer = completer.fit_transform(X)
     mirrored = completer.fit_transform(np.ma.masked_array(X.data.T, X.mask.T)).T
     np.testing.assert_allclose(mirrored, answer, atol=2e-2)
@@ -155,11 +196,11 @@ def test_mirroring_mirrors_the_answer():
 
 def test_held_out_cells_are_shown_in_the_end():
     X = hide(texture(), 0.5)
-    completer = make(NonlocalCompleter, validation_fraction=0.3).fit(X)
-    error = nmae(completer.transform(X), texture(), X.mask)
-    held_out = patterns.random(X, 0.3, spare=True, random_state=0)
+    stopped = make(NonlocalCompleter, early_stopping=True, validation_fraction=0.3)
+    error = nmae(stopped.fit(X).transform(X), texture(), X.mask)
+    held_out = patterns.like_missing(X, 0.3, random_state=0)
     without = np.ma.masked_array(X.data, X.mask | held_out)
-    unseen = make(NonlocalCompleter, early_stopping=False).fit(without)
+    unseen = make(NonlocalCompleter).fit(without)
     assert error < 0.9 * nmae(unseen.transform(without), texture(), X.mask)
 
 
@@ -195,6 +236,12 @@ def test_extreme_shapes(shape, rate):
 def test_constant_pictures_stay():
     X = hide(np.full((20, 20), 7.0), 0.5)
     np.testing.assert_allclose(make(NonlocalCompleter).fit_transform(X), 7.0)
+
+
+def test_every_cell_is_covered_where_all_patches_are_equal():
+    groups = PatchGroups((40, 41), side=5, size=40, radius=15, stride=3)
+    flat = torch.zeros(40, 41)
+    assert torch.equal(groups.shrink(flat, match(groups, flat), 0.5), flat)
 
 
 def test_the_side_is_chosen_on_held_out_cells():

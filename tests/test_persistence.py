@@ -21,10 +21,16 @@ from own_method import OwnCompleter
 from sklearn.callback import ProgressBar
 from sklearn.utils.validation import check_is_fitted
 
-from skmc import DMFCompleter, Entries, NSRCompleter, SVDCompleter, patterns
+from skmc import (
+    DMFCompleter,
+    Entries,
+    MixedCompleter,
+    NSRCompleter,
+    SVDCompleter,
+    patterns,
+)
 from skmc.persistence import StorageError, files, load, save
 from skmc.persistence.serialize import Packer, Unpacker
-from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -110,6 +116,7 @@ def test_mixed_tables(tmp_path):
             "size": pd.Categorical(["S", "L", None, "S"], ["S", "L"], ordered=True),
         }
     )
+    table = pd.concat([table, table], ignore_index=True)
     inner = SVDCompleter(rank=1).set_callbacks(ProgressBar())
     completer = MixedCompleter(inner).fit(table)
     save(completer, tmp_path / "c")

@@ -22,10 +22,10 @@ from skmc import (
     KNNCompleter,
     MaskedToNaN,
     MeanCompleter,
+    MixedCompleter,
     SVDCompleter,
     patterns,
 )
-from skmc.tables import MixedCompleter
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"

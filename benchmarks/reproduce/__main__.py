@@ -21,6 +21,8 @@ from benchmarks.reproduce import (
     low_rank_page,
     networks,
     networks_page,
+    pictures,
+    pictures_page,
     spectral,
 )
 from benchmarks.reproduce.results import Results
@@ -41,6 +43,7 @@ def then_write(page: Any, measure: Callable[..., None] | None = None) -> Callabl
 COMMANDS = {
     "air-table1": air.table1,
     "air-table2": air.table2,
+    "air-nonlocal": air.nonlocal_rows,
     "air-figures": air_figures.figures,
     "air-ablation": air.ablation,
     "low-rank": then_write(low_rank_page, low_rank.run),  # and names of its parts
@@ -48,6 +51,7 @@ COMMANDS = {
     "nsr-table2": then_write(networks_page, networks.table2),
     "nsr-table4": then_write(networks_page, networks.table4),  # and 100k or 1m
     "nsr-table5": then_write(networks_page, networks.table5),
+    "pictures": then_write(pictures_page, pictures.run),  # and color, or gray
     "snn-figures": spectral.figures,
     "networks": then_write(networks_page, networks.run),  # and its parts, or page
     "ldminv-table1": then_write(differentiable_page, differentiable.ldminv_table1),

@@ -28,7 +28,7 @@ def figures() -> None:
 def follow(completer, truth, X, look):
     """Run a completer's solver; call ``look(progress, completion)`` at each check."""
     solver, data = solver_of(X, completer)
-    _, scaling = prepared(X, completer)
+    scaling = prepared(X, completer).scaling
 
     def callback(progress):
         completion = scaling.undo(progress.state.X).numpy()

@@ -61,7 +61,7 @@ def ldminv_table1(results: Results) -> None:
     for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
         for m, n in SIZES:
             key = f"table1/{place(device)}/{m}x{n}/0"
-            results.measure(key, None, lambda _, s=(m, n), d=device: times(*s, d), None)
+            results.measure(key, None, lambda _, a=(m, n, device): times(*a), None)
 
 
 def place(device: str) -> str:

@@ -210,9 +210,9 @@ class Adam:
 
     def fit(self, X) -> Adam:
         completer = papers(self.seed)
-        _, scaling = prepared(X, completer)
+        scaling = prepared(X, completer).scaling
         solver, data = solver_of(X, completer)
-        network = solver.network  # type: ignore[attr-defined]
+        network = solver.network
         decay = SquaredNorm(completer.lambda_weights)
         adam = RowDescent(
             network,
@@ -232,7 +232,7 @@ def losses(X, omega: float | None):
 
     def score(completer) -> dict:
         solver, data = solver_of(X, completer)
-        solver.omega = omega  # type: ignore[attr-defined]
+        solver.omega = omega
         seen: list[float] = []
 
         def look(progress) -> None:

@@ -29,6 +29,17 @@ AIR_TABLE2 = {
     (240, 4): (52.24, 61.89, 88.34),
 }
 
+# Deep image prior (Ulyanov, Vedaldi, Lempitsky, CVPR 2018), Table 1: PSNR with half of
+# the pixels missing, of convolutional sparse coding (Papyan et al. 2017) and of theirs.
+DIP_TABLE1 = {
+    "Barbara": (28.14, 32.22),
+    "Boat": (31.44, 33.06),
+    "House": (34.58, 39.16),
+    "Lena": (35.04, 36.16),
+    "Peppers": (31.11, 33.05),
+    "C.man": (27.90, 29.80),
+}
+
 # DNN-NSR, Table I: percent of the hidden energy that is lost, by percent hidden.
 NSR_METHODS = ("IALM", "NCARL", "AEMC", "DLMC", "BiBNN", "DNN-NSR")
 NSR_TABLE1 = {

@@ -20,7 +20,8 @@ import torch
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from benchmarks.speed.air import in_turns
+from benchmarks.pages import hardware
+from benchmarks.timing import in_turns
 from skmc import GaussianCompleter, patterns
 
 
@@ -113,8 +114,6 @@ def rows() -> dict:
 PARTS = {"normal": normal, "copula": copula, "rows": rows}
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import hardware
-
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     print(hardware(), "load", os.getloadavg())

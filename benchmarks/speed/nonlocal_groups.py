@@ -7,13 +7,12 @@ compared with a Cholesky factorization and solve of the same matrices.
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 
 import torch
 
-from benchmarks.speed.air import barbara
+from benchmarks.pages import hardware, record
+from benchmarks.problems import hide, matrix
 from skmc import NonlocalCompleter
 from skmc.models import PatchGroups, lower_rank
 
@@ -63,7 +62,7 @@ def parts(side: int) -> dict:
 def measure() -> dict:
     """Parts at two sizes, and a whole fit of Barbara with 30 % hidden."""
     results: dict = {f"{side} x {side}": parts(side) for side in (120, 240)}
-    _, X = barbara()
+    X = hide(matrix("Barbara")[0], "random 30 %", 0)
     start = time.process_time()
     NonlocalCompleter(random_state=0, device="cpu").fit(X)
     results["processor seconds of a whole fit"] = time.process_time() - start
@@ -71,10 +70,5 @@ def measure() -> dict:
 
 
 if __name__ == "__main__":
-    from benchmarks.reproduce.air import PAGES, hardware
-
     torch.set_num_threads(1)
-    results = {"hardware": hardware(), **measure()}
-    print(json.dumps(results, indent=2))
-    path = Path(PAGES) / "speed-nonlocal.json"
-    path.write_text(json.dumps(results, indent=2) + "\n")
+    record("speed-nonlocal", {"hardware": hardware(), **measure()})

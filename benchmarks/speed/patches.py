@@ -118,7 +118,7 @@ def measure() -> dict:
     truth, _ = matrix("Barbara")
     X = hide(truth, "random 30 %", 0)
     completer = PatchCNNCompleter(random_state=0, device="cpu")
-    data, _ = prepared(X, completer)
+    data = prepared(X, completer).data
     results: dict = {}
     for side in SIDES:
         results[f"patches of {side} x {side}"] = {

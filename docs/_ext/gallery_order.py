@@ -6,6 +6,7 @@ ORDER = [
     "complete_photo",
     "text_over_picture",
     "text_by_patches",
+    "scratched_photo",
     "choose_lambda_path",
     "reuse_laplacians",
     "learned_graph",

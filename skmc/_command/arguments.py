@@ -34,6 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_complete(commands)
     _add_compare(commands)
+    _add_plot(commands)
     _add_methods(commands)
     _add_reproduce(commands)
     return parser
@@ -46,10 +47,11 @@ def _add_complete(commands: Any) -> None:
         description=(
             "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
             "a picture (PNG, JPEG). Everything else stays as it is: the digits of "
-            "numbers, types, the order of columns. Columns of words are completed as "
-            "categories. In columns of integers the answers are rounded. Dates, "
-            "columns in which nearly all words differ, and a first column without a "
-            "name stay unchanged."
+            "numbers, types, the order of columns. Answers have the decimals and the "
+            "range of the observed numbers of their column. Dates are completed as "
+            "dates, and columns of words as categories if half of their cells hold a "
+            "word that is common in the column. Other text, such as names, and a first "
+            "column without a name stay unchanged."
         ),
     )
     _add_source(parser)
@@ -57,8 +59,14 @@ def _add_complete(commands: Any) -> None:
     parser.add_argument(
         "--method",
         type=methods.method,
-        default="air",
-        help="a method that 'skmc methods' lists (default: %(default)s)",
+        help="a method that 'skmc methods' lists (default: auto, which compares "
+        "methods on hidden cells; nonlocal for pictures)",
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=_seconds,
+        metavar="SECONDS",
+        help="limit the time in which auto compares methods (default: 60)",
     )
     parser.add_argument(
         "--set",
@@ -118,6 +126,23 @@ def _add_compare(commands: Any) -> None:
     )
     _add_fit(parser)
     _add_force(parser, "overwrite the report")
+    _add_quiet(parser)
+
+
+def _add_plot(commands: Any) -> None:
+    parser = commands.add_parser(
+        "plot",
+        help="draw which cells of a table are missing",
+        description="Draw which cells of a table are missing, by row and column.",
+    )
+    _add_source(parser)
+    parser.add_argument(
+        "target",
+        metavar="OUT",
+        nargs="?",
+        help="PNG, SVG or PDF file (default: IN's name with -missing.png)",
+    )
+    _add_force(parser, "overwrite OUT")
     _add_quiet(parser)
 
 
@@ -215,6 +240,13 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         help="the mask is black where pixels are missing",
     )
     pictures.add_argument(
+        "--mask-threshold",
+        type=_natural,
+        metavar="N",
+        help="values of the mask above N, of 255, are white; needed if it has more "
+        "than two",
+    )
+    pictures.add_argument(
         "--tolerance",
         type=_positive,
         metavar="N",
@@ -260,6 +292,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
 def _separator(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
@@ -267,4 +306,6 @@ def _separator(text: str) -> str:
     return text
 
 
-_natural.__name__ = _positive.__name__ = "number"  # argparse's "invalid number value"
+_natural.__name__ = _positive.__name__ = _seconds.__name__ = (
+    "number"  # argparse's "invalid number value"
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ MAX_IMPUTER_COLUMNS = 50  # its time grows with their third power
 # Methods that take seconds where others take minutes.
 QUICK = ("air", "ialm", "knn", "mean", "ncarl", "svd", "tnnr")
 QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
+QUICK_FOR_PICTURES = (*QUICK, "nonlocal")
 
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
@@ -63,7 +65,8 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
 
 def _usual(picture: bool, n_columns: int) -> list[str]:
     if picture:
-        return list(QUICK)
+        skimage = ["biharmonic"] if find_spec("skimage") else []
+        return sorted([*QUICK_FOR_PICTURES, *skimage])
     imputer = [methods.IMPUTER] if n_columns <= MAX_IMPUTER_COLUMNS else []
     return sorted([*QUICK_FOR_TABLES, *imputer])
 

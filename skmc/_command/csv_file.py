@@ -6,11 +6,12 @@ import re
 import sys
 from argparse import Namespace
 from bisect import bisect_right
+from codecs import BOM_UTF8
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skmc._command.failure import CommandError
-from skmc._command.tables import Column, TableFile
+from skmc._command.tables import Column, TableFile, quoted
 
 # What pandas reads as missing.
 MISSING = {
@@ -34,15 +35,21 @@ class CSVFile(TableFile):
     quotes, lines their ends.
     """
 
+    one_column = "; if there are more, pass --separator"
+    mark_as_missing = "pass it to --missing, or empty that cell"
+
     def __init__(self, path: str, options: Namespace):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         if b"\0" in raw:
             raise CommandError(f"{path} is not UTF-8 text; save it as UTF-8")
-        # Bytes that are not UTF-8 are passed through unchanged.
-        self.text = raw.decode("utf-8", "surrogateescape")
-        start = int(self.text.startswith("\ufeff"))
-        self.separator = options.separator or _separator(path, self.text[start:])
-        lines = _cells(self.text, start, self.separator, path)
+        self.mark = BOM_UTF8 if raw.startswith(BOM_UTF8) else b""
+        raw = raw[len(self.mark) :]
+        try:
+            self.encoding, self.text = "utf-8", raw.decode("utf-8")
+        except UnicodeDecodeError:  # every byte is a character of Latin-1
+            self.encoding, self.text = "latin-1", raw.decode("latin-1")
+        self.separator = options.separator or _separator(path, self.text)
+        lines = _cells(self.text, 0, self.separator, path)
         if not lines:
             raise CommandError(f"{path} is empty")
         first = lines[0][1]
@@ -68,18 +75,9 @@ class CSVFile(TableFile):
         self.comma = _decimal_comma(self.cells, self.separator)
         if not options.no_header and self._row_like([c.text.strip() for c in first]):
             self.warnings.append(
-                f"{path}: the first line holds only numbers and is read as column "
-                "names; pass --no-header if it is a row"
+                f"{path}: the first line holds numbers and is read as column names; "
+                "pass --no-header if it is a row"
             )
-        if len(first) == 1:
-            texts = [first[0].text, *(c.text for (c,) in self.cells)]
-            texts = [text.strip() for text in texts if text.strip()]
-            marks = [m for m in SEPARATORS + " " if all(m in text for text in texts)]
-            if marks:
-                self.warnings.append(
-                    f"{path}: only one column was found, but every cell contains "
-                    f"{marks[0]!r}; see --separator"
-                )
         # pandas and R leave the name of a column of row names empty.
         unnamed = not options.no_header and not first[0].text.strip()
         self.describe(options, {0} if unnamed else set())
@@ -103,14 +101,21 @@ class CSVFile(TableFile):
                     f"{self.path}: column {name!r} has numbers with commas between "
                     "thousands, which are read as words; remove the commas"
                 )
-            return self.words(k, values)
-        for i, (word, number) in enumerate(zip(values, numbers, strict=True)):
-            if word is not None and number is None:
-                raise CommandError(
-                    f"{self.place(k, i)}: {word!r} is not a number, but other cells of "
-                    f"the column are; correct it, or pass --missing '{word}' (the cell "
-                    f"is missing) or --categorical '{name}' (the numbers are names)"
-                )
+            return Column(name, "words", values)
+        wrong = [
+            i
+            for i, (word, number) in enumerate(zip(values, numbers, strict=True))
+            if word is not None and number is None
+        ]
+        if wrong:
+            word = values[wrong[0]]
+            more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
+            raise CommandError(
+                f"{self.place(k, wrong[0])}: {word!r}{more} is not a number, but other "
+                f"cells of the column are; correct it, or pass --missing {quoted(word)}"
+                f" (the cell is missing), --categorical {quoted(name)} (the numbers are"
+                f" names) or --index {quoted(name)} (the column stays unchanged)"
+            )
         kind = "number"
         if all(re.fullmatch(r"[+-]?\d+", number) for number in numbers if number):
             kind = "whole"
@@ -124,12 +129,12 @@ class CSVFile(TableFile):
             for k in sorted(self.changes):
                 if self.columns[k].values[i] is None:
                     cell, value = cells[k], self.changes[k][i]
-                    quoted = self.text[cell.start : cell.stop].startswith('"')
-                    new = written[k].get(value) or self._digits(k, value, quoted)
+                    quotes = self.text[cell.start : cell.stop].startswith('"')
+                    new = written[k].get(value) or self._written(k, value, quotes)
                     pieces += [self.text[at : cell.start], new]
                     at = cell.stop
         pieces.append(self.text[at:])
-        return "".join(pieces).encode("utf-8", "surrogateescape")
+        return self.mark + "".join(pieces).encode(self.encoding)
 
     def write(self, path: Path) -> None:
         path.write_bytes(self.contents())
@@ -144,14 +149,16 @@ class CSVFile(TableFile):
             found.setdefault(cell.text, self.text[cell.start : cell.stop])
         return found
 
-    def _digits(self, k: int, value: float, quoted: bool) -> str:
+    def _written(self, k: int, value: Any, quotes: bool) -> str:
+        if isinstance(value, str):  # a date
+            return f'"{value}"' if quotes or self.separator in value else value
         if self.columns[k].kind == "whole":
             text = str(round(value))
         else:
             text = repr(float(value))
         if self.comma:
             text = text.replace(".", ",")
-        return f'"{text}"' if quoted else text
+        return f'"{text}"' if quotes else text
 
     def _number(self, text: str) -> str | None:
         """The number as Python writes it, None if the text is not a number."""
@@ -170,7 +177,10 @@ class CSVFile(TableFile):
         if texts == ["", *map(str, range(len(texts) - 1))]:
             return False  # pandas writes this above a matrix and its index
         numbers = [self._number(text) for text in texts if text not in self.missing]
-        return bool(numbers) and all(numbers)
+        known = [number for number in numbers if number]
+        # Names of columns are sometimes years, but no fractions.
+        fractions = any(re.search(r"\d\.\d", number) for number in known)
+        return bool(known) and (len(known) == len(numbers) or fractions)
 
 
 def _separator(path: str, text: str) -> str:

@@ -25,15 +25,16 @@ def optional(module: str, what: str, package: str) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """Describe an exception for people who did not write the program."""
+    """Describe an exception for people who did not write the program, in one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, CommandError):
+        return str(error)  # several problems have one line each
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"there is not enough memory {text and f'({text})'}".strip()
     # The texts of other errors make sense only with their type.
-    ours = (CommandError, UsageError)
-    known = (*ours, ValueError, TypeError, OSError, ImportError, RuntimeError)
+    known = (UsageError, ValueError, TypeError, OSError, ImportError, RuntimeError)
     if not isinstance(error, known) or not text:
         return f"{type(error).__name__}: {text}".removesuffix(": ")
     return text

@@ -36,6 +36,7 @@ OPTIONS: dict[str, tuple[tuple, Any]] = {
     "mask": ((PictureFile,), None),
     "missing_color": ((PictureFile,), None),
     "invert_mask": ((PictureFile,), False),
+    "mask_threshold": ((PictureFile,), None),
     "tolerance": ((PictureFile,), None),
 }
 
@@ -57,6 +58,8 @@ def read(path: str, options: Namespace) -> Any:
             raise UsageError(f"--{name.replace('_', '-')} does not apply to {path}")
     if options.invert_mask and options.mask is None:
         raise UsageError("--invert-mask needs --mask")
+    if options.mask_threshold is not None and options.mask is None:
+        raise UsageError("--mask-threshold needs --mask")
     if options.tolerance is not None and options.missing_color is None:
         raise UsageError("--tolerance needs --missing-color")
     return cls(path, options)

@@ -25,11 +25,14 @@ IMPUTER = "iterative-imputer"
 # The README's column "use it for".
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
-    "AutoCompleter": "when you do not know which method to use",
+    "AutoCompleter": (
+        "when you do not know which method to use; the lowest errors on tables"
+    ),
     "AutoencoderCompleter": "many rows that depend nonlinearly on a few factors",
     "BayesianFactorizationCompleter": (
         "ratings, when accuracy is worth the time; nothing to tune"
     ),
+    "BiharmonicCompleter": "pictures with scratches or scattered holes, in a second",
     "BiBNNCompleter": "a neural-network baseline",
     "DMFCompleter": "matrices of low rank",
     "FactorizationCompleter": "ratings, new users",
@@ -41,7 +44,9 @@ ADVICE = {
     ),
     "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NonlocalCompleter": "pictures with scattered holes, the most accurate",
+    "NonlocalCompleter": (
+        "pictures in gray or color, scratches and scattered holes, the most accurate"
+    ),
     "NSRCompleter": "columns that each follow a different nonlinear function",
     "PatchCNNCompleter": "pictures, including large holes",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
@@ -115,6 +120,8 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
 
     completer = class_of(name)()
     known = completer.get_params()
+    if "max_time" in settings and "max_time" not in known:
+        raise UsageError(f"{name} has no time limit; --method auto has")
     for parameter in settings:
         if parameter not in known:
             raise UsageError(

@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ class NPZFile:
     A cell is missing if it is NaN or if a boolean array named "mask" is True there, as
     in `numpy.ma`.
     """
+
+    method = "auto"  # if the user names none
+    fitted: Any = None
 
     def __init__(self, path: str, options: Namespace):
         self.path = path
@@ -83,7 +86,8 @@ class NPZFile:
         if self.missing.any():
             from sklearn.base import clone
 
-            found = clone(completer).fit_transform(self.matrix())[self.missing]
+            self.fitted = clone(completer)
+            found = self.fitted.fit_transform(self.matrix())[self.missing]
             if array.dtype.kind in "iu":
                 found = np.array([whole(x, array.dtype) for x in found], array.dtype)
             array = array.copy()

@@ -46,9 +46,9 @@ class ParquetFile(TableFile):
             return self.numbers(k, "whole", values)
         if types.is_floating(dtype):
             return self.numbers(k, "number", values)
-        if types.is_string(dtype) or types.is_large_string(dtype):
-            return self.words(k, values)
-        return self.kept(k, values, f"cells of type {dtype} are not completed")
+        if types.is_decimal(dtype):
+            return Column(name, "number", values)
+        return Column(name, "words", values)
 
     def write(self, path: Path) -> None:
         arrays = [

@@ -1,8 +1,10 @@
-"""PNG and JPEG pictures, whose channels are completed one by one."""
+"""PNG and JPEG pictures."""
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +21,18 @@ JPEG = (".jpg", ".jpeg")
 JPEG_TOLERANCE = 48
 # JPEG stores colors of blocks of two by two pixels.
 JPEG_GROWTH_IN_PIXELS = 2
+LARGE = 2**20  # pixels, for which time and memory are estimated first
 
 
 class PictureFile:
     """Pixels, some of which a mask, a color or transparency marks as missing.
 
-    Each channel is a matrix of values between 0 and 1 and is completed alone, which has
-    a lower error than one matrix of all channels. Completed transparent pixels become
-    opaque.
+    Colors are completed by `skmc.pictures.complete`. Completed transparent pixels
+    become opaque.
     """
+
+    method = "nonlocal"  # if the user names none
+    fitted = None
 
     def __init__(self, path: str, options: Namespace):
         self.path = path
@@ -59,20 +64,35 @@ class PictureFile:
     def notes(self) -> list[str]:
         return []
 
-    def complete(self, completer: BaseCompleter) -> int:
+    def estimate(self, completer: BaseCompleter) -> str | None:
+        """Say what a large picture will take, by a fit to a small part of it."""
+        if self.missing.size <= LARGE or not self.missing.any():
+            return None
+        from skmc import pictures
+
+        found = pictures.estimate(self._colors, self.missing, completer)
+        hours, minutes = divmod(math.ceil(found.seconds / 60), 60)
+        took = f"{hours} h {minutes} min" if hours else f"{minutes} min"
+        blocks = "1 block" if found.n_fits == 1 else f"{found.n_fits} blocks"
+        return (
+            f"{self.path} has {_size(self.pixels)} pixels: about {took} and "
+            f"{found.memory / 2**30:.1f} GiB of memory, in {blocks}"
+        )
+
+    def complete(
+        self, completer: BaseCompleter, on_fit: Callable[[int, int], Any] | None = None
+    ) -> int:
         """Fill the missing pixels and count them."""
         if not self.missing.any():
             raise UsageError(
                 f"nothing marks a pixel of {self.path} as missing: pass --mask FILE or "
                 "--missing-color COLOR, or make such pixels transparent"
             )
-        from sklearn.base import clone
+        from skmc import pictures
 
+        colors = pictures.complete(self._colors, self.missing, completer, on_fit=on_fit)
         pixels = self.pixels.copy()
-        for k in range(self.n_channels):
-            found = clone(completer).fit_transform(self._channel(k))
-            values = np.rint(found * self.largest).clip(0, self.largest)
-            pixels[self.missing, k] = values[self.missing]
+        pixels[:, :, : self.n_channels] = colors
         if self.alpha:
             pixels[self.missing, -1] = self.largest
         self.pixels = pixels
@@ -80,7 +100,7 @@ class PictureFile:
 
     def matrix(self) -> np.ndarray:
         """The mean of the channels."""
-        gray = np.mean([self._channel(k).data for k in range(self.n_channels)], axis=0)
+        gray = self._colors.mean(2, dtype=np.float32) / self.largest
         return np.ma.masked_array(gray, self.missing)
 
     def check_target(self, path: str) -> None:
@@ -106,20 +126,23 @@ class PictureFile:
         best = {"quality": 95, "subsampling": 0} if jpeg else {}
         picture.save(path, "JPEG" if jpeg else "PNG", **best, **self.info)
 
-    def _channel(self, k: int) -> np.ma.MaskedArray:
-        values = self.pixels[:, :, k].astype(np.float32) / self.largest
-        return np.ma.masked_array(values, self.missing)
+    @property
+    def _colors(self) -> np.ndarray:
+        """The channels but alpha."""
+        return self.pixels[:, :, : self.n_channels]
 
     def _missing(self, options: Namespace) -> np.ndarray:
         if options.mask is not None:
-            return self._masked(options.mask, options.invert_mask)
+            return self._masked(
+                options.mask, options.invert_mask, options.mask_threshold
+            )
         if options.missing_color is not None:
             return self._near(options.missing_color, options.tolerance)
         if self.alpha:
             return self.pixels[:, :, -1] == 0
         return np.zeros(self.pixels.shape[:2], bool)
 
-    def _masked(self, path: str, black: bool) -> np.ndarray:
+    def _masked(self, path: str, black: bool, threshold: int | None) -> np.ndarray:
         """Pixels that are opaque and white, or black, in a mask."""
         mask = _opened(path)
         gray = np.asarray(mask if mask.mode == "I;16" else mask.convert("L"))
@@ -129,9 +152,9 @@ class PictureFile:
                 f"{_size(self.pixels)}; they must have the same size"
             )
         largest = np.iinfo(gray.dtype).max
-        missing = (gray > largest // 2) != black
+        missing = _above(path, gray, threshold) != black
         if mask.mode in ("LA", "RGBA"):
-            missing &= np.asarray(mask.getchannel("A")) > 127
+            missing &= _above(path, np.asarray(mask.getchannel("A")), threshold)
         if not missing.any():
             raise CommandError(
                 f"{path} has no opaque {'black' if black else 'white'} pixel; its "
@@ -171,6 +194,21 @@ class PictureFile:
                 missing, np.ones((3, 3)), iterations=JPEG_GROWTH_IN_PIXELS
             )
         return missing
+
+
+def _above(path: str, values: np.ndarray, threshold: int | None) -> np.ndarray:
+    """Where a mask is above a threshold, without which it must have two values."""
+    largest = np.iinfo(values.dtype).max
+    found = np.unique(values)
+    if threshold is None and len(found) > 2:
+        raise CommandError(
+            f"{path} has {len(found)} different values between {found[0]} and "
+            f"{found[-1]} of {largest}, and a mask has two; if it is a mask with soft "
+            "edges, pass --mask-threshold 127, which counts brighter pixels as white"
+        )
+    level = largest // 2 if threshold is None else threshold * (largest // 255)
+    above: np.ndarray = values > level
+    return above
 
 
 def _opened(path: str) -> Any:

@@ -71,7 +71,7 @@ class Report:
                     row.completer,
                     "failed" if kind == "failed" else f"{row.mean:.4f}",
                     _number(row.std_error, ".4f"),
-                    _number(row.p_value, ".3f"),
+                    "< .001" if row.p_value < 0.001 else _number(row.p_value, ".3f"),
                     f"{row.seconds:.2f}",
                     _number(row.memory_mib, ".0f"),
                     str(row.warnings or ""),
@@ -91,7 +91,16 @@ class Report:
             table.add_row(*cells, style=styles[kind])
         console.print(table)
         if not self.options.quiet:
-            console.print(self.text, markup=False, highlight=False)
+            for line in (self.text, *self._warned()):
+                console.print(line, markup=False, highlight=False)
+
+    def _warned(self) -> list[str]:
+        """The warnings, and the methods that caused them."""
+        names: dict[str, list[str]] = {}
+        for row in self.table.itertuples():
+            for text in row.messages:
+                names.setdefault(text, []).append(row.completer)
+        return [f"{', '.join(who)} warned: {text}" for text, who in names.items()]
 
     def html(self) -> str:
         """The report as one self-contained page."""
@@ -105,6 +114,7 @@ class Report:
             for row in self.table.itertuples()
             if row.error
         )
+        failures += "".join(f"<p>{escape(line)}</p>\n" for line in self._warned())
         figures = "\n".join(
             f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" '
             f'src="data:image/png;base64,{picture}">'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Collection, Sequence
@@ -15,15 +15,10 @@ from skmc._command.failure import CommandError, UsageError
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
+    from skmc.tables import Table
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
-DATE = re.compile(
-    r"\d{4}[-/]\d{1,2}([-/]\d{1,2})?([T ].*)?"
-    r"|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}( .*)?"
-    r"|\d{1,2}:\d\d(:\d\d.*)?"
-)
-# A column with a larger share of different words holds names, not categories.
-MAX_CATEGORY_SHARE = 0.8
+DOUBTFUL_RATIO = 1e6  # of a number to the median of its column, regardless of signs
 
 
 @dataclass
@@ -31,7 +26,8 @@ class Column:
     """One column of a file.
 
     ``kind`` is "number", "whole" (numbers, all of them integers), "category", "level"
-    (ordered ``levels``), or "kept": the column stays unchanged and is not learned from.
+    (ordered ``levels``), "words" (categories, dates or other text, as `skmc.tables`
+    finds out), or "kept": the column stays unchanged and is not learned from.
     """
 
     name: str
@@ -52,12 +48,17 @@ class TableFile(ABC):
     """A file with named columns, of which only the missing cells change."""
 
     columns: list[Column]
+    method = "auto"  # if the user names none
+    one_column = ""  # a remedy, if there is one
+    mark_as_missing = "empty such cells"
 
     def __init__(self, path: str, names: Sequence[str]):
         self.path = path
         self.names = list(names)
         self.warnings: list[str] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
+        self.found: dict[str, list[str]] = {}  # kind that was found -> columns
+        self.fitted: Any = None  # the completer
 
     @abstractmethod
     def place(self, k: int, i: int) -> str:
@@ -75,18 +76,31 @@ class TableFile(ABC):
         """Find out what the columns hold; those in ``index`` stay unchanged."""
         index = {*index, *self._chosen(options.index, "--index")}
         categorical = self._chosen(options.categorical, "--categorical")
-        self.columns = []
+        self.columns, problems = [], []
         for k, name in enumerate(self.names):
             values = self.values(k)
-            if k in index or all(value is None for value in values):
-                self.columns.append(Column(name, "kept", values))
-            else:
-                self.columns.append(self.column(k, values, k in categorical))
+            column = Column(name, "kept", values)
+            if k not in index and any(value is not None for value in values):
+                try:
+                    column = self.column(k, values, k in categorical)
+                except CommandError as problem:
+                    problems.append(str(problem))
+            self.columns.append(column)
+        if len(problems) > 1:
+            lines = "\n  ".join(problems)
+            raise CommandError(f"{self.path}: {len(problems)} problems\n  {lines}")
+        if problems:
+            raise CommandError(problems[0])
         self.warnings += [
             f"{self.path}: column {c.name!r} has no observed cell and stays empty"
             for c in self.columns
             if c.n_missing == len(c.values)
         ]
+        if len(self.columns) == 1:
+            self.warnings.append(
+                f"{self.path}: only one column was found, so its missing cells can only"
+                f" be filled with its mean or most frequent value{self.one_column}"
+            )
 
     def _chosen(self, chosen: list[str], option: str) -> set[int]:
         for name in chosen:
@@ -99,33 +113,22 @@ class TableFile(ABC):
 
     def numbers(self, k: int, kind: str, values: list) -> Column:
         """A column of numbers, all of which a completer can take."""
+        sizes = [abs(v) for v in values if v is not None]
+        usual = float(np.median([size for size in sizes if size] or [1]))
         for i, value in enumerate(values):
             if value is not None and abs(value) > LARGEST:
                 what = "infinite" if np.isinf(value) else "too large to be squared"
                 raise CommandError(
-                    f"{self.place(k, i)}: {value:g} is {what}; empty that cell"
+                    f"{self.place(k, i)}: {value:g} is {what}; {self.mark_as_missing}"
                 )
-        return Column(self.names[k], kind, values)
-
-    def words(self, k: int, words: list) -> Column:
-        """A column of categories; a column of dates or of names is kept."""
-        seen = [word for word in words if word is not None]
-        if all(isinstance(w, str) and DATE.fullmatch(w.strip()) for w in seen):
-            return self.kept(k, words, "dates are not completed")
-        if len(seen) > 2 and len(set(seen)) > MAX_CATEGORY_SHARE * len(seen):
-            reason = "nearly all words of this column differ, so it cannot be inferred"
-            return self.kept(k, words, reason)
-        return Column(self.names[k], "category", words)
-
-    def kept(self, k: int, values: list, reason: str) -> Column:
-        """A column that stays unchanged, so it must not have missing cells."""
-        name = self.names[k]
-        if None in values:
-            raise CommandError(
-                f"{self.place(k, values.index(None))}: the cell is missing, and "
-                f"{reason}; fill it, or keep the column unchanged with --index '{name}'"
+        if max(sizes) > DOUBTFUL_RATIO * usual:
+            i = values.index(max(values, key=lambda v: 0 if v is None else abs(v)))
+            self.warnings.append(
+                f"{self.place(k, i)}: {values[i]:g} is more than a million times as "
+                f"large as usual in this column; if it marks missing cells, "
+                f"{self.mark_as_missing}"
             )
-        return Column(name, "kept", values)
+        return Column(self.names[k], kind, values)
 
     @property
     def n_cells(self) -> int:
@@ -133,60 +136,78 @@ class TableFile(ABC):
 
     def notes(self) -> list[str]:
         """What the reader of a completed file should know of its columns."""
-        kept = [c for c in self.columns if c.kind == "kept"]
-        full = [c.name for c in kept if c.n_missing < len(c.values)]
-        words = [c.name for c in self.columns if c.kind == "category"]
         return [
-            f"{what}: {', '.join(map(repr, names))}"
-            for what, names in (
-                ("columns left unchanged", full),
-                ("columns completed as categories", words),
-            )
+            f"columns {what}: {', '.join(names)}"
+            for what, names in self.found.items()
             if names
         ]
 
     def complete(self, completer: BaseCompleter) -> int:
-        """Fill the missing cells and count them.
-
-        A table of numbers goes to the completer directly. Any other table goes through
-        `MixedCompleter`, which standardizes, so ``scaling="auto"`` becomes None.
-        """
-        used = [k for k, c in enumerate(self.columns) if c.kind != "kept"]
+        """Fill the missing cells that can be inferred, and count them."""
         if all(c.n_missing == len(c.values) for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
             )
+        used = [
+            k
+            for k, c in enumerate(self.columns)
+            if c.kind != "kept" and c.n_missing < len(c.values)
+        ]
         columns = [self.columns[k] for k in used]
+        kept = [c for c in self.columns if c.kind == "kept"]
+        full = [repr(c.name) for c in kept if c.n_missing < len(c.values)]
+        self.found["left unchanged"] = full
         if not any(column.n_missing for column in columns):
             return 0
-        table = np.empty((len(columns[0].values), len(used)), object)
+        cells = np.empty((len(columns[0].values), len(used)), object)
         for place, column in enumerate(columns):
-            table[:, place] = column.values
-        from sklearn.base import clone
+            cells[:, place] = column.values
+        from skmc.tables import Table
 
-        inner = clone(completer)
-        if all(column.numeric for column in columns):
-            completed = inner.fit_transform(table.astype(float))
-        else:
-            if inner.get_params().get("scaling") == "auto":
-                inner.set_params(scaling=None)
-            from skmc.tables import MixedCompleter
-
-            mixed = MixedCompleter(
-                inner,
-                categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
-                ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
-            )
-            completed = mixed.fit_transform(table)
+        table = Table.of(
+            cells,
+            categorical=[p for p, c in enumerate(columns) if c.kind == "category"],
+            ordinal={p: c.levels for p, c in enumerate(columns) if c.levels},
+        )
+        self._tell_of(columns, table)
+        numbers, missing = table.read(cells)
+        if not missing.any():
+            return 0
+        self.fitted = table.completer_of(completer)
+        matrix = self.fitted.fit_transform(table.encode(numbers))
+        completed = table.write(cells, table.decode(matrix), missing)
         self.changes = {
             k: [
                 new if old is None else old
                 for old, new in zip(column.values, completed[:, place], strict=True)
             ]
             for place, (k, column) in enumerate(zip(used, columns, strict=True))
-            if column.n_missing
+            if missing[:, place].any()
         }
-        return sum(self.columns[k].n_missing for k in self.changes)
+        return int(missing.sum())
+
+    def _tell_of(self, columns: list[Column], table: Table) -> None:
+        """Note the kinds of columns, and those that cannot be inferred."""
+        for kind, what in (("categorical", "categories"), ("date", "dates")):
+            self.found[f"completed as {what}"] = [
+                repr(c.name)
+                for c, found in zip(columns, table.kinds, strict=True)
+                if found == kind
+            ]
+        if table.left:
+            names = [f"{columns[k].name!r} ({why})" for k, why in table.left.items()]
+            if not any(table.kinds):
+                raise CommandError(
+                    f"{self.path} has no column that can be completed: "
+                    f"{', '.join(names)}; pass a column to --categorical to complete it"
+                    " nevertheless"
+                )
+            first = columns[next(iter(table.left))].name
+            self.warnings.append(
+                f"{self.path}: columns left unchanged because they cannot be inferred: "
+                f"{', '.join(names)}. --categorical {quoted(first)} completes a column "
+                f"as categories, --index {quoted(first)} silences this warning"
+            )
 
     def matrix(self) -> np.ndarray:
         """The numeric columns, standardized; NaN where missing."""
@@ -198,6 +219,15 @@ class TableFile(ABC):
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def quoted(name: str) -> str:
+    """A name as an argument in a shell.
+
+    >>> quoted("home dest"), quoted("age")
+    ("'home dest'", 'age')
+    """
+    return shlex.quote(name)
 
 
 def whole(value: float | int, dtype: Any) -> int:

@@ -13,10 +13,13 @@ from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
-from skmc.base.reading import ReadsCells
+from skmc.base.reading import ReadsCells, check_names
+from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
+from skmc.base.stored import ReadsStored
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -39,12 +42,16 @@ __all__ = [
     "Prepared",
     "Priors",
     "ReadsCells",
+    "ReadsStored",
+    "Recommends",
     "ShowsFit",
     "Trials",
     "WarmStart",
+    "check_names",
     "diverged",
     "documented",
     "memory_of",
+    "pixels",
     "record",
     "resolve_device",
     "unfinished",

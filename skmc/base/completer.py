@@ -6,6 +6,7 @@ import functools
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -23,14 +24,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
-from skmc.cells import Entries, check_positions, to_cells
+from skmc.blocks import BlockObserved
+from skmc.cells import Entries, LikeObserved, check_positions, to_cells
+from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
+from skmc.new_rows import RowIndex
 
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
@@ -52,12 +57,19 @@ class CompleterTags:
         Whether permuting the rows of ``X`` permutes the rows of the completion.
     batched : tuple of str, default=()
         Parameters that may differ within one batch.
+    pictures : bool, default=False
+        Whether a fit completes rows and columns without an observed cell from the rows
+        and columns around them. Other completers fill them with means.
+    interpolates : bool, default=False
+        Whether the model's values at observed cells are those cells.
     """
 
     recovers: float
     monotone: bool = False
     equivariant: bool = False
     batched: tuple[str, ...] = ()
+    pictures: bool = False
+    interpolates: bool = False
 
 
 @dataclass
@@ -114,8 +126,11 @@ class BaseCompleter(
     keep_empty_features: bool
     keep_observed: bool
     data_range_: tuple[float, float]
+    reconstruction_: Any
+    _rows: RowIndex
     _priors: Priors
     _shape: tuple[int, int]
+    _like: LikeObserved | None = None  # restricts the values of missing cells
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "missing_values": [Real],
@@ -173,7 +188,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         try:
             cells, priors = self._read_to_fit(X)
             self._warn_of_empty(priors)
-            with fit_scope(self, cells):
+            scope = fit_scope(self, getattr(cells, "identity", cells))
+            with scope, _threads(cells):
                 outcome = self._fit_cells(cells, priors, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
@@ -208,7 +224,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
         self.fit(X, y, **fit_params)
-        return self._completed(self._read(X, reset=False))
+        return self._written(X, self._completed(self._read(X, reset=False)))
 
     def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
         """Return the observed cells of ``X`` and their statistics."""
@@ -234,6 +250,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             "_seconds": None,  # until the fit has ended
             "data_range_": priors.data_range,
         }
+        if priors.ids is not None:
+            common["row_ids_"], common["col_ids_"] = priors.ids
         if self.add_indicator:
             from sklearn.impute import MissingIndicator
 
@@ -247,7 +265,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows to complete.
+            Rows to complete. A Dask Array or DataFrame gives another one, whose
+            partitions are completed when it is computed.
 
         Returns
         -------
@@ -257,16 +276,40 @@ tensor or `Entries`, of shape (n_samples, n_features)
             ``keep_observed=False``. Rows equal to a row of the fitted matrix (values
             and mask) get that row's completion; every other row is completed on its
             own. Rows without an observed cell are filled with the column means,
-            columns without one with the row means.
+            columns without one with the row means; in the fitted matrix, completers of
+            pictures complete them like other holes.
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
-        self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
-        return self._completed(cells)
+        if not self._is_fitted_picture(cells):
+            self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
+        return self._written(X, self._completed(cells))
+
+    def _written(self, X: Any, completed: np.ndarray) -> Any:
+        """Return the completion of ``X`` in the container of the result."""
+        return completed
+
+    def _is_fitted_picture(self, cells: np.ndarray) -> bool:
+        """Whether ``cells`` is the fitted matrix, completed as a picture."""
+        if not self.completer_tags.pictures:
+            return False
+        fitted: np.ndarray = self._rows.cells
+        same = cells.dtype == fitted.dtype and cells.shape == fitted.shape
+        return same and np.array_equal(cells, fitted, equal_nan=True)
+
+    def _model_values(self, cells: np.ndarray) -> np.ndarray:
+        if self._is_fitted_picture(cells):
+            return self.reconstruction_
+        with _threads(cells):
+            return self._priors.fill(cells, self._complete_rows(cells))
 
     def _completed(self, cells: np.ndarray) -> np.ndarray:
-        completed = self._priors.fill(cells, self._complete_rows(cells))
+        completed = self._model_values(cells)
         completed = completed.astype(cells.dtype, copy=False)
+        if self._like is not None:
+            completed = self._like.apply(completed)
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         if not self.keep_empty_features:
@@ -317,8 +360,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
                     "X has no row with two observed cells, so score cannot hide any; "
                     "pass the truth as y."
                 )
-            completed = self._complete_hidden(cells, hidden)
+            with _threads(cells):
+                completed = self._complete_hidden(cells, hidden)
             cells = np.where(hidden, cells.dtype.type(np.nan), cells)
+            completed = self._priors.fill(cells, completed)
         else:
             truth = to_cells(y, name="y", missing_values=self.missing_values)
             if truth.shape != cells.shape:
@@ -326,8 +371,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             hidden = np.isnan(cells) & ~np.isnan(truth)
             if not hidden.any():
                 raise ValueError("X has no missing cell that is observed in y.")
-            completed = self._complete_rows(cells)
-        return -nmae(self._priors.fill(cells, completed), truth, hidden)
+            completed = self._model_values(cells)
+        return -nmae(completed, truth, hidden)
 
     def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
         """Predict single cells of the fitted matrix.
@@ -379,14 +424,30 @@ tensor or `Entries`, of shape (n_samples, n_features)
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
     def _warn_of_empty(self, priors: Priors) -> None:
+        if self.completer_tags.pictures and self.keep_empty_features:
+            return
         empty = np.flatnonzero(priors.empty_cols)
         names = getattr(self, "feature_names_in_", None)
-        action = "filled with the row means" if self.keep_empty_features else "dropped"
+        action = "dropped"
+        if self.keep_empty_features:
+            action = "filled with the row means"
+            if not priors.one_unit:
+                action = "left empty, because the columns have different units"
         _warn_of("column", empty, action, names)
-        self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
+        if not self.completer_tags.pictures:
+            self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
 
     def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
         _warn_of("row", empty, "filled with the column means")
+
+
+def _threads(cells: Any) -> AbstractContextManager[None]:
+    """Return the context for computations outside of solves, which have their own."""
+    if isinstance(cells, Entries):
+        return threads_for(work_of(len(cells)))
+    if isinstance(cells, BlockObserved):
+        return threads_for(cells.work)
+    return threads_for(work_of(cells.size, min(cells.shape)))
 
 
 def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:

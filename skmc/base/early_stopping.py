@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
-from skmc import patterns
 from skmc.cells import Observed
 from skmc.loop import HeldOut
 
@@ -25,6 +24,7 @@ class EarlyStopping:
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
+    _drawn: Callable[[np.ndarray, float, int], np.ndarray]  # of the completer
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "early_stopping": ["boolean"],
@@ -39,9 +39,7 @@ class EarlyStopping:
             return data, []
         hidden = np.stack(
             [
-                patterns.random(
-                    c, self.validation_fraction, spare=True, random_state=seed
-                )
+                self._drawn(c, self.validation_fraction, seed)
                 for c, seed in zip(cells, seeds, strict=True)
             ]
         )

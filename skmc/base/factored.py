@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base.device import resolve_device
 from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
 from skmc.base.priors import Priors
+from skmc.blocks import BlockObserved, Choice
 from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
@@ -48,14 +49,21 @@ class FactoredCompleter(IterativeCompleter):
         validate_data(self, sp.csr_array(shape), accept_sparse=True)
         return cells
 
-    def _prepare(self, cells: Entries, priors: Priors) -> Prepared:
+    def _prepare(self, cells: Entries | BlockObserved, priors: Priors) -> Prepared:
+        if isinstance(cells, BlockObserved):
+            scaling = cells.scaling_of(self.scaling, centre=self.centre)
+            return Prepared(cells, priors, cells.scaled(scaling), scaling)
         data = SparseObserved.of(
             cells.rows, cells.cols, cells.values, cells.matrix_shape
         ).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return Prepared(cells, priors, scaling.apply(data), scaling)
 
-    def _split(self, data: SparseObserved, seed: int) -> tuple[Any, Any]:
+    def _split(
+        self, data: SparseObserved | BlockObserved, seed: int
+    ) -> tuple[Any, Any]:
+        if isinstance(data, BlockObserved):
+            return data.chosen(Choice(seed, False)), data.chosen(Choice(seed, True))
         n_cells = len(data.values)
         order = np.random.RandomState(seed % 2**32).permutation(n_cells)
         hidden = torch.zeros(n_cells, dtype=torch.bool)
@@ -69,7 +77,7 @@ class FactoredCompleter(IterativeCompleter):
         data = prepared.data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
-        factors = [m.solve(data.starts, data.cols, data.values) for m in models]
+        factors = [data.solved(model) for model in models]
         one = data.values.new_ones(data.shape[0], 1)
         offset = torch.stack([m.offset for m in models]).mean(0)
         weighted = [m.F / len(models) for m in models]
@@ -110,6 +118,16 @@ class FactoredCompleter(IterativeCompleter):
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        given = self._given(cells)
+        whole = torch.zeros(cells.shape, dtype=given.values.dtype)
+        for model in self._models:
+            W = model.solve(given.starts, given.cols, given.values)
+            whole += (W @ model.F.mT + model.offset) / len(self._models)
+        completed: np.ndarray = self._scaling.undo(whole).numpy()
+        return completed
+
+    def _given(self, cells: np.ndarray) -> SparseObserved:
+        """The cells of rows from which the others are predicted, scaled."""
         dtype = self._models[0].F.dtype
         # The fit has learned nothing about other values of a constant column.
         priors = self._priors
@@ -118,10 +136,4 @@ class FactoredCompleter(IterativeCompleter):
         given = SparseObserved.of(
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
         )
-        given = self._scaling.apply(given)
-        whole = torch.zeros(cells.shape, dtype=dtype)
-        for model in self._models:
-            W = model.solve(given.starts, given.cols, given.values)
-            whole += (W @ model.F.mT + model.offset) / len(self._models)
-        completed: np.ndarray = self._scaling.undo(whole).numpy()
-        return completed
+        return self._scaling.apply(given)

@@ -147,6 +147,10 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         """Return the cells to train on, and stop rules that use held-out cells."""
         return data, []
 
+    def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
+        """Return a share of the observed cells, which are to be held out."""
+        return patterns.random(cells, share, spare=True, random_state=seed)
+
     def _trials(self, train: Any, seed: int, rng: Randomness) -> Trials:
         split = partial(self._split, train, seed)
         return Trials(split, rng, self.tol, self.check_every)
@@ -154,7 +158,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
         """Return nine tenths of the observed cells, and the others or None."""
         cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
-        hidden = patterns.random(cells, HELD_OUT_SHARE, spare=True, random_state=seed)
+        hidden = self._drawn(cells, HELD_OUT_SHARE, seed)
         if not hidden.any():
             return data, None
         mask = torch.from_numpy(hidden).to(data.mask.device)
@@ -194,8 +198,10 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         """Compute the attributes that `transform` and `score` need."""
         cells, completion = prepared.cells, outputs["X"]
         whole = prepared.scaling.undo(completion).cpu().numpy()
+        if not self.completer_tags.pictures:
+            whole = prepared.priors.fill(cells, whole)
         return {
-            "reconstruction_": prepared.priors.fill(cells, whole).astype(cells.dtype),
+            "reconstruction_": whole.astype(cells.dtype),
             "_scaling": prepared.scaling.to("cpu", torch.float64),
             "_fold_in": Deferred(self._row_map, outputs, prepared.data),
             "_rows": RowIndex(cells),

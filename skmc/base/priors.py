@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+
+from skmc.cells import Scaling, SparseObserved
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class Priors:
     mean : float
         Mean of the observed cells.
     row_means, col_means : ndarray of shape (n_rows,), (n_cols,)
-        Means of the observed cells; ``mean`` for empty rows and columns.
+        Means of the observed cells; ``mean`` for empty rows and columns. NaN for all
+        rows if ``one_unit`` is False.
     empty_rows, empty_cols : bool ndarray of shape (n_rows,), (n_cols,)
         Rows and columns without an observed cell.
     full_cols : bool ndarray of shape (n_cols,)
@@ -30,6 +34,11 @@ class Priors:
     constant : ndarray of shape (n_cols,)
         The value of columns with a single distinct value, NaN for columns that vary,
         and infinity for empty columns.
+    one_unit : bool
+        Whether an empty column can be filled with the row means: not if the columns
+        have different units (`skmc.cells.Scaling.unlike`).
+    ids : tuple of ndarray or None, default=None
+        Identifiers of rows and of columns, ascending; None if these are positions.
     """
 
     shape: tuple[int, int]
@@ -42,6 +51,8 @@ class Priors:
     empty_cols: np.ndarray
     full_cols: np.ndarray
     constant: np.ndarray
+    one_unit: bool
+    ids: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(
@@ -80,6 +91,14 @@ class Priors:
             sums = np.bincount(positions, values, size)
             counts.append(count)
             means.append(np.where(count, sums / np.maximum(count, 1), mean))
+        one_unit = True
+        if not counts[1].all():
+            data = SparseObserved.of(
+                rows, cols, torch.from_numpy(np.asarray(values)), shape
+            )
+            one_unit = not bool(Scaling.unlike(data))
+            if not one_unit:
+                means[0] = np.full(shape[0], np.nan)
         low, high = np.full(shape[1], np.inf), np.full(shape[1], -np.inf)
         np.minimum.at(low, cols, values)
         np.maximum.at(high, cols, values)
@@ -94,6 +113,52 @@ class Priors:
             empty_cols=counts[1] == 0,
             full_cols=counts[1] == shape[0],
             constant=np.where(low < high, np.nan, low),
+            one_unit=one_unit,
+        )
+
+    @classmethod
+    def of_statistics(
+        cls,
+        rows: dict[str, np.ndarray],
+        cols: dict[str, np.ndarray],
+        *,
+        one_unit: bool,
+        ids: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Priors:
+        """Combine statistics of rows and of columns.
+
+        Parameters
+        ----------
+        rows, cols : dict of ndarray
+            "count", "mean", "low" and "high" of the observed cells.
+        one_unit : bool
+            Whether empty columns can be filled with the row means.
+        ids : tuple of ndarray, optional
+            Identifiers of rows and of columns.
+
+        Returns
+        -------
+        Priors
+        """
+        n_rows, n_observed = len(rows["count"]), int(rows["count"].sum())
+        mean = float(cols["count"] @ cols["mean"] / n_observed)
+        means = [np.where(s["count"] > 0, s["mean"], mean) for s in (rows, cols)]
+        if not one_unit and not cols["count"].all():
+            means[0] = np.full(n_rows, np.nan)
+        low, high = cols["low"], cols["high"]
+        return cls(
+            shape=(n_rows, len(cols["count"])),
+            n_observed=n_observed,
+            data_range=(float(low.min()), float(high.max())),
+            mean=mean,
+            row_means=means[0],
+            col_means=means[1],
+            empty_rows=rows["count"] == 0,
+            empty_cols=cols["count"] == 0,
+            full_cols=cols["count"] == n_rows,
+            constant=np.where(low < high, np.nan, low),
+            one_unit=one_unit,
+            ids=ids,
         )
 
     @property
@@ -104,6 +169,8 @@ class Priors:
 
     def fill(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
         """Fill empty rows with the column means, and empty columns with the row means.
+
+        Empty columns stay empty if the columns have different units.
 
         Parameters
         ----------
@@ -125,5 +192,5 @@ class Priors:
         count = np.maximum(observed.sum(1), 1)
         means = np.where(observed, cells, 0).sum(1, dtype=float) / count
         means[empty_rows] = self.mean
-        completed[:, self.empty_cols] = means[:, None]
+        completed[:, self.empty_cols] = means[:, None] if self.one_unit else np.nan
         return completed

@@ -11,6 +11,28 @@ from sklearn.utils.validation import check_array, validate_data
 from skmc.cells import to_cells
 
 
+def check_names(X: Any) -> None:
+    """Check that no two columns of a data frame have the same name.
+
+    Parameters
+    ----------
+    X : container
+        Only data frames have names.
+
+    Raises
+    ------
+    ValueError
+        A name occurs twice.
+    """
+    names = list(getattr(X, "columns", ()))
+    for name in names:
+        if (count := names.count(name)) > 1:
+            raise ValueError(
+                f"X has {count} columns named {name!r}; give them different names "
+                "(X.columns = [...])."
+            )
+
+
 class ReadsCells:
     """Mixin that reads ``X`` by `to_cells`, before scikit-learn can drop a mask.
 
@@ -22,6 +44,7 @@ class ReadsCells:
     def _read(self, X: Any, *, reset: bool) -> np.ndarray:
         """Return a validated float array with NaN where a cell is missing."""
         cells: np.ndarray = to_cells(X, missing_values=self.missing_values)
+        check_names(X)
         if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
             validate_data(self, X, reset=reset, skip_check_array=True)
             cells = check_array(cells, ensure_all_finite="allow-nan", estimator=self)

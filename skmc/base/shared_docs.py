@@ -72,6 +72,14 @@ DESCRIPTIONS: dict[str, Description] = {
         Whether to return observed cells unchanged. False returns the values of
         ``reconstruction_`` for them.""",
     ),
+    "like_observed": (
+        '{"auto"} or bool',
+        """\
+        Whether missing cells get values that look like the observed ones: integers are
+        whole, decimals have at most as many digits as those of the column, and values
+        are within the column's observed range. "auto" is True for tables with columns
+        that are not numbers, and False for matrices.""",
+    ),
     "reconstruction_": (
         "ndarray of shape (n_samples, n_features)",
         """\

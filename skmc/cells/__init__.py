@@ -2,15 +2,19 @@
 
 from skmc.cells.containers import sparse_cells, to_cells
 from skmc.cells.entries import Entries, check_positions
+from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_observed import SparseObserved
+from skmc.cells.stored import StoredEntries
 
 __all__ = [
     "Entries",
+    "LikeObserved",
     "Observed",
     "Scaling",
     "SparseObserved",
+    "StoredEntries",
     "check_positions",
     "sparse_cells",
     "to_cells",

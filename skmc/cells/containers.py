@@ -145,7 +145,8 @@ def _to_float(
     if kind in "mM":
         raise TypeError(
             f"{name} holds dates or durations ({array.dtype}), which are not numbers; "
-            "subtract a date and divide by a unit, or leave the column out."
+            "pass a data frame to MixedCompleter or AutoCompleter, or subtract a date "
+            "and divide by a unit."
         )
     if kind in "fiub":
         small = kind == "f" and array.itemsize <= 4
@@ -169,7 +170,8 @@ def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{name} holds {value!r} at {describe(place, X)}, which is not a "
-                f"number; encode it or leave the column out ({error})."
+                "number; MixedCompleter completes tables with text, categories and "
+                f"dates by any completer, and AutoCompleter does so itself ({error})."
             ) from error
     return cells
 

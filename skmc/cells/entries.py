@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from skmc.cells.containers import sparse_cells, to_cells
+from skmc.cells.stored import BLOCK_CELLS, StoredEntries
 
 
 class Entries:
@@ -100,6 +102,135 @@ class Entries:
         self = cls.__new__(cls)
         self._set(rows, cols, values, shape, duplicates)
         return self
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike | list[str],
+        rows: str,
+        cols: str,
+        values: str,
+        *,
+        duplicates: str = "error",
+        folder: str | os.PathLike | None = None,
+        client: Any = None,
+        block_cells: int = BLOCK_CELLS,
+    ) -> StoredEntries:
+        """From triplets in Parquet or Arrow files, which are read in `fit`.
+
+        `FactorizationCompleter` and `MeanCompleter` fit cells that do not fit in
+        memory. `fit` sorts them into blocks of rows and blocks of columns; then it
+        holds factors and one block in memory. See the guide "More data than memory".
+
+        Parameters
+        ----------
+        path : path or list of paths
+            A file, a folder of files, or a list of files with equal columns.
+        rows, cols : str
+            Names of the columns of identifiers: integers of up to 64 bits, or strings.
+        values : str
+            Name of the column of numbers.
+        duplicates : {"error", "last", "mean"}, default="error"
+            What to do when a cell occurs more than once, in any of the files. "last" is
+            the last one in the order of the files' names and of their rows.
+        folder : path, optional
+            Where the sorted blocks are kept, which take twice the space of the
+            triplets. A later fit to the same files uses them again. By default they are
+            in a temporary folder and are removed.
+        client : distributed.Client, optional
+            The Dask cluster on which to sort and fit. All workers must reach ``path``
+            and ``folder`` under these names.
+        block_cells : int >= 1, default=2**22
+            Number of cells of a block. A worker needs about 100 bytes per cell.
+
+        Returns
+        -------
+        StoredEntries
+
+        Examples
+        --------
+        >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+        >>> from skmc import Entries, MeanCompleter
+        >>> table = {"user": ["a", "a", "b"], "film": [7, 9, 7], "stars": [4.0, 5, 2]}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.write_table(pa.table(table), folder + "/part-0.parquet")
+        ...     ratings = Entries.from_parquet(folder, "user", "film", "stars")
+        ...     completer = MeanCompleter().fit(ratings)
+        >>> completer.predict_entries(["b", "b"], [7, 9])
+        array([3., 5.])
+        """
+        columns = (rows, cols, values)
+        return StoredEntries(path, columns, duplicates, folder, client, block_cells)
+
+    @classmethod
+    def from_dask(
+        cls,
+        frame: Any,
+        rows: str,
+        cols: str,
+        values: str,
+        *,
+        folder: str | os.PathLike,
+        duplicates: str = "error",
+        client: Any = None,
+        block_cells: int = BLOCK_CELLS,
+    ) -> StoredEntries:
+        """From triplets in a Dask DataFrame, which is computed in `fit`.
+
+        `fit` writes its partitions to Parquet files in ``folder``, and continues as for
+        `from_parquet`.
+
+        Parameters
+        ----------
+        frame : dask.dataframe.DataFrame
+            Triplets.
+        rows, cols, values : str
+            Names of columns, as for `from_parquet`.
+        folder : path
+            Where partitions and sorted blocks are kept.
+        duplicates : {"error", "last", "mean"}, default="error"
+            As for `from_parquet`; the order is that of the partitions.
+        client : distributed.Client, optional
+            As for `from_parquet`.
+        block_cells : int >= 1, default=2**22
+            Number of cells of a block.
+
+        Returns
+        -------
+        StoredEntries
+        """
+        columns = (rows, cols, values)
+        return StoredEntries(frame, columns, duplicates, folder, client, block_cells)
+
+    @classmethod
+    def from_memmap(
+        cls,
+        matrix: Any,
+        *,
+        folder: str | os.PathLike | None = None,
+        block_cells: int = BLOCK_CELLS,
+    ) -> StoredEntries:
+        """From a SciPy sparse matrix whose arrays are mapped from files.
+
+        Parameters
+        ----------
+        matrix : SciPy CSR array or matrix
+            Stored cells are observed. Its arrays may be `numpy.memmap`.
+        folder : path, optional
+            As for `from_parquet`.
+        block_cells : int >= 1, default=2**22
+            Number of cells of a block.
+
+        Returns
+        -------
+        StoredEntries
+        """
+        if not (sp.issparse(matrix) and matrix.format == "csr"):
+            raise TypeError(
+                f"matrix must be a SciPy matrix in CSR format, got {type(matrix)!r}."
+            )
+        names = ("row", "column", "value")
+        return StoredEntries(matrix, names, folder=folder, block_cells=block_cells)
 
     def _set(self, rows, cols, values, shape, duplicates) -> None:
         values = to_cells(values, name="values")

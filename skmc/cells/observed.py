@@ -8,6 +8,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from skmc.linalg import work_of
+
 
 @dataclass(frozen=True, eq=False)
 class Observed:
@@ -65,6 +67,11 @@ class Observed:
     def shape(self) -> tuple[int, int]:
         """``(n_rows, n_cols)``."""
         return self.values.shape[-2], self.values.shape[-1]
+
+    @property
+    def work(self) -> int:
+        """The work of a product with the matrix, summed over the members."""
+        return work_of(self.values.numel(), min(self.shape))
 
     @property
     def batch_shape(self) -> torch.Size:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -67,16 +69,39 @@ class Scaling:
         if how is None:
             one = values.new_ones((*data.batch_shape, 1, 1))
             return cls(torch.zeros_like(one), one)
-        # Sums of squares of very large or very small numbers would overflow.
-        dense = values if values.ndim > 1 else values[None]
-        low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
-        unit = torch.maximum(high, -low)
-        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-        z = (values / data.spread(unit)).double()
+        z, unit = _normalised(data)
         eps = torch.finfo(values.dtype).eps
-        shift, scale, _ = _moments(data, z, eps, by_column=False)
+        moments = partial(_moments, data, z, eps)
+        found = cls.of_moments(moments, how, centre=centre).to(values.dtype)
+        return cls(found.shift * unit, found.scale * unit)
+
+    @classmethod
+    def of_moments(
+        cls,
+        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
+        how: str,
+        *,
+        centre: bool = True,
+    ) -> Scaling:
+        """From means and deviations, by the rules of `of`.
+
+        Parameters
+        ----------
+        moments : callable
+            Maps False to mean, standard deviation and number of all observed cells,
+            (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
+        how : {"auto", "columns", "global"}
+            As for `of`.
+        centre : bool, default=True
+            As for `of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        shift, scale, _ = moments(False)
         if how in ("auto", "columns"):
-            means, deviations, count = _moments(data, z, eps, by_column=True)
+            means, deviations, count = moments(True)
             seen = count > 0
             if how == "auto":
                 unlike = _unlike(means, deviations, scale, seen)
@@ -87,7 +112,45 @@ class Scaling:
                     shift = torch.where(plain, torch.zeros_like(shift), shift)
             shift = torch.where(seen, means, shift)
             scale = torch.where(seen, deviations, scale)
-        return cls(shift.to(values.dtype) * unit, scale.to(values.dtype) * unit)
+        return cls(shift, scale)
+
+    @staticmethod
+    def unlike(data: Observed | SparseObserved) -> Tensor:
+        """Tell whether columns have different units, by their deviations alone.
+
+        Columns of one unit can have very different means, as those of a picture.
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+
+        Returns
+        -------
+        bool Tensor of shape (\\*batch, 1, 1)
+            Whether the deviations of a tenth of the columns are more than 5 times those
+            of another tenth.
+        """
+        z, _ = _normalised(data)
+        eps = torch.finfo(data.values.dtype).eps
+        return Scaling.unlike_moments(partial(_moments, data, z, eps))
+
+    @staticmethod
+    def unlike_moments(
+        moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
+    ) -> Tensor:
+        """Tell whether columns have different units, from their deviations.
+
+        Parameters
+        ----------
+        moments : callable
+            As for `of_moments`.
+
+        Returns
+        -------
+        bool Tensor of shape (\\*batch, 1, 1)
+        """
+        return _far_apart(moments(True)[1])
 
     def standardise(self, X: Tensor) -> Tensor:
         """Shift and scale a whole matrix.
@@ -149,8 +212,21 @@ class Scaling:
         return Scaling(self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs))
 
 
+def _normalised(data: Observed | SparseObserved) -> tuple[Tensor, Tensor]:
+    """The values divided by the largest, and the largest.
+
+    Sums of squares of very large or very small numbers would overflow.
+    """
+    values = data.values
+    dense = values if values.ndim > 1 else values[None]
+    low, high = dense.amin((-2, -1), True), dense.amax((-2, -1), True)
+    unit = torch.maximum(high, -low)
+    unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+    return (values / data.spread(unit)).double(), unit
+
+
 def _moments(
-    data: Observed | SparseObserved, z: Tensor, eps: float, *, by_column: bool
+    data: Observed | SparseObserved, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = count.clamp_min(1)
@@ -165,9 +241,13 @@ def _moments(
 
 def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
     """Whether columns have different units, shape ``(*batch, 1, 1)``."""
-    spread = torch.where(deviations > 0, deviations, torch.nan)
-    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
     between = torch.where(seen, means, torch.nan)
     count = seen.sum(-1, keepdim=True)
     variance = (between - between.nanmean(-1, keepdim=True)).square().nansum(-1, True)
-    return (high > 5 * low) | (variance / count > 2 / 3 * scale.square())
+    return _far_apart(deviations) | (variance / count > 2 / 3 * scale.square())
+
+
+def _far_apart(deviations: Tensor) -> Tensor:
+    spread = torch.where(deviations > 0, deviations, torch.nan)
+    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
+    return high > 5 * low

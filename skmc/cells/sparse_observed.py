@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, SparsePlusLowRank
+from skmc.linalg import (
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    compressed_rows,
+    work_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +69,11 @@ class SparseObserved:
         )
 
     @property
+    def work(self) -> int:
+        """The work of a pass over the observed cells; a step reads no others."""
+        return work_of(len(self.values))
+
+    @property
     def batch_shape(self) -> torch.Size:
         """Empty: there are no batch axes."""
         return torch.Size(())
@@ -108,9 +118,7 @@ class SparseObserved:
         -------
         Tensor of shape (n_rows, n_cols), layout sparse_csr
         """
-        with warnings.catch_warnings():  # says that the layout is in beta
-            warnings.simplefilter("ignore")
-            return torch.sparse_csr_tensor(*self._pattern, values, self.shape)
+        return compressed_rows(*self._pattern, values, self.shape)
 
     @cached_property
     def _pattern(self) -> tuple[Tensor, Tensor]:
@@ -163,6 +171,20 @@ class SparseObserved:
         Tensor of shape ()
         """
         return self.residual(X).square().sum()
+
+    def solved(self, model: RowModel) -> Tensor:
+        """Solve a row model for all rows.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        return model.solve(self.starts, self.cols, self.values)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

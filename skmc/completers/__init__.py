@@ -5,6 +5,7 @@ from skmc.completers.auto import AutoCompleter
 from skmc.completers.autoencoder import AutoencoderCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
+from skmc.completers.biharmonic import BiharmonicCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.gaussian import GaussianCompleter
@@ -12,6 +13,7 @@ from skmc.completers.ialm import IALMCompleter
 from skmc.completers.knn import KNNCompleter
 from skmc.completers.linked import LinkedFactorizationCompleter
 from skmc.completers.mean import MeanCompleter
+from skmc.completers.mixed import MixedCompleter
 from skmc.completers.ncarl import NCARLCompleter
 from skmc.completers.nonlocal_groups import NonlocalCompleter
 from skmc.completers.nsr import NSRCompleter
@@ -29,6 +31,7 @@ __all__ = [
     "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",
+    "BiharmonicCompleter",
     "DMFCompleter",
     "FactorizationCompleter",
     "GaussianCompleter",
@@ -36,6 +39,7 @@ __all__ = [
     "KNNCompleter",
     "LinkedFactorizationCompleter",
     "MeanCompleter",
+    "MixedCompleter",
     "NCARLCompleter",
     "NSRCompleter",
     "NonlocalCompleter",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
@@ -17,25 +19,15 @@ from skmc.base import (
     IterativeCompleter,
     LearnedLaplacians,
     WarmStart,
-    memory_of,
 )
 from skmc.cells import Observed
+from skmc.completers._energies import first_fill, fixed_energy, learned_energy
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.solvers import Descent, Solver
-from skmc.terms import (
-    AdaptiveDirichletEnergy,
-    Blocks,
-    Columns,
-    DirichletEnergy,
-    Rows,
-    SquaredError,
-    Term,
-    Transform,
-)
+from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 
-# A Laplacian, its parameters, their gradient, Adam's two moments, and temporaries.
-LAPLACIAN_COPIES = 8
+MAX_WIDTH = 1000  # of width=None
 
 
 class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
@@ -77,8 +69,8 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
     depth : int >= 1, default=2
         Number of factors :math:`L`; the paper uses 3.
     width : int >= 1 or None, default=None
-        Inner size of the factors. None is ``min(n_samples, n_features)``, which does
-        not bound the rank.
+        Inner size of the factors. None is ``min(n_samples, n_features, 1000)``, which
+        does not bound the rank of a matrix with a side of up to 1000.
     lr : float > 0 or "auto", default="auto"
         Learning rate of Adam for both factors and Laplacians. Together with
         ``max_iter`` it limits how far the Laplacians can move. "auto" is ``0.6 /
@@ -87,8 +79,16 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
     init_scale : float > 0, default=0.01
         Standard deviation of the factors' initial entries, whose mean is zero. The
         Laplacians' parameters start uniform in ``+-1 / sqrt(k)`` for ``k`` items.
-    fixed_laplacians : dict of {str: array} or None, default=None
-        Laplacians to use instead of learning them, by the names in ``laplacians_``.
+    neighbors : int >= 1, "auto" or None, default="auto"
+        Number of neighbors of each item, on which its similarities are learned; None
+        compares all pairs. "auto" is 10 where there are more than 2000 items (rows,
+        columns or blocks), None where there are fewer. The first neighbors are the
+        nearest in a low-rank fill of the matrix; after a quarter and after half of
+        ``max_iter`` they are found again in the completion, and their similarities
+        start equal. The numbers and this schedule are ours.
+    fixed_laplacians : dict of {str: array or sparse matrix} or None, default=None
+        Laplacians to use instead of learning them, by the names in ``laplacians_``. A
+        sparse one must be diagonally dominant, as the Laplacians of graphs are.
     max_iter : int >= 1, default=400
         Number of steps of Adam.
     tol : float >= 0, default=1e-6
@@ -108,8 +108,9 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
     Attributes
     ----------
     {reconstruction_}
-    laplacians_ : dict of ndarray
+    laplacians_ : dict of ndarray or SciPy sparse array
         "rows" (n_samples, n_samples), "columns" (n_features, n_features), "blocks8"...
+        Sparse where only neighbors are compared.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
@@ -118,9 +119,16 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
     Raises
     ------
     MemoryError
-        A Laplacian is too large: that of the rows takes ``n_samples**2`` numbers eight
-        times over. For tables of tens of thousands of rows set ``lambda_row=0``, for
-        as many columns ``lambda_col=0``.
+        ``neighbors`` is None, or there are fewer than 2000 items and little memory: a
+        Laplacian of ``k`` items takes ``k**2`` numbers eight times over.
+
+    Notes
+    -----
+    Memory grows with ``(n_samples + n_features) width`` for the factors,
+    ``n_samples n_features`` for the completion, and ``n_samples neighbors`` for the
+    learned similarities of rows, a dozen numbers each; likewise for columns. The time
+    of an iteration grows with ``n_samples n_features (width + neighbors)``. Both are
+    linear in the number of rows.
 
     References
     ----------
@@ -158,6 +166,11 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         "width": [Interval(Integral, 1, None, closed="left"), None],
         "lr": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "init_scale": [Interval(Real, 0, None, closed="neither")],
+        "neighbors": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "fixed_laplacians": [Mapping, None],
     }
 
@@ -173,6 +186,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         width: int | None = None,
         lr: float | Literal["auto"] = "auto",
         init_scale: float = 0.01,
+        neighbors: int | Literal["auto"] | None = "auto",
         fixed_laplacians: Mapping[Any, Any] | None = None,
         max_iter: int = 400,
         tol: float = 1e-6,
@@ -197,6 +211,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         self.width = width
         self.lr = lr
         self.init_scale = init_scale
+        self.neighbors = neighbors
         self.fixed_laplacians = fixed_laplacians
         self.max_iter = max_iter
         self.tol = tol
@@ -226,13 +241,26 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
                 f"fixed_laplacians names {sorted(unknown)}, but the transforms are "
                 f"{[transform.name for transform, _ in weighted]}."
             )
+        edges = self._edges if self._resumes(data) else {}
+        fill = cache(partial(first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
             if isinstance(weight, Tensor) or weight > 0:
                 L = fixed.get(transform.name)
-                stream = rng.stream(number)
-                terms.append(_energy(params, data, transform, weight, L, stream))
-        width = params.width or min(data.shape)
+                terms.append(
+                    learned_energy(
+                        params,
+                        data,
+                        transform,
+                        weight,
+                        rng.stream(number),
+                        edges,
+                        fill,
+                    )
+                    if L is None
+                    else fixed_energy(L, data, transform, weight)
+                )
+        width = params.width or min(*data.shape, MAX_WIDTH)
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng
         )
@@ -240,39 +268,14 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         solver = Descent(model, terms, lr=lr, horizon=params.max_iter)
         return self._resumed(solver, data)
 
-
-def _energy(
-    params: Any,
-    data: Observed,
-    transform: Transform,
-    weight: float | Tensor,
-    L: Any,
-    rng: Randomness,
-) -> Term:
-    """The energy of items, with a learned or the fixed Laplacian ``L``.
-
-    ``rng`` draws the initial parameters of a learned one.
-    """
-    k = transform.n_items(*data.shape)
-    needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
-    if needed > memory_of(data.values.device):
-        raise MemoryError(
-            f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB "
-            "to learn; set its weight (lambda_row, lambda_col or blocks) to 0."
-        )
-    if L is None:
-        W = rng.uniform(k, k, k**-0.5)
-        return AdaptiveDirichletEnergy(
-            W, transform, weight, params.adjacency, params.laplacian_every
-        )
-    L = np.asarray(L, dtype=float)
-    symmetric = L.shape == (k, k) and np.allclose(L, L.T, atol=1e-6)
-    if not symmetric or np.linalg.eigvalsh(L)[0] < -1e-5 * np.abs(L).max():
-        raise ValueError(
-            f"fixed_laplacians[{transform.name!r}] must be symmetric positive "
-            f"semi-definite of shape {(k, k)}, got shape {L.shape}."
-        )
-    return DirichletEnergy(torch.as_tensor(L).to(data.values), transform, weight)
+    def _laplacians(
+        self, outputs: dict[str, Any], graphs: dict[str, Tensor]
+    ) -> dict[str, Any]:
+        learned = super()._laplacians(outputs, graphs)
+        weights = {"rows": self.lambda_row, "columns": self.lambda_col}
+        fixed = self.fixed_laplacians or {}
+        sparse = {name: L for name, L in fixed.items() if sp.issparse(L)}
+        return learned | {name: L for name, L in sparse.items() if weights.get(name, 1)}
 
 
 def _checked_blocks(

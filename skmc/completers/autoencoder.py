@@ -94,6 +94,9 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
     New rows pass through the network. Their missing inputs are fitted to their observed
     cells by `skmc.new_rows.LearnedInputs`.
 
+    Memory grows with ``n_samples n_features``. Rows pass through the network in
+    mini-batches, so its layers add nothing that grows with the rows.
+
     References
     ----------
     Fan, Chow. Deep learning based matrix completion. Neurocomputing 266 (2017).

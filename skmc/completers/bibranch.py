@@ -78,6 +78,10 @@ class BiBNNCompleter(EarlyStopping, IterativeCompleter):
     in place of ``f(e_i)``, to its observed cells by ridge regression on the span of the
     columns' vectors, see `skmc.new_rows.FoldIn`.
 
+    Memory grows with ``n_samples n_features`` and with ``(n_samples + n_features)
+    max(hidden)``, a dozen numbers each: for a narrow table with the default width,
+    mostly with the latter.
+
     References
     ----------
     Li, Wang, So. An interpretable bi-branch neural network for matrix completion.

@@ -19,6 +19,7 @@ from skmc.base import (
     WarmStart,
 )
 from skmc.cells import Observed
+from skmc.completers._energies import refuse_large_laplacian
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.new_rows import knn_graph
@@ -102,6 +103,13 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
     {solve}
+
+    Notes
+    -----
+    Memory grows with ``n_samples n_features`` and ``(n_samples + n_features) width``.
+    "dirichlet" has a Laplacian of all pairs of rows, and of columns: ``n_samples**2``
+    and ``n_features**2`` numbers. `fit` raises a `MemoryError` at once where they do
+    not fit.
 
     References
     ----------
@@ -200,6 +208,12 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
                 ("col_graph", Columns(), params.lambda_col),
             ):
                 if isinstance(weight, torch.Tensor) or weight > 0:
+                    refuse_large_laplacian(
+                        data,
+                        transform,
+                        "use AIRCompleter, which compares neighbors, or set its weight "
+                        "(lambda_row or lambda_col) to 0",
+                    )
                     items, seen = transform(data.values), transform(data.mask)
                     graph, k = getattr(params, name), params.n_neighbors
                     L = _laplacian_of(name, graph, items, seen, k)

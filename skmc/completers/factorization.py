@@ -10,7 +10,16 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, FactoredCompleter, Trials, WarmStart
+from skmc.base import (
+    CompleterTags,
+    FactoredCompleter,
+    ReadsStored,
+    Recommends,
+    Trials,
+    WarmStart,
+    resolve_device,
+)
+from skmc.blocks import BlockALS, BlockObserved
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
@@ -22,7 +31,7 @@ WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, FactoredCompleter):
+class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredCompleter):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -88,6 +97,9 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.
+
+    Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
+    systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
 
     References
     ----------
@@ -195,11 +207,13 @@ class FactorizationCompleter(WarmStart, FactoredCompleter):
         row_biases, biases = self.biases in ("both", "rows"), None
         if last is not None and last.shape[1] == rank + 1 + row_biases:
             start, biases = last[:, :rank], last[:, rank] if row_biases else None
-        return ALS(
-            start,
-            weight,
-            row_biases=row_biases,
-            col_biases=self.biases in ("both", "columns"),
-            per_cell=self.per_cell,
-            start_biases=biases,
-        )
+        options: dict[str, Any] = {
+            "row_biases": row_biases,
+            "col_biases": self.biases in ("both", "columns"),
+            "per_cell": self.per_cell,
+            "start_biases": biases,
+        }
+        if isinstance(data, BlockObserved):
+            device = self.device if data.remote else resolve_device(self.device)
+            return BlockALS(start, weight, device=device, **options)
+        return ALS(start, weight, **options)

@@ -48,6 +48,11 @@ class IALMCompleter(IterativeCompleter):
         every fifth iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``, and with the square of the smaller of
+    both where the decomposition is that of a Gram matrix.
+
     References
     ----------
     Lin, Chen, Ma. The augmented Lagrange multiplier method for exact recovery of

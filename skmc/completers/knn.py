@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
+from skmc.linalg import threads_for, work_of
 from skmc.new_rows import RowIndex, knn_values
 
 
@@ -47,6 +48,12 @@ class KNNCompleter(BaseCompleter):
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Each cell predicted from the *other* rows; computed at each access.
     {input}
+
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``; distances are computed in blocks. Time
+    grows with ``n_samples**2 n_features``: for hundreds of thousands of rows, use
+    `GaussianCompleter` or `TreesCompleter("boosting")`.
 
     References
     ----------
@@ -123,16 +130,17 @@ class KNNCompleter(BaseCompleter):
 
         queries, seen = split(cells)
         donors, donors_seen = split(self._cells)
-        answer = knn_values(
-            queries,
-            seen,
-            donors,
-            donors_seen,
-            self.n_neighbors,
-            by_distance=self.weights == "distance",
-            needed=None if everywhere else ~seen,
-            leave_out=None
-            if leave_out is None
-            else torch.from_numpy(leave_out).to(device),
-        )
+        with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
+            answer = knn_values(
+                queries,
+                seen,
+                donors,
+                donors_seen,
+                self.n_neighbors,
+                by_distance=self.weights == "distance",
+                needed=None if everywhere else ~seen,
+                leave_out=None
+                if leave_out is None
+                else torch.from_numpy(leave_out).to(device),
+            )
         return answer.cpu().numpy() * unit

@@ -96,6 +96,9 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     `transform` fits the ``rank`` numbers of a new row to its observed cells. The link
     and ``V`` are fixed, and the prior has the fitted rows' mean and covariance.
 
+    Memory grows with ``n_samples n_features`` and ``(n_samples + n_features) rank``;
+    the link is applied to cells in blocks.
+
     Examples
     --------
     >>> import numpy as np

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors
+from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, ReadsStored
+from skmc.blocks import BlockObserved
 
 
-class MeanCompleter(BaseCompleter):
+class MeanCompleter(ReadsStored, BaseCompleter):
     """Fill each missing cell with the mean of its column's observed cells.
 
     Parameters
@@ -20,6 +21,10 @@ class MeanCompleter(BaseCompleter):
     ----------
     {reconstruction_}
     {input}
+
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``.
 
     Examples
     --------
@@ -45,9 +50,19 @@ class MeanCompleter(BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+    def _fit_cells(
+        self, cells: np.ndarray | BlockObserved, priors: Priors, y: Any = None
+    ) -> Outcome:
+        if isinstance(cells, BlockObserved):
+            return Outcome()  # everything is in the priors
         completed = priors.fill(cells, np.tile(priors.col_means, (len(cells), 1)))
         return Outcome({"reconstruction_": completed.astype(cells.dtype)})
+
+    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        if hasattr(self, "reconstruction_"):
+            return super()._values_at(rows, cols)
+        means, empty = self._priors.col_means[cols], self._priors.empty_cols[cols]
+        return np.where(empty, self._priors.row_means[rows], means)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         return np.tile(self._priors.col_means, (len(cells), 1))

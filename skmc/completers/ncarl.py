@@ -86,6 +86,11 @@ class NCARLCompleter(IterativeCompleter):
         "n_iter", "objective" and "residual" at every iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features`` and with the square of the smaller of
+    both; systems of rows are solved in blocks of bounded size.
+
     References
     ----------
     Li, Zhang, Zhang. Matrix completion via non-convex relaxation and adaptive

@@ -141,6 +141,10 @@ class NSRCompleter(IterativeCompleter):
     network is fixed and the fitted rows' codes are the prior
     (`skmc.new_rows.EmbeddedRows`).
 
+    Memory of "sparse_decoder" grows with ``n_samples n_features``: rows pass through
+    the network in mini-batches. "paper" holds its hidden outputs, ``n_samples`` times
+    the widths of its layers.
+
     References
     ----------
     Faramarzi, Haddadi, Amini, Ahookhosh. Matrix completion via nonsmooth

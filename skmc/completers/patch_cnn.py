@@ -105,6 +105,11 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         held-out cells of the scaled data) at every 25th iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``: cells pass through the network in
+    mini-batches.
+
     References
     ----------
     Yang, Xu. PNMC: patch-based neural matrix completion. 2020.
@@ -124,7 +129,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=1.15)
+    completer_tags = CompleterTags(recovers=1.15, pictures=True)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {

@@ -80,6 +80,12 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
         held-out cells of the scaled data) at every 25th iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features`` times the widths of the layers, a dozen
+    numbers each, and with ``(n_samples + n_features) min(n_samples, n_features)`` times
+    the first width.
+
     References
     ----------
     Chu, Ghosh, Lam, Mukherjee. Implicit regularization via spectral neural networks

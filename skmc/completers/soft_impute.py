@@ -77,6 +77,10 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
     the solution ``U D V'`` with weight :math:`\lambda`. This is the factored form of
     the same penalty.
 
+    Memory of a sparse fit grows with the observed cells and with ``(n_samples +
+    n_features) rank``, of a dense one with ``n_samples n_features``.
+    ``reconstruction_`` and `transform` are dense.
+
     References
     ----------
     Mazumder, Hastie, Tibshirani. Spectral regularization algorithms for learning large

@@ -57,6 +57,11 @@ class SVDCompleter(WarmStart, IterativeCompleter):
         "n_iter", "objective" and "residual" at every 25th iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``, and with the square of the smaller of
+    both where the decomposition is that of a Gram matrix.
+
     References
     ----------
     Troyanskaya et al. Missing value estimation methods for DNA microarrays.

@@ -56,6 +56,11 @@ class SVTCompleter(IterativeCompleter):
         iteration.
     {solve}
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features``, and with the square of the smaller of
+    both where the decomposition is that of a Gram matrix.
+
     References
     ----------
     Cai, Candes, Shen. A singular value thresholding algorithm for matrix completion.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import ExtraTreeRegressor
@@ -16,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, memory_of
 from skmc.cells import Observed, Scaling
-from skmc.linalg import seed_of
+from skmc.linalg import seed_of, threads_for
 from skmc.new_rows import RowIndex
 
 FOLDS = 5  # each tree is trained without the rows of one fold
@@ -292,8 +294,14 @@ class TreesCompleter(BaseCompleter):
     ) -> tuple[Models, bool]:
         """One model for each column that varies, and whether a user interrupted."""
         seeds = rng.randint(2**31, size=len(varies))
+        # Workers have one thread each; without any, scikit-learn starts its own.
+        work = inf if effective_n_jobs(self.n_jobs) == 1 else 0
 
         def trained(col: int) -> _Forest | _Fitted:
+            with threads_for(work):
+                return grown(col)
+
+        def grown(col: int) -> _Forest | _Fitted:
             others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
             if self.estimator == "extra_trees":
                 rng = np.random.RandomState(seeds[col])

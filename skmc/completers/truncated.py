@@ -83,6 +83,11 @@ class TNNRCompleter(IterativeCompleter):
         ``rank`` is above min(n_samples, n_features), or ``weighted`` is combined with
         ``solver="apgl"``.
 
+    Notes
+    -----
+    Memory grows with ``n_samples n_features`` and with the square of the smaller of
+    both.
+
     References
     ----------
     Hu, Zhang, Ye, Li, He. Fast and accurate matrix completion via truncated nuclear

@@ -1,13 +1,15 @@
 """Linear algebra that several solvers share."""
 
-from skmc.linalg.diffusion import diffuse
+from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, Gaussian, Patterns
+from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
 from skmc.linalg.ridge import RowModel, link_matrix
@@ -28,6 +30,7 @@ from skmc.linalg.svd import (
     subtracted,
     svd_of,
 )
+from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -49,14 +52,21 @@ __all__ = [
     "SparsePlusLowRank",
     "SpectralActivation",
     "StiefelResult",
+    "Workload",
     "apply_to_singular_values",
     "cayley_step",
+    "compressed_rows",
     "d_minv",
     "diffuse",
+    "double",
+    "directions_of",
+    "fill_low_rank",
     "fresh_seed",
     "full_svd",
+    "halve",
     "link_matrix",
     "minimize_on_stiefel",
+    "nearest",
     "newton",
     "offdiag",
     "partial_svd",
@@ -67,4 +77,7 @@ __all__ = [
     "shrink_dense",
     "subtracted",
     "svd_of",
+    "threads_for",
+    "threads_shared_by",
+    "work_of",
 ]

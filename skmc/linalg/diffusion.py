@@ -40,20 +40,59 @@ def diffuse(values: Tensor, mask: Tensor) -> Tensor:
     return _fill(values * weight, weight)
 
 
+def halve(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Means of the known cells of 2 x 2 cells, and where there are any.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n_channels, n_rows, n_cols)
+        Floating-point; finite everywhere.
+    mask : bool Tensor, same shape
+        True where the value is known.
+
+    Returns
+    -------
+    values, mask : Tensor
+        Of half the shape, rounded up.
+    """
+    weight = mask.to(values.dtype)
+    sums, weight = _halves(values * weight), _halves(weight)
+    return sums / weight.clamp_min(torch.finfo(sums.dtype).tiny), weight > 0
+
+
+def double(values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Interpolate a picture bilinearly to twice its size.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n_channels, n_rows, n_cols)
+        Floating-point.
+    shape : tuple of int
+        Of the result: twice that of ``values``, or one less.
+
+    Returns
+    -------
+    Tensor of shape (n_channels, \\*shape)
+    """
+    larger = interpolate(
+        values[None], scale_factor=2, mode="bilinear", align_corners=False
+    )
+    return larger[0, :, : shape[0], : shape[1]]
+
+
+def _halves(cells: Tensor) -> Tensor:
+    """Means of 2 x 2 cells, after zeros have made both sides even."""
+    even = (0, cells.shape[-1] % 2, 0, cells.shape[-2] % 2)
+    return avg_pool2d(pad(cells, even), 2)
+
+
 def _fill(sums: Tensor, weight: Tensor) -> Tensor:
-    n_rows, n_cols = sums.shape
     known, values = weight > 0, sums / weight.clamp_min(torch.finfo(sums.dtype).tiny)
     if sums.numel() == 1:
         return values
-    even = (0, n_cols % 2, 0, n_rows % 2)
-    coarse = [avg_pool2d(pad(each, even)[None], 2)[0] for each in (sums, weight)]
-    above = interpolate(
-        _fill(*coarse)[None, None],
-        scale_factor=2,
-        mode="bilinear",
-        align_corners=False,
-    )
-    filled = torch.where(known, values, above[0, 0, :n_rows, :n_cols])
+    above = _fill(*(_halves(each[None])[0] for each in (sums, weight)))
+    smooth = double(above[None], (sums.shape[0], sums.shape[1]))[0]
+    filled = torch.where(known, values, smooth)
     kernel = sums.new_tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])[None, None] / 4
     for _ in range(SWEEPS):
         around = conv2d(pad(filled[None, None], [1] * 4, mode="replicate"), kernel)

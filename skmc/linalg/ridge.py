@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from skmc.linalg.graph import compressed_rows
 
 BLOCK = 2**23  # numbers gathered at once
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor
@@ -44,6 +45,8 @@ class RowModel:
         Whether the precision counts once for each cell of a row, instead of once.
     link : Tensor of shape (n, rank) or None, default=None
         What each observed column of a row adds to that mean.
+    noise : Tensor of shape () or None, default=None
+        ``v``, if it is known.
     """
 
     F: Tensor  # (n, rank)
@@ -52,6 +55,7 @@ class RowModel:
     mean: Tensor  # (rank,)
     per_cell: bool = False
     link: Tensor | None = None  # (n, rank)
+    noise: Tensor | None = None  # ()
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
@@ -87,7 +91,7 @@ class RowModel:
         """
         moved = {
             name: getattr(self, name).to(*args, **kwargs)
-            for name in ("F", "offset", "precision", "mean", "link")
+            for name in ("F", "offset", "precision", "mean", "link", "noise")
             if getattr(self, name) is not None
         }
         return replace(self, **moved)
@@ -124,27 +128,66 @@ class RowModel:
         W = values.new_zeros(len(starts) - 1, rank)
         if rank == 0:
             return W
-        eps = torch.finfo(values.dtype).eps
-        shifted = values - self.offset[cols]
-        for block in normal_equations(starts, cols, shifted, self.F):
-            precision = self.precision
-            if self.per_cell:
-                precision = precision * block.count.clamp_min(1)[:, None, None]
+        for block, L in self._factored(starts, cols, values - self.offset[cols]):
             centre = mean if mean.ndim == 1 else mean[block.rows]
-            right = block.right + (precision @ centre[..., None])[..., 0]
-            system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
-            # Rounding must not make a row of few cells indefinite.
-            diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
-            L, failed = torch.linalg.cholesky_ex(system.add_(precision))
-            if failed.any():  # rounding made a nearly singular precision indefinite
-                diagonal += eps**0.75 * diagonal.sum(-1, keepdim=True)
-                L = torch.linalg.cholesky(system)
-            half = torch.linalg.solve_triangular(L, right[..., None], upper=False)
+            prior = (self._prior(block) @ centre[..., None])[..., 0]
+            right = (block.right + prior)[..., None]
+            half = torch.linalg.solve_triangular(L, right, upper=False)
             if noise is not None:
                 half = half + noise(len(block.rows), rank)[..., None]
             w = torch.linalg.solve_triangular(L.mT, half, upper=True)
             W[block.rows] = w[..., 0]
         return W
+
+    def variance(self, starts: Tensor, cols: Tensor) -> Tensor:
+        """Variance of ``F w`` given the cells of each row, in units of the noise.
+
+        With ``A`` the left side of the row's system, ``f' A^-1 f`` for each column's
+        factors ``f``. A cell has this variance plus 1.
+
+        Parameters
+        ----------
+        starts : int64 Tensor of shape (m + 1,)
+            Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
+        cols : int64 Tensor of shape (n_cells,)
+            Column of each cell.
+
+        Returns
+        -------
+        Tensor of shape (m, n)
+        """
+        n, rank = self.F.shape
+        found = self.F.new_zeros(len(starts) - 1, n)
+        if rank == 0:
+            return found
+        values = self.F.new_zeros(len(cols))
+        for block, L in self._factored(starts, cols, values):
+            size = max(1, BLOCK // (n * rank))
+            for rows, root in zip(block.rows.split(size), L.split(size), strict=True):
+                F = self.F.mT.expand(len(rows), rank, n)
+                half = torch.linalg.solve_triangular(root, F, upper=False)
+                found[rows] = half.square().sum(1)
+        return found
+
+    def _prior(self, block: RowSystems) -> Tensor:
+        if not self.per_cell:
+            return self.precision
+        return self.precision * block.count.clamp_min(1)[:, None, None]
+
+    def _factored(
+        self, starts: Tensor, cols: Tensor, values: Tensor
+    ) -> Iterator[tuple[RowSystems, Tensor]]:
+        """The systems of all rows in blocks, each with its Cholesky factor."""
+        eps = torch.finfo(values.dtype).eps
+        for block in normal_equations(starts, cols, values, self.F):
+            system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
+            # Rounding must not make a row of few cells indefinite.
+            diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
+            L, failed = torch.linalg.cholesky_ex(system.add_(self._prior(block)))
+            if failed.any():  # rounding made a nearly singular precision indefinite
+                diagonal += eps**0.75 * diagonal.sum(-1, keepdim=True)
+                L = torch.linalg.cholesky(system)
+            yield block, L
 
 
 def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
@@ -165,11 +208,7 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
     """
     count = starts.diff()
     weights = count.clamp_min(1).to(like.dtype).rsqrt().repeat_interleave(count)
-    with warnings.catch_warnings():  # says that the layout is in beta
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(
-            starts, cols, weights, (len(count), like.shape[0])
-        )
+    return compressed_rows(starts, cols, weights, (len(count), like.shape[0]))
 
 
 @dataclass(frozen=True, eq=False)

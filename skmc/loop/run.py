@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed, SparseObserved
+from skmc.linalg import threads_for
 from skmc.loop.scope import Work
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.solvers import Solver, State
@@ -72,7 +74,8 @@ class Run:
         self.solver, self.data, self.tol = solver, data, tol
         self.stop, self.callbacks = list(stop), callbacks
         self.check_every, self.compact = check_every, compact
-        self.state = solver.init(data)
+        with self.threads():
+            self.state = solver.init(data)
         self.iteration = 0
         batch, device = data.batch_shape, data.values.device
         self.answer = self.best = {
@@ -136,21 +139,8 @@ class Run:
         if not self.running.any():
             return
         try:
-            for n_iter in range(self.iteration + 1, until + 1):
-                if offer is not None:
-                    offer(self.work)
-                previous = self.state  # frees the state before it
-                self.iteration = n_iter
-                self.state = self.solver.step(self.data, previous)
-                if n_iter % self.check_every and n_iter != until:
-                    continue
-                progress = self.check(previous)
-                for callback in self.callbacks:
-                    callback(progress)
-                if not self.running.any():
-                    break
-                if self.compact:
-                    self.drop_finished()
+            with self.threads():
+                self._steps(until, offer)
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             # The decomposed matrix is no longer finite.
             if self.running.sum() > 1:
@@ -158,6 +148,34 @@ class Run:
             self.mark_diverged()
         except KeyboardInterrupt:
             self.interrupt()
+
+    def _steps(
+        self, until: int, offer: Callable[[Callable[[], Work]], None] | None
+    ) -> None:
+        for n_iter in range(self.iteration + 1, until + 1):
+            if offer is not None:
+                offer(self.work)
+            previous = self.state  # frees the state before it
+            self.iteration = n_iter
+            self.state = self.solver.step(self.data, previous)
+            if n_iter % self.check_every and n_iter != until:
+                continue
+            progress = self.check(previous)
+            for callback in self.callbacks:
+                callback(progress)
+            if not self.running.any():
+                break
+            if self.compact:
+                self.drop_finished()
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Return the context with as many threads as steps on the data pay for.
+
+        Returns
+        -------
+        context manager
+        """
+        return threads_for(self.data.work, self.solver.workload)
 
     def check(self, previous: State) -> Progress:
         """Evaluate residuals, stop rules and history of the current iterate.
@@ -226,7 +244,7 @@ class Run:
         -------
         bool Tensor of shape (\\*batch,)
         """
-        misfit = self.data.misfit(X)
+        misfit = self.solver.misfit(self.data, state, X)
         return torch.isfinite(state.objective) & (misfit <= self.limit)
 
     def mark_diverged(self) -> None:

@@ -100,7 +100,8 @@ def compare(
         - "seconds" of fitting and predicting, the mean over splits;
         - "memory_mib", the increase of the peak memory of the process, the maximum over
           splits; NaN on systems other than Linux;
-        - "warnings", their number in all splits;
+        - "warnings", their number in all splits, and "messages", the list of their
+          texts without repetitions;
         - "error", the first error, or None.
 
     Raises
@@ -193,7 +194,7 @@ def _fit(
     return {
         "seconds": time.perf_counter() - start,
         "memory_mib": _peak() - before,
-        "warnings": len(caught),
+        "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
         **{name: METRICS[name](found, test.values, spread) for name in metrics},
     }
@@ -252,6 +253,7 @@ def _summary(
         runs, values = runs_of[title], scores[title]
         ratio = float(np.mean([share for _, share in runs]))
         errors = [fit["error"] for fit, _ in runs if fit["error"]]
+        messages = [text for fit, _ in runs for text in fit["messages"]]
         n = len(values)
         rows.append(
             {
@@ -263,7 +265,8 @@ def _summary(
                 "p_value": _corrected_test(values - scores[order[0]], ratio),
                 "seconds": float(np.mean([fit["seconds"] for fit, _ in runs])),
                 "memory_mib": float(np.max([fit["memory_mib"] for fit, _ in runs])),
-                "warnings": sum(fit["warnings"] for fit, _ in runs),
+                "warnings": len(messages),
+                "messages": list(dict.fromkeys(messages)),
                 "error": errors[0] if errors else None,
             }
         )

@@ -22,9 +22,10 @@ from sklearn.model_selection._validation import (
 )
 from sklearn.utils.parallel import Parallel, delayed
 
+from skmc.linalg import threads_shared_by
 from skmc.model_selection.batch import BatchedFit
 from skmc.model_selection.folds import Folds, Task
-from skmc.model_selection.grouping import batches_of, grouped, on_cpu, threads_for
+from skmc.model_selection.grouping import batches_of, grouped, on_cpu
 from skmc.model_selection.running import resume_batch, run_alone, run_batch
 
 # Backends of joblib whose workers run on this machine.
@@ -128,7 +129,9 @@ class Evaluation:
         # Fits on a CUDA device of this machine stay in this process.
         outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
         if sent := [job for here, job in batched if not here]:
-            with threads_for(joblib.effective_n_jobs(search.n_jobs) if keep else 1):
+            # Those of other workers share the processors by themselves.
+            in_threads = joblib.effective_n_jobs(search.n_jobs) if keep else 1
+            with threads_shared_by(in_threads):
                 outcomes += Parallel(**workers, prefer=prefer)(sent)
         if alone:  # an empty call takes some backends (Ray) seconds
             outcomes += Parallel(**workers)(

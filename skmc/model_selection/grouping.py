@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import clone
 
 from skmc.base import Batchable, CannotBatch, memory_of, resolve_device
@@ -41,28 +39,6 @@ def on_cpu(task: Task) -> bool:
     bool
     """
     return resolve_device(task.completer.device).type == "cpu"
-
-
-@contextmanager
-def threads_for(n_workers: int) -> Iterator[None]:
-    """Divide PyTorch's threads among the workers that this block starts.
-
-    Parameters
-    ----------
-    n_workers : int
-        Number of threads that call PyTorch at the same time.
-
-    Yields
-    ------
-    None
-    """
-    n_threads = torch.get_num_threads()
-    if n_workers > 1:
-        torch.set_num_threads(max(1, n_threads // n_workers))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(n_threads)
 
 
 def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list[Task]]:

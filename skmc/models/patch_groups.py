@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import fold, pad, unfold
+from torch.nn.functional import avg_pool2d, conv2d, fold, max_pool2d, pad, unfold
 
 # Numbers of an intermediate result: 32 MiB in single precision.
 BLOCK = 2**23
@@ -18,13 +18,16 @@ FEW = 500  # matrices, which are not worth a thread
 class PatchGroups:
     """Reference patches on a grid, and the patches of a window that resemble each.
 
+    Pictures have any number of channels, ``(*channels, *shape)``. Patches are compared
+    on all channels, and hold the cells of all channels.
+
     Sides, radius and group size shrink to what the picture holds. Work is done in
     blocks, so memory is a few times that of all patches.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the picture.
+        Height and width of the picture.
     side : int
         Of a patch, in cells.
     size : int
@@ -69,58 +72,74 @@ class PatchGroups:
         last = self.n_positions[axis] - 1
         return [*range(0, last, self.stride), last]
 
-    def match(self, picture: Tensor) -> Tensor:
-        """The most similar patches to each reference, itself among them.
+    def references(self, wanted: Tensor) -> Tensor:
+        """Reference patches that have a wanted cell, or all if no cell is wanted.
 
         Parameters
         ----------
-        picture : Tensor of shape ``shape``
-            Finite everywhere.
+        wanted : bool Tensor of shape (\\*channels, \\*shape)
+            The cells.
+
+        Returns
+        -------
+        int64 Tensor of shape (n_references,)
+            Positions of upper left corners, numbered along rows.
+        """
+        n_rows, n_cols = self.n_positions
+        cells = wanted.reshape(-1, *self.shape).any(0).float()
+        hit = max_pool2d(cells[None], self.sides, 1)[0] > 0
+        if not hit.any():
+            hit = torch.ones_like(hit)
+        places = torch.arange(n_rows * n_cols, device=wanted.device)
+        places = places.view(n_rows, n_cols)[self._grid(0)][:, self._grid(1)]
+        return places[hit[self._grid(0)][:, self._grid(1)]]
+
+    def match(self, picture: Tensor, references: Tensor) -> Tensor:
+        """The most similar patches to each reference, itself among them.
+
+        Squared distances are those of the binomial formula, whose mixed terms are
+        convolutions of the windows with their reference patches.
+
+        Parameters
+        ----------
+        picture : Tensor of shape (\\*channels, \\*shape)
+            Finite everywhere; its mean should be near zero.
+        references : int64 Tensor of shape (n_references,)
+            As of `references`.
 
         Returns
         -------
         int64 Tensor of shape (n_references, n_members)
             Positions of upper left corners, numbered along rows.
         """
-        rows, cols = self._grid(0), self._grid(1)
-        n_shifts = (2 * self.radius + 1) ** 2
-        n_lines = max(1, self.block // (n_shifts * len(cols)))
-        return torch.cat(
-            [
-                self._match(picture, rows[start : start + n_lines], cols)
-                for start in range(0, len(rows), n_lines)
-            ]
-        )
-
-    def _match(self, picture: Tensor, rows: list[int], cols: list[int]) -> Tensor:
-        radius, (height, width) = self.radius, self.sides
-        n_shifts, n_cols, device = 2 * radius + 1, self.shape[1], picture.device
-        top, bottom = rows[0], rows[-1] + height
-        y = torch.tensor(rows, device=device)
-        x = torch.tensor(cols, device=device)
-        own = picture[top:bottom, None]  # (lines, 1, n_cols)
-        padded = pad(picture, [radius] * 4)
-        distance = picture.new_empty(len(cols), len(rows), n_shifts, n_shifts)
-        for down in range(n_shifts):
-            # (lines, n_shifts, n_cols): all shifts to the side at once
-            others = padded[top + down : bottom + down].unfold(1, n_cols, 1)
-            squares = (others - own).square_()
-            columns = _sums(squares, y - top, height).permute(2, 0, 1).contiguous()
-            distance[:, :, down] = _sums(columns, x, width)
-        shift = torch.arange(-radius, radius + 1, device=device)
-        outside = [
-            (at[:, None] + shift < 0) | (at[:, None] + shift >= places)
-            for at, places in zip((y, x), self.n_positions, strict=True)
-        ]
-        distance.masked_fill_(outside[0][None, :, :, None], torch.inf)
-        distance.masked_fill_(outside[1][:, None, None, :], torch.inf)
-        found = distance.flatten(2).topk(self.n_members, largest=False, sorted=False)[1]
-        corner_row = y[None, :, None] + found // n_shifts - radius
-        corner_col = x[:, None, None] + found % n_shifts - radius
-        return (corner_row * self.n_positions[1] + corner_col).flatten(0, 1)
+        picture, radius = picture.reshape(-1, *self.shape), self.radius
+        n_shifts, (height, width) = 2 * radius + 1, self.sides
+        squares = picture.square().sum(0)[None]
+        norm = avg_pool2d(squares, self.sides, 1, divisor_override=1)[0]
+        norm = pad(norm, [radius] * 4, value=torch.inf)
+        norms = norm.unfold(0, n_shifts, 1).unfold(1, n_shifts, 1)
+        patches = picture.unfold(1, height, 1).unfold(2, width, 1)
+        tall, wide = n_shifts + height - 1, n_shifts + width - 1
+        windows = pad(picture, [radius] * 4).unfold(1, tall, 1).unfold(2, wide, 1)
+        found = []
+        for block in references.split(self.block // (tall * wide * len(picture)) + 1):
+            y, x = block // self.n_positions[1], block % self.n_positions[1]
+            own, around = patches[:, y, x].flatten(0, 1), windows[:, y, x].flatten(0, 1)
+            with torch.backends.cudnn.flags(enabled=False):  # which would round more
+                mixed = conv2d(around[None], own[:, None], groups=len(own))[0]
+            mixed = mixed.view(len(picture), -1, n_shifts, n_shifts).sum(0)
+            distance = norms[y, x] - 2 * mixed
+            distance[:, radius, radius] = -torch.inf  # itself
+            distance = distance.flatten(1)
+            shift = distance.topk(self.n_members, largest=False, sorted=False)[1]
+            down, right = shift // n_shifts - radius, shift % n_shifts - radius
+            found.append(block[:, None] + down * self.n_positions[1] + right)
+        return torch.cat(found)
 
     def shrink(self, picture: Tensor, groups: Tensor, threshold: float) -> Tensor:
         r"""Mean over groups of their patches, each group made of lower rank.
+
+        Cells that no group covers stay as they are.
 
         A group of K patches, its mean patch taken off, has singular values s. They
         become ``(s + sqrt(s^2 - 4 K t^2)) / 2``, or zero where the root is not real:
@@ -130,7 +149,7 @@ class PatchGroups:
 
         Parameters
         ----------
-        picture : Tensor of shape ``shape``
+        picture : Tensor of shape (\\*channels, \\*shape)
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
@@ -139,11 +158,11 @@ class PatchGroups:
 
         Returns
         -------
-        Tensor of shape ``shape``
+        Tensor of shape (\\*channels, \\*shape)
         """
-        height, width = self.sides
-        n_cells, n_members = height * width, groups.shape[1]
-        patches = unfold(picture[None, None], self.sides)[0].T.contiguous()
+        channels, n_members = picture.reshape(1, -1, *self.shape), groups.shape[1]
+        patches = unfold(channels, self.sides)[0].T.contiguous()
+        n_cells = patches.shape[1]
         total = torch.zeros_like(patches)
         count = torch.zeros_like(patches[:, 0])
         for block in groups.split(max(1, self.block // (4 * n_cells * n_members))):
@@ -152,9 +171,10 @@ class PatchGroups:
             lower = lower_rank(group, threshold)
             total.index_add_(0, places, lower.view(-1, n_cells))
             count.index_add_(0, places, torch.ones_like(places, dtype=count.dtype))
-        spread = count.expand(n_cells, -1)
+        spread = count.expand(n_cells // len(channels[0]), -1)
         cells = [fold(each[None], self.shape, self.sides) for each in (total.T, spread)]
-        return (cells[0] / cells[1])[0, 0]
+        mean = cells[0] / cells[1].clamp_min(1)
+        return torch.where(cells[1] > 0, mean, channels).view_as(picture)
 
 
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -166,14 +186,6 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
         parts = zip(*pool.map(torch.linalg.eigh, gram.chunk(n_threads)), strict=True)
     values, vectors = map(torch.cat, parts)
     return values, vectors
-
-
-def _sums(lines: Tensor, starts: Tensor, length: int) -> Tensor:
-    """Sums over ``length`` lines from each start on."""
-    total = lines.index_select(0, starts)
-    for shift in range(1, length):
-        total += lines.index_select(0, starts + shift)
-    return total
 
 
 def lower_rank(groups: Tensor, threshold: float) -> Tensor:
@@ -192,10 +204,13 @@ def lower_rank(groups: Tensor, threshold: float) -> Tensor:
     """
     mean = groups.mean(-2, keepdim=True)
     centered = groups - mean
-    gram = centered.mT @ centered / groups.shape[-2]
-    variance, directions = _eigh(gram)  # (*batch, n_cells)
+    n_members, n_cells = groups.shape[-2:]
+    wide = n_cells > n_members  # the smaller Gram matrix has all singular values
+    gram = (centered @ centered.mT if wide else centered.mT @ centered) / n_members
+    variance, directions = _eigh(gram)
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
     factor = torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
     shrunk = (directions * factor[..., None, :]) @ directions.mT
-    return torch.baddbmm(mean, centered, shrunk)
+    parts = (shrunk, centered) if wide else (centered, shrunk)
+    return torch.baddbmm(mean, *parts)

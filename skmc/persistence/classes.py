@@ -8,8 +8,8 @@ from sklearn.impute import MissingIndicator
 from torch import nn
 
 from skmc.base import BaseCompleter
+from skmc.completers import MixedCompleter
 from skmc.solvers import Solver, State
-from skmc.tables import MixedCompleter
 
 BASES = (BaseCompleter, MixedCompleter, Solver, State, nn.Module)  # terms are modules
 REGISTERED: list[type] = [MissingIndicator]

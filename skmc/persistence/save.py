@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from skmc.base import HOOKS, BaseCompleter
+from skmc.completers import MixedCompleter
 from skmc.persistence import files
 from skmc.persistence.serialize import StorageError
-from skmc.tables import MixedCompleter
 
 COMPLETERS = (BaseCompleter, MixedCompleter)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from skmc.plot.panels import (
     MAX_NAMED_COLUMNS,
@@ -14,6 +15,20 @@ from skmc.plot.panels import (
     label_axes,
     length_of,
 )
+
+MAX_ITEMS = 5000  # of a sparse Laplacian, which is drawn as a dense picture
+
+
+def _dense(name: str, L: Any) -> np.ndarray:
+    """A Laplacian as an array."""
+    if not sp.issparse(L):
+        return np.array(L, dtype=float)
+    if L.shape[0] > MAX_ITEMS:
+        raise ValueError(
+            f"The Laplacian of {L.shape[0]} {name} is sparse and too large to draw; "
+            "pass the others, or a part of it, to LaplacianDisplay."
+        )
+    return L.toarray().astype(float)
 
 
 class LaplacianDisplay:
@@ -24,7 +39,7 @@ class LaplacianDisplay:
 
     Parameters
     ----------
-    laplacians : mapping of str to ndarray of shape (k, k)
+    laplacians : mapping of str to ndarray or sparse array of shape (k, k)
         Maps what the items are ("rows", "columns", "blocks8") to their Laplacian.
     feature_names : sequence of str or None, default=None
         Labels of the columns, drawn if there are at most 25.
@@ -126,8 +141,8 @@ class LaplacianDisplay:
         Raises
         ------
         ValueError
-            If the number of Axes differs from the number of Laplacians, or if
-            ``order`` names unknown items.
+            If the number of Axes differs from the number of Laplacians, if ``order``
+            names unknown items, or if a sparse Laplacian has more than 5000 items.
         """
         order = order or {}
         if unknown := set(order) - set(self.laplacians):
@@ -135,14 +150,14 @@ class LaplacianDisplay:
                 f"order names {sorted(unknown)}, but the Laplacians are of "
                 f"{list(self.laplacians)}."
             )
-        named = len(self.laplacians.get("columns", ())) <= MAX_NAMED_COLUMNS
-        columns = self.feature_names if named else None
+        n_columns = getattr(self.laplacians.get("columns"), "shape", (0,))[0]
+        columns = self.feature_names if n_columns <= MAX_NAMED_COLUMNS else None
         aside = 0.0 if columns is None else length_of(columns)
         n_panels = len(self.laplacians)
         self.figure_, self.axes_ = axes_for(ax, n_panels, 3.6, 1.0, aside=aside)
         self.images_: dict[str, Any] = {}
         for axis, (name, L) in zip(self.axes_, self.laplacians.items(), strict=True):
-            A, names = np.array(-L, dtype=float), columns if name == "columns" else None
+            A, names = -_dense(name, L), columns if name == "columns" else None
             np.fill_diagonal(A, 0)
             if name in order:
                 A = A[np.ix_(order[name], order[name])]

@@ -72,6 +72,11 @@ class ScaledMeasurements(Measurements):
         return ScaledMeasurements(self.operator[index], self.factor)
 
     @property
+    def size(self) -> int:
+        """The numbers that are stored."""
+        return self.operator.size
+
+    @property
     def device(self) -> torch.device:
         """The device of the tensors."""
         return self.operator.device

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import work_of
 from skmc.sensing.measurements import Measurements
 
 
@@ -60,6 +61,11 @@ class Measured(Observed):
         """
         values = operator.adjoint(y)
         return cls(values, torch.ones_like(values, dtype=torch.bool), operator, y)
+
+    @property
+    def work(self) -> int:
+        """The work of a product with the matrix or of ``A``, whichever is more."""
+        return max(super().work, work_of(self.operator.size))
 
     @property
     def n_observed(self) -> Tensor:  # type: ignore[override]

@@ -121,6 +121,11 @@ class Measurements(ABC):
         return getattr(self, self._each[0]).dtype
 
     @property
+    def size(self) -> int:
+        """How many numbers are stored for each measurement, summed."""
+        return sum(getattr(self, name).numel() for name in self._each)
+
+    @property
     def device(self) -> torch.device:
         """The device of the tensors."""
         return getattr(self, self._each[0]).device

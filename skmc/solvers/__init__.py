@@ -2,7 +2,7 @@
 
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import ALS
+from skmc.solvers.als import ALS, ALSState, product, with_bias
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
@@ -30,6 +30,7 @@ __all__ = [
     "BATCH",
     "EM",
     "NCARL",
+    "ALSState",
     "CodeDescent",
     "CosineSchedule",
     "Descent",
@@ -56,4 +57,6 @@ __all__ = [
     "TruncatedAPGL",
     "WeightedTruncated",
     "largest_weight",
+    "product",
+    "with_bias",
 ]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, shrink
+from skmc.linalg import SVD, Workload, shrink
 from skmc.solvers.norms import norm
 from skmc.solvers.solver import Solver, State
 
@@ -68,6 +68,8 @@ class InexactALM(Solver):
     Lin, Chen, Ma. The augmented Lagrange multiplier method for exact recovery of
     corrupted low-rank matrices. arXiv:1009.5055 (2010), section 4.
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(self, drift_tol: float = 1e-5):
         self.drift_tol = drift_tol

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import Workload
 from skmc.solvers.solver import Solver, State
 from skmc.terms import SquaredError
 
@@ -54,6 +55,8 @@ class HardRank(Solver):
     Troyanskaya et al. Missing value estimation methods for DNA microarrays.
     Bioinformatics 17 (2001): SVDimpute, there with a full SVD per step.
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(self, rank: int, start: Tensor | None = None):
         self.rank = rank

@@ -230,7 +230,12 @@ def model_of(side: Side, others: Tensor, noise: Tensor) -> RowModel:
     """
     F = with_bias(others[:, :-1], 1.0)
     return RowModel(
-        F, others[:, -1].clone(), side.precision / noise, side.mean, link=side.link
+        F,
+        others[:, -1].clone(),
+        side.precision / noise,
+        side.mean,
+        link=side.link,
+        noise=1 / noise,
     )
 
 

@@ -269,8 +269,13 @@ class _Systems:
         ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
         """
         padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
+        n_threads = torch.get_num_threads()
+        if n_threads == 1:
+            for block in self.blocks:
+                block.solve(padded, b.flatten(), v.view(-1))
+            return v
         # Torch factorises a batch in one thread; blocks write to rows of their own.
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        with ThreadPoolExecutor(n_threads) as pool:
             tasks = [
                 pool.submit(block.solve, padded, b.flatten(), v.view(-1))
                 for block in self.blocks

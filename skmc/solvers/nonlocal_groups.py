@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import diffuse
+from skmc.linalg import diffuse, double, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
@@ -28,16 +29,18 @@ class NonlocalState(State):
     ----------
     objective : Tensor of shape (\\*batch,)
         Half the mean square of what the groups get wrong at observed cells.
-    mask : bool Tensor of shape (n_rows, n_cols)
+    mask : bool Tensor of shape (n_channels, n_rows, n_cols)
         The observed cells.
-    picture : Tensor of shape (n_rows, n_cols)
+    picture : Tensor of shape (n_channels, n_rows, n_cols)
         Observed cells, and hidden ones as estimated.
-    moved : Tensor of shape (n_rows, n_cols)
+    moved : Tensor of shape (n_channels, n_rows, n_cols)
         What the last round changed.
-    estimate : Tensor of shape (n_rows, n_cols)
+    estimate : Tensor of shape (n_channels, n_rows, n_cols)
         What groups of low rank say of all cells.
+    references : int64 Tensor of shape (n_references,)
+        Patches that have a hidden cell.
     groups : int64 Tensor of shape (n_references, n_members)
-        Similar patches.
+        Patches similar to each.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
@@ -48,6 +51,7 @@ class NonlocalState(State):
     picture: Tensor
     moved: Tensor
     estimate: Tensor
+    references: Tensor
     groups: Tensor
     center: Tensor
     unit: Tensor
@@ -70,7 +74,10 @@ class NonlocalLowRank(Solver):
         Of the first and the last round, in standard deviations of the observed cells.
     horizon : int
         Rounds.
-    start : Tensor of shape (n_rows, n_cols), optional
+    channels : int, default=1
+        Of the picture. Each row of the matrix holds its pixels in order, the channels
+        of a pixel next to each other.
+    start : Tensor of the matrix's shape, optional
         A completion to start from.
     """
 
@@ -83,9 +90,10 @@ class NonlocalLowRank(Solver):
         *,
         threshold: tuple[float, float],
         horizon: int,
+        channels: int = 1,
         start: Tensor | None = None,
     ):
-        self.side, self.size = side, size
+        self.side, self.size, self.channels = side, size, channels
         self.radius, self.stride = radius, stride
         self.threshold, self.horizon, self.start = threshold, horizon, start
 
@@ -98,26 +106,80 @@ class NonlocalLowRank(Solver):
         tiny = torch.finfo(torch.float32).eps
         deviation = torch.where(deviation > tiny * center.abs(), deviation, 1)
         center, unit = center * peak, deviation * peak
-        own = (data.values - center).div(unit).float()
+        own = self._split((data.values - center).div(unit).float())
+        mask = self._split(data.mask)
         if self.start is None:
-            picture = diffuse(own, data.mask)
+            filled = torch.stack(list(map(diffuse, own, mask)))
         else:
-            filled = (self.start - center).div(unit).float()
-            picture = torch.where(data.mask, own, filled)
+            filled = self._split((self.start - center).div(unit).float())
+        picture = torch.where(mask, own, filled)
+        patches = self._groups(data)
+        references = patches.references(~mask)
         return NonlocalState(
             objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
-            mask=data.mask,
+            mask=mask,
             picture=picture,
             moved=torch.zeros_like(picture),
             estimate=picture,
-            groups=self._groups(data).match(picture),
+            references=references,
+            groups=patches.match(picture, references),
             center=center,
             unit=unit,
             iteration=0,
         )
 
+    def coarser(self, data: Observed) -> Observed | None:
+        """The picture at half the size: the mean of what is known of 2 x 2 pixels.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+
+        Returns
+        -------
+        Observed or None
+            None where nothing is hidden, or where the half holds fewer than two patches
+            in a direction.
+        """
+        n_rows, n_cols = data.shape
+        if min(n_rows, n_cols // self.channels) < 4 * self.side:
+            return None
+        values, known = halve(self._split(data.values), self._split(data.mask))
+        if bool(known.all()):
+            return None
+        return Observed(_joined(values), _joined(known))
+
+    def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
+        """A solver that starts from the completion of the coarser picture.
+
+        Parameters
+        ----------
+        data : Observed
+            The observed cells.
+        above : Tensor
+            A completion of `coarser`.
+
+        Returns
+        -------
+        NonlocalLowRank
+        """
+        values, mask = self._split(data.values), self._split(data.mask)
+        rough = double(self._split(above), values.shape[1:])
+        seam = torch.stack(list(map(diffuse, values - rough, mask)))
+        new = copy.copy(self)
+        new.start = _joined(rough + seam)
+        return new
+
+    def _split(self, matrix: Tensor) -> Tensor:
+        """Channels of shape (n_channels, n_rows, n_cols)."""
+        pixels = matrix.unflatten(1, (-1, self.channels))
+        return pixels.permute(2, 0, 1).contiguous()
+
     def _groups(self, data: Observed) -> PatchGroups:
-        return PatchGroups(data.shape, self.side, self.size, self.radius, self.stride)
+        n_rows, n_cols = data.shape
+        shape = n_rows, n_cols // self.channels
+        return PatchGroups(shape, self.side, self.size, self.radius, self.stride)
 
     def threshold_at(self, iteration: int) -> float:
         """The threshold of a round.
@@ -139,11 +201,11 @@ class NonlocalLowRank(Solver):
         patches, picture, k = self._groups(data), state.picture, state.iteration
         groups = state.groups
         if k and k % MATCH_EVERY == 0:
-            groups = patches.match(picture)
+            groups = patches.match(picture, state.references)
         estimate = patches.shrink(picture, groups, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
-        moved = torch.where(data.mask, 0, moved)
-        error = torch.where(data.mask, estimate - picture, 0).square().sum()
+        moved = torch.where(state.mask, 0, moved)
+        error = torch.where(state.mask, estimate - picture, 0).square().sum()
         scale = state.unit.square() / (2 * data.n_observed)
         return replace(
             state,
@@ -190,11 +252,11 @@ class NonlocalLowRank(Solver):
         dict
         """
         estimate = torch.where(state.mask, state.estimate, state.picture)
-        X = estimate.to(state.unit.dtype) * state.unit + state.center
+        X = _joined(estimate).to(state.unit.dtype) * state.unit + state.center
         return {
             "X": X,
             "iteration": state.iteration,
-            "trained_on": state.mask,
+            "trained_on": _joined(state.mask),
             "solver": self,
         }
 
@@ -203,7 +265,7 @@ class NonlocalLowRank(Solver):
 
         Parameters
         ----------
-        X : Tensor of shape (n_rows, n_cols)
+        X : Tensor of the matrix's shape
             A completion.
         iteration : int
             Rounds that it has seen.
@@ -212,13 +274,12 @@ class NonlocalLowRank(Solver):
         -------
         NonlocalLowRank
         """
-        reached = self.threshold_at(iteration - 1)
-        return NonlocalLowRank(
-            self.side,
-            self.size,
-            self.radius,
-            self.stride,
-            threshold=(reached, reached),
-            horizon=1,
-            start=X,
-        )
+        new = copy.copy(self)
+        new.threshold = (self.threshold_at(iteration - 1),) * 2
+        new.start = X
+        return new
+
+
+def _joined(channels: Tensor) -> Tensor:
+    """The matrix whose rows hold the channels of a pixel next to each other."""
+    return channels.permute(1, 2, 0).flatten(1)

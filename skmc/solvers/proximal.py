@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import Workload
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term
@@ -67,6 +68,8 @@ class ProximalGradient(Solver):
     curvature : float or Tensor of shape (\*batch,)
         ``L``, at least the largest eigenvalue of ``F``'s Hessian.
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(self, smooth: Term, regularizer: Term, curvature: float | Tensor):
         self.smooth = smooth

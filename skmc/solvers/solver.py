@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, Workload
 from skmc.solvers.narrowing import Narrowing, modules_in
 
 
@@ -33,6 +33,9 @@ class Solver(ABC):
 
     ``data`` is an `Observed`, or a `SparseObserved` for solvers that say so.
     """
+
+    # What a step mostly consists of, by which the loop chooses the number of threads.
+    workload: ClassVar[Workload] = Workload.PRODUCTS
 
     @abstractmethod
     def init(self, data) -> State:
@@ -79,6 +82,24 @@ class Solver(ABC):
         -------
         Tensor
         """
+
+    def misfit(self, data, state, X) -> Tensor:
+        """Squared distance of an iterate from the observed cells.
+
+        Parameters
+        ----------
+        data : Observed or SparseObserved
+            The observed cells.
+        state : State
+            Where the solver is.
+        X : Tensor or LowRank
+            The completion, from `outputs`.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
+        return data.misfit(X)
 
     def resume(self, data, state):
         """A state that was stored, made whole: tensors with a graph became None.

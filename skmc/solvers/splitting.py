@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import Workload
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term
 
@@ -63,6 +64,8 @@ class DouglasRachford(Solver):
     variational signal recovery. IEEE Journal of Selected Topics in Signal Processing 1
     (2007).
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(
         self,

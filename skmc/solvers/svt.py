@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, shrink
+from skmc.linalg import SVD, Workload, shrink
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
@@ -71,6 +71,8 @@ class SingularValueThresholding(Solver):
     Cai, Candes, Shen. A singular value thresholding algorithm for matrix completion.
     SIAM Journal on Optimization 20 (2010).
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(self, tau: float, delta: float | None = None):
         self.tau = tau

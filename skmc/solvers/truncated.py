@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, full_svd
+from skmc.linalg import SVD, Workload, full_svd
 from skmc.solvers.norms import norm
 from skmc.solvers.solver import Solver, State
 
@@ -54,6 +54,8 @@ class TruncatedNorm(Solver):
     inner_tol : float >= 0, default=1e-4
         Relative change of X that ends an inner problem.
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(self, rank: int, *, inner_iter: int = 5, inner_tol: float = 1e-4):
         self.rank = rank

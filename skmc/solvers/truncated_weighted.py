@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, full_svd
+from skmc.linalg import SVD, Workload, full_svd
 from skmc.solvers.norms import norm
 from skmc.solvers.solver import Solver, State
 from skmc.solvers.truncated import cleaned, tail
@@ -77,6 +77,8 @@ class WeightedTruncated(Solver):
     Liu, Lai, Zhou, Kuang, Jin. A truncated nuclear norm regularization method based on
     weighted residual error for matrix completion. IEEE TIP 25 (2016).
     """
+
+    workload = Workload.DECOMPOSITIONS
 
     def __init__(self, rank: int, *, length: float = 1.0, growth: float = 1.15):
         self.rank = rank

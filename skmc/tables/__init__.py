@@ -1,7 +1,13 @@
-"""Tables whose columns hold numbers, ordered levels or categories."""
+"""Tables as matrices: numbers, ordered levels, categories and dates."""
 
-from skmc.tables.mixed import MixedCompleter
+from skmc.tables.frames import as_table
+from skmc.tables.table import Table, described
+from skmc.tables.takes_tables import TakesTables, warn_of_left
 
 __all__ = [
-    "MixedCompleter",
+    "Table",
+    "TakesTables",
+    "as_table",
+    "described",
+    "warn_of_left",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from skmc.tables.column import Column, Floats
+from skmc.tables.levels import codes
+from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,13 @@ class Categorical(Column):
     deviation: float
 
     @classmethod
-    def of(cls, codes: Floats, levels: tuple[Any, ...]) -> Categorical:
+    def of(cls, positions: Floats, levels: tuple[Any, ...]) -> Categorical:
         """Describe a column by its observed categories.
 
         Parameters
         ----------
-        codes : ndarray of shape (n_observed,)
-            Positions of the observed categories.
+        positions : ndarray of shape (n_observed,)
+            Positions of the observed categories; NaN for other values.
         levels : tuple
             The categories.
 
@@ -49,13 +51,17 @@ class Categorical(Column):
         -------
         Categorical
         """
-        shares = np.bincount(codes.astype(int), minlength=len(levels)) / len(codes)
+        known = positions[~np.isnan(positions)].astype(int)
+        shares = np.bincount(known, minlength=len(levels)) / len(known)
         deviation = float((shares * (1 - shares)).sum()) ** 0.5
         return cls(levels, shares, deviation or 1.0)
 
     @property
     def width(self) -> int:
         return len(self.levels)
+
+    def read(self, raw: RawColumn) -> Floats:
+        return codes(raw.values, self.levels)
 
     def encode(self, values: Floats) -> Floats:
         one_hot = values[:, None] == np.arange(self.width)
@@ -75,30 +81,22 @@ class Categorical(Column):
         return [self.levels[int(code)] for code in values]
 
 
-def categories_of(dtype: Any, seen: list[Any], where: str) -> tuple[Any, ...]:
-    """List the categories of a column, in pandas' order or sorted.
+def sorted_levels(dtype: Any, levels: Iterable[Any]) -> tuple[Any, ...]:
+    """Sort categories: in the order of pandas' dtype, otherwise numbers, then words.
 
     Parameters
     ----------
     dtype : dtype of NumPy, pandas or polars
         Type of the column.
-    seen : list
-        Observed values of the column.
-    where : str
-        What an error calls the column.
+    levels : iterable
+        The categories.
 
     Returns
     -------
     tuple
     """
-    for value in seen:
-        if not isinstance(value, (str, Real, np.bool_)):
-            raise TypeError(
-                f"X holds {value!r} in {where}, which is neither a number nor a "
-                "category (text, boolean, number); convert the column or leave it out."
-            )
-    present = set(seen)
+    present = set(levels)
     categories = getattr(dtype, "categories", None)
     if categories is not None:
-        return tuple(c for c in categories if c in present)
+        return tuple(c for c in list(categories) if c in present)
     return tuple(sorted(present, key=lambda v: (isinstance(v, str), v)))

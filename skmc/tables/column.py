@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from skmc.tables.raw_column import RawColumn
+
 Floats = NDArray[np.float64]
 
 
@@ -23,6 +25,21 @@ class Column(ABC):
     def width(self) -> int:
         """Number of columns of the matrix that represent this column."""
         return 1
+
+    @abstractmethod
+    def read(self, raw: RawColumn) -> Floats:
+        """Read the values of a column.
+
+        Parameters
+        ----------
+        raw : RawColumn
+            The column of a table.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Numbers or positions, NaN where missing or unknown.
+        """
 
     @abstractmethod
     def encode(self, values: Floats) -> Floats:

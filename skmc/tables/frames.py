@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array
 
+from skmc.base import check_names
 from skmc.cells import to_cells
-
-# Types of pandas' missing values; pandas is optional, so it is not imported for this.
-MISSING_TYPES = ("NAType", "NaTType")
+from skmc.tables.raw_column import RawColumn, is_missing, to_list
 
 
 def as_table(X: Any) -> Any:
@@ -30,6 +29,7 @@ def as_table(X: Any) -> Any:
         An array holds objects unless all its values are numbers.
     """
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        check_names(X)
         return X
     if isinstance(X, (list, tuple)):
         X = np.array(X, dtype=object)
@@ -40,6 +40,21 @@ def as_table(X: Any) -> Any:
         X = to_cells(X)
     dtype = object if X.dtype.kind in "OUS" else None
     return check_array(X, dtype=dtype, ensure_all_finite=False)
+
+
+def raw_columns(X: Any) -> list[RawColumn]:
+    """List the columns of a table.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+
+    Returns
+    -------
+    list of RawColumn
+    """
+    return [RawColumn(column_of(X, k), label(X, k)) for k in range(X.shape[1])]
 
 
 def column_of(X: Any, k: int) -> Any:
@@ -57,82 +72,6 @@ def column_of(X: Any, k: int) -> Any:
     Series or ndarray of shape (n_rows,)
     """
     return _safe_indexing(X, k, axis=1)
-
-
-def numbers_of(X: Any, chosen: Sequence[int]) -> np.ndarray:
-    """Read numeric columns of a table.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    chosen : sequence of int
-        Positions of the columns.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_chosen)
-        NaN where a cell is missing.
-    """
-    return to_cells(_safe_indexing(X, chosen, axis=1))
-
-
-def to_list(column: Any) -> list[Any]:
-    """Convert a column to a list of Python objects.
-
-    Parameters
-    ----------
-    column : Series or ndarray
-        A column of the table.
-
-    Returns
-    -------
-    list
-    """
-    values: list[Any] = (
-        column.to_list() if hasattr(column, "to_list") else column.tolist()
-    )
-    return values
-
-
-def is_missing(value: Any) -> bool:
-    """Tell whether a value is None, NaN, or pandas' NA or NaT.
-
-    Parameters
-    ----------
-    value : object
-        Value of a cell.
-
-    Returns
-    -------
-    bool
-    """
-    if value is None or type(value).__name__ in MISSING_TYPES:
-        return True
-    return bool(value != value)
-
-
-def is_numeric(dtype: Any, seen: list[Any]) -> bool:
-    """Tell whether a column holds numbers.
-
-    Parameters
-    ----------
-    dtype : dtype of NumPy, pandas or polars
-        Type of the column.
-    seen : list
-        Observed values of the column.
-
-    Returns
-    -------
-    bool
-    """
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric())
-    if getattr(dtype, "kind", "O") != "O" or hasattr(dtype, "categories"):
-        return dtype.kind in "iufc"
-    return all(
-        isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in seen
-    )
 
 
 def label(X: Any, k: int) -> str:
@@ -170,7 +109,7 @@ def position_of(X: Any, column: Any, parameter: str) -> int:
     int
     """
     names = list(getattr(X, "columns", ()))
-    if isinstance(column, str) and column in names:
+    if isinstance(column, (str, tuple)) and column in names:
         return names.index(column)
     if isinstance(column, (int, np.integer)) and 0 <= column < X.shape[1]:
         return int(column)
@@ -227,12 +166,15 @@ def filled(
 def _like(column: Any, values: list[Any], numeric: bool) -> Any:
     """A Series of new values, with the old dtype if that can hold them."""
     cls, dtype = type(column), column.dtype
-    if hasattr(dtype, "is_numeric"):  # polars
-        if dtype.is_numeric() and not dtype.is_float():
-            dtype = None
+    polars = hasattr(dtype, "is_numeric")
+    integers = dtype.is_integer() if polars else dtype.kind in "iu"
+    if integers and all(v == int(v) for v in values if not is_missing(v)):
+        values = [None if is_missing(v) else int(v) for v in values]
+    elif integers:
+        arrow = "pyarrow" in str(dtype)
+        dtype = None if polars else "double[pyarrow]" if arrow else "Float64"
+    if polars:
         return cls(column.name, values, dtype=dtype, strict=False)
-    if numeric and dtype.kind in "iu":
-        dtype = "Float64"
-    elif numeric and dtype.kind == "O":
+    if numeric and str(dtype) == "object" and not isinstance(values[0], Decimal):
         dtype = float
     return cls(values, index=column.index, name=column.name, dtype=dtype)

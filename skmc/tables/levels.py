@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skmc.tables.column import Column, Floats
+from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class Ordinal(Column):
         Ordinal
         """
         return cls(levels, float(codes.mean()), float(codes.std()) or 1.0)
+
+    def read(self, raw: RawColumn) -> Floats:
+        return codes(raw.values, self.levels)
 
     def encode(self, values: Floats) -> Floats:
         return ((values - self.mean) / self.deviation)[:, None]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from decimal import Decimal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from skmc.cells import LikeObserved
 from skmc.tables.column import Column, Floats
+from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)
@@ -19,40 +22,73 @@ class Numeric(Column):
     mean : float
         Mean of the observed values.
     deviation : float
-        Standard deviation of the observed values; 1 where it is 0.
+        Standard deviation of the observed values; 1 where they are all equal.
     span : float
         Range of the observed values; 1 where it is 0. Errors are relative to it.
+    like : LikeObserved or None
+        Decimals and range of the answers; None does not restrict them.
+    exponent : int or None
+        Smallest exponent of `decimal.Decimal` values, None if the column has others.
     """
 
     kind: ClassVar[str] = "numeric"
     mean: float
     deviation: float
     span: float
+    like: LikeObserved | None = None
+    exponent: int | None = None
 
     @classmethod
-    def of(cls, values: Floats) -> Numeric:
+    def of(cls, values: np.ndarray, like: LikeObserved | None, **others: Any) -> Any:
         """Describe a column by its observed values.
 
         Parameters
         ----------
         values : ndarray of shape (n_observed,)
             Observed values of the column.
+        like : LikeObserved or None
+            Decimals and range of the answers.
+        **others : object
+            Further fields.
 
         Returns
         -------
         Numeric
         """
-        span = float(values.max() - values.min()) or 1.0
-        return cls(float(values.mean()), float(values.std()) or 1.0, span)
+        values = values.astype(float)
+        span = float(values.max() - values.min())
+        deviation = float(values.std()) if span else 1.0
+        mean = float(values.mean()) if span else float(values[0])
+        return cls(mean, deviation or 1.0, span or 1.0, like, **others)
+
+    def read(self, raw: RawColumn) -> Floats:
+        return raw.floats.astype(float)
 
     def encode(self, values: Floats) -> Floats:
         return ((values - self.mean) / self.deviation)[:, None]
 
     def decode(self, block: Floats) -> Floats:
-        return block[:, 0] * self.deviation + self.mean
+        return self.rounded(block[:, 0] * self.deviation + self.mean)
+
+    def rounded(self, values: Floats) -> Floats:
+        """Restrict values to decimals and range of the observed ones.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            Numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return values if self.like is None else self.like.apply(values[:, None])[:, 0]
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / self.span
 
-    def restore(self, values: Floats) -> Floats:
-        return values
+    def restore(self, values: Floats) -> Any:
+        if self.exponent is None:
+            return values
+        unit = Decimal(1).scaleb(self.exponent)
+        return [Decimal(repr(float(value))).quantize(unit) for value in values]

@@ -8,7 +8,9 @@ from skmc.terms.laplacian import (
     graph_laplacian,
 )
 from skmc.terms.measurements import MeasurementError
+from skmc.terms.neighbors import NeighborDirichletEnergy
 from skmc.terms.smoothness import TotalVariation
+from skmc.terms.sparse_laplacian import SparseDirichletEnergy
 from skmc.terms.sparsity import Box, L1Norm
 from skmc.terms.spectral import NuclearNorm, SquaredNorm
 from skmc.terms.term import Term, inner, narrow, per_member
@@ -22,8 +24,10 @@ __all__ = [
     "DirichletEnergy",
     "L1Norm",
     "MeasurementError",
+    "NeighborDirichletEnergy",
     "NuclearNorm",
     "Rows",
+    "SparseDirichletEnergy",
     "SquaredError",
     "SquaredNorm",
     "Sum",

@@ -1,0 +1,135 @@
+"""Coverage of 90 % intervals: ``python -m benchmarks.intervals``.
+
+Fits what is not in ``docs/reproduction/intervals.json`` yet and writes
+``intervals.md``. The truth is used for the coverage only.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from benchmarks.pages import PAGES, table, write_page
+from benchmarks.reproduce.results import Results
+from skmc import (
+    BayesianFactorizationCompleter,
+    GaussianCompleter,
+    SVDCompleter,
+    patterns,
+)
+from skmc.datasets import load_table
+from skmc.uncertainty import MultipleCompletion
+
+LEVEL, QUANTILE = 0.9, 1.6449
+TABLES = {
+    "airfoil": lambda: load_table("airfoil").data,
+    "breast cancer": lambda: load_breast_cancer().data,
+    "concrete": lambda: load_table("concrete").data,
+    "diabetes": lambda: load_diabetes().data,
+    "energy": lambda: load_table("energy_efficiency").data,
+    "wine": lambda: load_wine().data,
+}
+MECHANISMS = {
+    "MCAR 20 %": lambda X: patterns.random(X, 0.2, random_state=0),
+    "MCAR 40 %": lambda X: patterns.random(X, 0.4, random_state=0),
+    "MAR 30 %": lambda X: patterns.mar(X, 0.3, random_state=0),
+    "MNAR 30 %": lambda X: patterns.mnar(X, 0.3, random_state=0),
+}
+
+
+def by_deviation(completer: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A normal interval around each completed cell."""
+    mean = completer.fit_transform(X)
+    half = QUANTILE * completer.predict_std(X)
+    return mean - half, mean + half
+
+
+def by_draws(completer: Any, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return MultipleCompletion(completer, random_state=0).fit(X).interval(LEVEL)
+
+
+METHODS: dict[str, Any] = {
+    "`GaussianCompleter`, `predict_std`": lambda X: by_deviation(
+        GaussianCompleter(random_state=0), X
+    ),
+    '`GaussianCompleter(marginals="copula")`, `predict_std`': lambda X: by_deviation(
+        GaussianCompleter(marginals="copula", random_state=0), X
+    ),
+    "`BayesianFactorizationCompleter`, `predict_std`": lambda X: by_deviation(
+        BayesianFactorizationCompleter(random_state=0), X
+    ),
+    "`MultipleCompletion(SVDCompleter())`": lambda X: by_draws(SVDCompleter(), X),
+    "`MultipleCompletion(GaussianCompleter())`": lambda X: by_draws(
+        GaussianCompleter(), X
+    ),
+}
+
+
+def coverage(
+    interval: Any, X: np.ndarray, truth: np.ndarray, hidden: np.ndarray
+) -> dict[str, float]:
+    low, high = interval(X)
+    inside = (low <= truth) & (truth <= high)
+    width = (high - low) / truth.std(0)
+    return {
+        "coverage": round(float(inside[hidden].mean()), 4),
+        "width": round(float(width[hidden].mean()), 4),
+    }
+
+
+def run(results: Results) -> None:
+    for name, load in TABLES.items():
+        truth = np.asarray(load(), float)
+        for mechanism, hide in MECHANISMS.items():
+            hidden = hide(truth)
+            X = np.where(hidden, np.nan, truth)
+            for method, interval in METHODS.items():
+
+                def score(_: Any, given: Any = (interval, X, truth, hidden)) -> dict:
+                    return coverage(*given)
+
+                results.measure(f"{mechanism}/{name}/{method}/0", None, score, None)
+
+
+def page(results: Results) -> None:
+    parts = [
+        "# Coverage of 90 % intervals",
+        "Share of the hidden cells inside their 90 % interval, and in parentheses the "
+        "mean width of the intervals in standard deviations of the columns. "
+        "`predict_std` gives the interval mean ± 1.645 standard deviations. The "
+        "intervals of `MultipleCompletion` and of `AutoCompleter` are calibrated on "
+        "held-out cells.",
+        "All of these assume that what is missing depends only on what is observed. "
+        "The cells of the last table do not: they are missing because they are large "
+        "(MNAR), which no method can see in the data, and all intervals are too low.",
+    ]
+    for mechanism in MECHANISMS:
+        rows = []
+        for method in METHODS:
+            row = [method]
+            for name in TABLES:
+                key = f"{mechanism}/{name}/{method}"
+                found = results.mean(key, "coverage"), results.mean(key, "width")
+                row.append(
+                    "" if found[0] is None else f"{found[0]:.2f} ({found[1]:.2f})"
+                )
+            rows.append(row)
+        parts += [f"## {mechanism}", table(["", *TABLES], rows)]
+    parts.append("`python -m benchmarks.intervals` makes this page.")
+    write_page("intervals", parts)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    results = Results(PAGES / "intervals.json")
+    if "page" not in sys.argv[1:]:
+        run(results)
+    page(results)
+
+
+if __name__ == "__main__":
+    main()

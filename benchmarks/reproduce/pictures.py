@@ -1,0 +1,129 @@
+"""Pictures in color and in gray: our completers, scikit-image, OpenCV, published PSNR.
+
+Color: the 192 x 192 pixels in the middle of pictures that scikit-image and scikit-learn
+ship. Gray: pictures of `SKMC_DATA`. Nothing is chosen by the hidden pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from benchmarks.problems import FIRST_SEED
+from benchmarks.reproduce.results import Results
+from skmc import (
+    AIRCompleter,
+    BiharmonicCompleter,
+    NonlocalCompleter,
+    patterns,
+    pictures,
+)
+from skmc.datasets import load_image
+
+SIDE = 192
+COLOR = ("astronaut", "coffee", "chelsea", "flower", "china")
+MASKS = ("random 50 %", "random 80 %", "text", "scratches")
+GRAY = ("house_256", "peppers_256", "boat_256", "cameraman_240", "barbara_512")
+RATES = ("random 50 %", "random 80 %")
+COMPLETERS = {
+    "Nonlocal": lambda: NonlocalCompleter(random_state=0),
+    "AIR": lambda: AIRCompleter(random_state=0),
+    "Biharmonic": BiharmonicCompleter,
+}
+OPENCV = ("Navier-Stokes", "Telea")
+METHODS = (*COMPLETERS, *(f"OpenCV, {name}" for name in OPENCV))
+WORDS = "the quick brown fox jumps over the lazy dog"
+
+
+def color_picture(name: str) -> np.ndarray:
+    """The middle of a picture, uint8 of shape (192, 192, 3)."""
+    if name in ("flower", "china"):
+        from sklearn.datasets import load_sample_image
+
+        whole = load_sample_image(f"{name}.jpg")
+    else:
+        from skimage import data
+
+        whole = getattr(data, name)()
+    top, left = ((size - SIDE) // 2 for size in whole.shape[:2])
+    return whole[top : top + SIDE, left : left + SIDE]
+
+
+def mask(kind: str, shape: tuple[int, int]) -> np.ndarray:
+    """True where pixels are missing.
+
+    Text is that of `skmc.patterns.text`, an eighth of the height per line. Scratches
+    are 16 straight lines of 1 to 3 pixels in width between random points.
+    """
+    rng = np.random.RandomState(FIRST_SEED)
+    if kind.startswith("random"):
+        return rng.random_sample(shape) <= int(kind.split()[1]) / 100
+    if kind == "text":
+        return patterns.text(np.zeros(shape), WORDS, height=0.125)
+    image = Image.new("1", shape[::-1])
+    draw = ImageDraw.Draw(image)
+    for _ in range(16):
+        ends = rng.randint(0, shape[::-1], (2, 2))
+        draw.line([*map(tuple, ends.tolist())], fill=1, width=rng.randint(1, 4))
+    return np.array(image)
+
+
+def opencv(name: str, picture: np.ndarray, missing: np.ndarray) -> np.ndarray | None:
+    """OpenCV's inpainting of a radius of 3 pixels; None if it is not installed."""
+    try:
+        import cv2
+    except ImportError:
+        return None
+    flags = {"Navier-Stokes": cv2.INPAINT_NS, "Telea": cv2.INPAINT_TELEA}
+    return cv2.inpaint(picture, missing.astype(np.uint8), 3, flags[name])
+
+
+def decibels(found: np.ndarray, truth: np.ndarray, missing: np.ndarray) -> dict:
+    """PSNR over the missing pixels and over all pixels."""
+    squares = np.square(found.astype(float) - truth)
+    means = {"psnr": squares[missing].mean(), "psnr_all": squares.mean()}
+    return {k: round(10 * math.log10(255**2 / mean), 3) for k, mean in means.items()}
+
+
+def measure(
+    results: Results, key: str, truth: np.ndarray, missing: np.ndarray, methods: tuple
+) -> None:
+    damaged = np.where(
+        missing.reshape(*missing.shape, *[1] * (truth.ndim - 2)), 0, truth
+    )
+    damaged = damaged.astype(np.uint8)
+    for method in methods:
+        name = method.removeprefix("OpenCV, ")
+        if name in OPENCV:
+            fill = partial(opencv, name, damaged, missing)
+            if fill() is None:
+                continue
+        else:
+            completer = COMPLETERS[method]()
+            fill = partial(pictures.complete, damaged, missing, completer)
+        results.measure(
+            f"{key}/{method}/0",
+            None,
+            lambda _, fill=fill: decibels(fill(), truth, missing),
+            limit=None,
+        )
+
+
+def run(results: Results, *parts: str) -> None:
+    """All parts, or those named: color, gray."""
+    if not parts or "color" in parts:
+        for name in COLOR:
+            truth = color_picture(name)
+            for kind in MASKS:
+                missing = mask(kind, truth.shape[:2])
+                measure(results, f"color/{name}, {kind}", truth, missing, METHODS)
+    if not parts or "gray" in parts:
+        for name in GRAY:
+            truth = np.rint(255 * load_image(name)).astype(np.uint8)
+            for kind in RATES:
+                missing = mask(kind, truth.shape)
+                methods = ("Nonlocal", "Biharmonic")
+                measure(results, f"gray/{name}, {kind}", truth, missing, methods)

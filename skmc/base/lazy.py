@@ -1,0 +1,109 @@
+"""Predictions for Dask collections, which are computed partition by partition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether ``X`` is a Dask Array, DataFrame or Series.
+
+    Parameters
+    ----------
+    X : object
+        Any container.
+
+    Returns
+    -------
+    bool
+    """
+    return hasattr(X, "__dask_graph__") and hasattr(
+        X, "dtypes" if _framed(X) else "chunks"
+    )
+
+
+def _framed(X: Any) -> bool:
+    return hasattr(X, "map_partitions")
+
+
+def lazy_transform(completer: Any, X: Any) -> Any:
+    """Complete rows of a Dask Array or DataFrame when they are computed.
+
+    Parameters
+    ----------
+    completer : completer
+        A fitted completer.
+    X : dask.array.Array or dask.dataframe.DataFrame
+        Rows to complete.
+
+    Returns
+    -------
+    dask.array.Array or dask.dataframe.DataFrame
+        With the columns that `transform` returns, by name.
+    """
+    import dask
+
+    names = completer.get_feature_names_out()
+    shared = dask.delayed(completer, pure=False)
+    if _framed(X):
+        dtype = np.result_type(np.float32, *X._meta.dtypes)
+        meta = type(X._meta)({name: np.empty(0, dtype) for name in names})
+        return X.map_partitions(_frame, shared, list(names), dtype, meta=meta)
+    small = X.dtype.kind == "f" and X.dtype.itemsize <= 4
+    kind = np.dtype(np.float32 if small else float)
+    X = X.rechunk({1: -1})
+    return X.map_blocks(
+        _array,
+        shared,
+        dtype=kind,
+        chunks=(X.chunks[0], (len(names),)),
+        meta=np.empty((0, 0), kind),
+    )
+
+
+def _frame(part: Any, completer: Any, names: list[str], dtype: Any) -> Any:
+    values = np.asarray(
+        completer.transform(part) if len(part) else np.empty((0, len(names)))
+    )
+    return type(part)(values.astype(dtype), columns=names, index=part.index)
+
+
+def _array(part: np.ndarray, completer: Any) -> np.ndarray:
+    return np.asarray(completer.transform(part))
+
+
+def lazy_entries(completer: Any, rows: Any, cols: Any) -> Any:
+    """Predict the cells of two Dask Series or Arrays when they are computed.
+
+    Parameters
+    ----------
+    completer : completer
+        A fitted completer.
+    rows, cols : dask.dataframe.Series or dask.array.Array
+        As for `predict_entries`, with equal partitions.
+
+    Returns
+    -------
+    dask.dataframe.Series or dask.array.Array
+    """
+    import dask
+    import dask.array
+
+    shared = dask.delayed(completer, pure=False)
+    if _framed(rows):
+        return rows.map_partitions(_series, cols, shared, meta=(None, float))
+    return dask.array.map_blocks(
+        _cells, rows, cols, shared, dtype=float, meta=np.empty(0)
+    )
+
+
+def _series(rows: Any, cols: Any, completer: Any) -> Any:
+    values = completer.predict_entries(rows.to_numpy(), cols.to_numpy())
+    return type(rows)(values.astype(float), index=rows.index)
+
+
+def _cells(rows: np.ndarray, cols: np.ndarray, completer: Any) -> np.ndarray:
+    found: np.ndarray = completer.predict_entries(rows, cols).astype(float)
+    return found

@@ -1,0 +1,388 @@
+"""The observed cells of a matrix in blocks that are not in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skmc.blocks.parts import arrow
+from skmc.blocks.running import OnCluster
+from skmc.blocks.writing import BlockFolder
+from skmc.cells import Scaling, SparseObserved
+from skmc.linalg import LowRank, RowModel, work_of
+
+HELD_OUT_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Some of the cells, the same ones in every division into blocks.
+
+    Parameters
+    ----------
+    seed : int
+        Determines the cells.
+    held_out : bool
+        Whether the tenth that is held out is chosen, or the others.
+    """
+
+    seed: int
+    held_out: bool
+
+    def __call__(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
+        """Choose among some cells.
+
+        Parameters
+        ----------
+        row, col : int ndarray of shape (n_cells,)
+            Positions.
+
+        Returns
+        -------
+        bool ndarray of shape (n_cells,)
+        """
+        # The finalizer of SplitMix64.
+        z = row.astype(np.uint64) << np.uint64(32) | col.astype(np.uint64)
+        z += np.uint64((self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+        return (z < np.uint64(HELD_OUT_SHARE * 2.0**64)) == self.held_out
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The cells of consecutive rows, or of consecutive columns, of a matrix.
+
+    Parameters
+    ----------
+    row : int32 Tensor of shape (n_cells,)
+        Position within the block, ascending.
+    col : int32 Tensor of shape (n_cells,)
+        Position on the other side.
+    values : Tensor of shape (n_cells,)
+        Scaled values.
+    shape : tuple of int
+        Number of rows of the block, and of the other side.
+    """
+
+    row: Tensor
+    col: Tensor
+    values: Tensor
+    shape: tuple[int, int]
+
+    def cells(self, device: Any = "cpu") -> SparseObserved:
+        """Convert to the type that solvers use.
+
+        Parameters
+        ----------
+        device : device
+            Where to compute.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        row, col = self.row.to(device).long(), self.col.to(device).long()
+        return SparseObserved(row, col, self.values.to(device), self.shape)
+
+
+def loaded(
+    path: Path,
+    side: str,
+    first: int,
+    shape: tuple[int, int],
+    choice: Choice | None,
+    scaling: Scaling | None,
+) -> Block:
+    """Read and scale a block.
+
+    Parameters
+    ----------
+    path : Path
+        File of the block.
+    side : {"row", "col"}
+        Whether it is a block of rows or of columns.
+    first : int
+        Its first row.
+    shape : tuple of int
+        Number of rows of the block, and of the other side.
+    choice : Choice or None
+        Which cells to keep.
+    scaling : Scaling or None
+        How to scale the values.
+
+    Returns
+    -------
+    Block
+    """
+    table = arrow().parquet.read_table(path, memory_map=True)
+    row, col, value = (table[k].to_numpy().copy() for k in ("row", "col", "value"))
+    if choice is not None:
+        places = (row + first, col) if side == "row" else (col, row + first)
+        kept = choice(*places)
+        row, col, value = row[kept], col[kept], value[kept]
+    values = torch.from_numpy(value)
+    if scaling is not None:
+        column = torch.from_numpy(col if side == "row" else row + first).long()
+        shift, scale = (
+            s[0, column] if s.shape[1] > 1 else s[0]
+            for s in (scaling.shift, scaling.scale)
+        )
+        values = Scaling(shift, scale).standardise(values)
+    return Block(torch.from_numpy(row), torch.from_numpy(col), values, shape)
+
+
+class BlockObserved:
+    """The observed cells of a matrix in blocks, the counterpart of `SparseObserved`.
+
+    A pass reads one block at a time, or on a cluster one for each worker.
+
+    Parameters
+    ----------
+    folder : BlockFolder
+        Where the blocks are.
+    scaling : Scaling, optional
+        How values are scaled when a block is read.
+    choice : Choice, optional
+        Which cells to use; all by default.
+    """
+
+    def __init__(
+        self,
+        folder: BlockFolder,
+        scaling: Scaling | None = None,
+        choice: Choice | None = None,
+    ):
+        self.folder, self.scaling, self.choice = folder, scaling, choice
+        self.shape = folder.shape
+        dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
+        self.values = torch.empty(0, dtype=dtype)  # gives dtype and device
+        self.batch_shape = torch.Size(())
+
+    @property
+    def remote(self) -> bool:
+        """Whether blocks are loaded in other processes, with devices of their own."""
+        return isinstance(self.folder.runner, OnCluster)
+
+    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
+        """Scaling by the rules of `Scaling.of`.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            As for `Scaling.of`.
+        centre : bool, default=True
+            As for `Scaling.of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        if how is None:
+            one = self.values.new_ones(1, 1)
+            return Scaling(torch.zeros_like(one), one)
+        found = Scaling.of_moments(self.moments, how, centre=centre)
+        return found.to(self.values.dtype)
+
+    def scaled(self, scaling: Scaling) -> BlockObserved:
+        """Return the same cells with scaled values.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            How to scale.
+
+        Returns
+        -------
+        BlockObserved
+        """
+        return BlockObserved(self.folder, scaling, self.choice)
+
+    def chosen(self, choice: Choice) -> BlockObserved:
+        """Return some of the cells.
+
+        Parameters
+        ----------
+        choice : Choice
+            Which ones.
+
+        Returns
+        -------
+        BlockObserved
+        """
+        return BlockObserved(self.folder, self.scaling, choice)
+
+    def to(self, *args: Any, **kwargs: Any) -> BlockObserved:
+        """Return the object itself: blocks are moved when they are used.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            Ignored.
+        **kwargs : device or dtype
+            Ignored.
+
+        Returns
+        -------
+        BlockObserved
+        """
+        return self
+
+    def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, standard deviation and number of the unscaled cells.
+
+        Parameters
+        ----------
+        by_column : bool
+            Whether each column has its own.
+
+        Returns
+        -------
+        tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
+        """
+        found = self.folder.statistics["col"]
+        count, mean, squares = (found[k] for k in ("count", "mean", "squares"))
+        if not by_column:
+            n, whole = count.sum(), count @ mean / count.sum()
+            squares = squares.sum() + count @ np.square(mean - whole)
+            count, mean = np.array([n]), np.array([whole])
+        deviation = np.sqrt(squares / np.maximum(count, 1))
+        # The rounding of a constant is not a deviation.
+        eps = np.finfo(self.folder.dtype).eps
+        deviation[deviation <= 32 * eps * np.abs(mean)] = 0
+        return tuple(torch.from_numpy(x)[None] for x in (mean, deviation, count))  # type: ignore[return-value]
+
+    @property
+    def identity(self) -> list[Any]:
+        """Numbers that differ between two sets of cells."""
+        found = self.folder.statistics
+        names = ("count", "mean", "squares")
+        return [self.shape, *(found[side][k] for side in found for k in names)]
+
+    @cached_property
+    def _handles(self) -> dict[str, Sequence[Any]]:
+        handles = {}
+        for side, n_others in (("row", self.shape[1]), ("col", self.shape[0])):
+            starts = self.folder.starts[side].tolist()
+            loaders = [
+                partial(
+                    loaded,
+                    self.folder.path / side / f"{k:06d}.parquet",
+                    side,
+                    first,
+                    (last - first, n_others),
+                    self.choice,
+                    self.scaling,
+                )
+                for k, (first, last) in enumerate(pairwise(starts))
+            ]
+            handles[side] = self.folder.runner.load(loaders)
+        return handles
+
+    def map(
+        self, side: str, function: Any, own: Tensor | None, *common: Any
+    ) -> Iterator[Any]:
+        """Call ``function(block, own, *common)`` for all blocks of a side, in order.
+
+        Parameters
+        ----------
+        side : {"row", "col"}
+            Blocks of rows or of columns.
+        function : callable
+            Function to call; it must be importable.
+        own : Tensor of shape (n, k) or None
+            A tensor whose rows belong to the rows of the blocks.
+        *common : object
+            Arguments that all calls share.
+
+        Returns
+        -------
+        iterator
+        """
+        each = None
+        if own is not None:
+            sizes = np.diff(self.folder.starts[side]).tolist()
+            each = [part.clone() for part in own.split(sizes)]
+        return self.folder.runner.map(function, self._handles[side], *common, each=each)
+
+    def solved(self, model: RowModel) -> Tensor:
+        """Solve a row model for all rows.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        return torch.cat(list(self.map("row", _solved, None, model)))
+
+    @property
+    def work(self) -> int:
+        """Work of a pass, see `skmc.linalg.work_of`."""
+        return work_of(int(self.folder.statistics["row"]["count"].sum()))
+
+    def zero(self) -> LowRank:
+        """The zero matrix, of rank 0.
+
+        Returns
+        -------
+        LowRank
+        """
+        return LowRank(*(self.values.new_zeros(size, 0) for size in self.shape))
+
+    @cached_property
+    def _sums(self) -> tuple[Tensor, Tensor]:
+        """Number of cells and sum of their squares."""
+        found = list(self.map("row", _energy, None))
+        count = torch.tensor(float(sum(n for n, _ in found)), dtype=self.values.dtype)
+        return count, torch.stack([square for _, square in found]).sum()
+
+    @property
+    def n_observed(self) -> Tensor:
+        """Number of observed cells, of shape ``()``."""
+        return self._sums[0]
+
+    @property
+    def energy(self) -> Tensor:
+        """``|P(M)|_F^2``."""
+        return self._sums[1]
+
+    def misfit(self, X: LowRank) -> Tensor:
+        """``|P(X - M)|_F^2``, by one pass.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        parts = self.map("row", _misfit, X.left, X.right)
+        return torch.stack(list(parts)).sum()
+
+
+def _solved(block: Block, own: None, model: RowModel) -> Tensor:
+    cells = block.cells()
+    return model.solve(cells.starts, cells.cols, cells.values)
+
+
+def _energy(block: Block, own: None) -> tuple[int, Tensor]:
+    return len(block.values), block.values.square().sum()
+
+
+def _misfit(block: Block, left: Tensor, right: Tensor) -> Tensor:
+    return block.cells().misfit(LowRank(left, right))

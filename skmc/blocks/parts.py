@@ -1,0 +1,260 @@
+"""Tables of triplets in files, in parts that fit in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+PART_ROWS = 2**22  # of a table in memory
+
+
+def arrow() -> Any:
+    """Return pyarrow, or an error that names the extra.
+
+    Returns
+    -------
+    module
+    """
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.dataset
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            'Entries that are not in memory need Arrow: pip install "skmc[blocks]".'
+        ) from error
+    return pyarrow
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some row groups of one file.
+
+    Parameters
+    ----------
+    fragment : pyarrow.dataset.Fragment
+        Where the rows are.
+    columns : tuple of str
+        Names of the columns of row identifiers, column identifiers and values.
+    """
+
+    fragment: Any
+    columns: tuple[str, str, str]
+
+    def tables(self) -> Iterator[Any]:
+        """Read the rows, at most about `PART_ROWS` at a time.
+
+        Yields
+        ------
+        pyarrow.Table
+            Columns "row", "col" and "value", checked.
+        """
+        pa = arrow()
+        waiting: list[Any] = []
+        for batch in self.fragment.to_batches(columns=list(self.columns)):
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= PART_ROWS:
+                yield self._checked(pa.Table.from_batches(waiting))
+                waiting = []
+        if any(map(len, waiting)):
+            yield self._checked(pa.Table.from_batches(waiting))
+
+    def _checked(self, table: Any) -> Any:
+        pa = arrow()
+        table = table.select(list(self.columns)).combine_chunks()
+        for name in self.columns:
+            if table[name].null_count:
+                raise ValueError(
+                    f"{self._where(name)} has missing cells; leave them out."
+                )
+        row, col = (
+            table[name].cast(kind_of(table.schema.field(name).type))
+            for name in self.columns[:2]
+        )
+        values = table[self.columns[2]].to_numpy()
+        values = values.astype(value_dtype(values.dtype), copy=False)
+        largest = np.sqrt(np.finfo(values.dtype).max)
+        wrong = ~(np.abs(values) <= largest)  # NaN too
+        if wrong.any():
+            raise ValueError(
+                f"{self._where(self.columns[2])} holds {values[wrong.argmax()]}; leave "
+                "such rows out."
+            )
+        return pa.table({"row": row, "col": col, "value": pa.array(values)})
+
+    def _where(self, name: str) -> str:
+        return f"Column {name!r} of {self.fragment.path}"
+
+
+def value_dtype(dtype: np.dtype) -> np.dtype:
+    """Return float32 for numbers of at most that precision, otherwise float64.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the values in a file.
+
+    Returns
+    -------
+    dtype
+    """
+    small = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if small else np.float64)
+
+
+def kind_of(type_: Any) -> Any:
+    """Return the type to which identifiers of an Arrow type are converted.
+
+    Parameters
+    ----------
+    type_ : pyarrow.DataType
+        Type of the identifiers in a file.
+
+    Returns
+    -------
+    pyarrow.DataType
+        int64, or large_string.
+    """
+    pa = arrow()
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_integer(type_):
+        return pa.int64()
+    text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    if any(is_text(type_) for is_text in text):
+        return pa.large_string()
+    raise TypeError(f"has type {type_}; identifiers must be integers or strings")
+
+
+def parts_of(
+    source: str | os.PathLike | list, columns: tuple[str, str, str]
+) -> tuple[list[Part], np.dtype]:
+    """Divide a folder of Parquet or Arrow files into parts.
+
+    Parameters
+    ----------
+    source : path or list of paths
+        A file, a folder or a list of files.
+    columns : tuple of str
+        Names of the columns of row identifiers, column identifiers and values.
+
+    Returns
+    -------
+    parts : list of Part
+    dtype : dtype
+        Type of the values.
+
+    Raises
+    ------
+    ValueError
+        There are no files, a column does not exist, or files differ in their types.
+    TypeError
+        Identifiers or values have a type that cannot be used.
+    """
+    files = _files(source)
+    parts: list[Part] = []
+    first: tuple[str, list[Any]] | None = None
+    for fragment in files:
+        schema = fragment.physical_schema
+        for name in columns:
+            if name not in schema.names:
+                raise ValueError(
+                    f"{fragment.path} has no column {name!r}; it has {schema.names}."
+                )
+        kinds = [_kind(fragment, name, name == columns[2]) for name in columns]
+        if first is None:
+            first = fragment.path, kinds
+        for name, ours, other in zip(columns, kinds, first[1], strict=True):
+            if ours != other:
+                raise ValueError(
+                    f"Column {name!r} is {other} in {first[0]} and {ours} in "
+                    f"{fragment.path}; write both files with one type."
+                )
+        parts += [Part(piece, columns) for piece in _pieces(fragment)]
+    assert first is not None
+    return parts, np.dtype(str(first[1][2]))
+
+
+def tables_of(source: Any, columns: tuple[str, str, str]) -> Iterator[Any]:
+    """Read triplets from files or from a Dask DataFrame.
+
+    Parameters
+    ----------
+    source : path, list of paths or Dask DataFrame
+        Where the triplets are.
+    columns : tuple of str
+        Names of the columns of row identifiers, column identifiers and values.
+
+    Yields
+    ------
+    pyarrow.Table
+        Columns "row", "col" and "value".
+    """
+    if hasattr(source, "to_delayed"):
+        for partition in source[list(columns)].to_delayed():
+            table = arrow().Table.from_pandas(partition.compute(), preserve_index=False)
+            yield table.rename_columns(["row", "col", "value"])
+        return
+    for part in parts_of(source, columns)[0]:
+        yield from part.tables()
+
+
+def _files(source: Any) -> list[Any]:
+    ds = arrow().dataset
+    if isinstance(source, (str, os.PathLike)):
+        source = os.fspath(source)
+    else:
+        source = [os.fspath(path) for path in source]
+    names = [source] if isinstance(source, str) else source
+    of_arrow = (".arrow", ".feather", ".ipc")
+    if isinstance(source, str) and os.path.isdir(source):
+        names = os.listdir(source)
+    format_ = (
+        "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
+    )
+    found = sorted(
+        ds.dataset(source, format=format_).get_fragments(), key=lambda f: f.path
+    )
+    if not found:
+        raise ValueError(f"{source} holds no Parquet or Arrow files.")
+    return found
+
+
+def _kind(fragment: Any, name: str, is_value: bool) -> Any:
+    pa = arrow()
+    type_ = fragment.physical_schema.field(name).type
+    where = f"Column {name!r} of {fragment.path}"
+    if is_value:
+        numeric = (
+            pa.types.is_integer(type_)
+            or pa.types.is_floating(type_)
+            or pa.types.is_boolean(type_)
+        )
+        if not numeric:
+            raise TypeError(f"{where} has type {type_}; values must be numbers.")
+        return value_dtype(np.dtype(type_.to_pandas_dtype()))
+    try:
+        return kind_of(type_)
+    except TypeError as error:
+        raise TypeError(f"{where} {error}.") from None
+
+
+def _pieces(fragment: Any) -> Iterator[Any]:
+    """Split a Parquet file at its row groups into pieces of at least `PART_ROWS`."""
+    if not hasattr(fragment, "row_groups"):
+        yield fragment
+        return
+    waiting, rows = [], 0
+    for group in fragment.row_groups:
+        waiting.append(group.id)
+        rows += group.num_rows
+        if rows >= PART_ROWS:
+            yield fragment.subset(row_group_ids=waiting)
+            waiting, rows = [], 0
+    if rows:
+        yield fragment.subset(row_group_ids=waiting)

@@ -1,0 +1,192 @@
+"""Calls of one function for many blocks: one after the other, or on a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+WAIT = 5.0  # seconds after which a cluster is looked at
+WITHOUT_WORKERS = 300.0  # seconds without a worker that end a fit
+
+
+class Local:
+    """Calls in this process. Blocks are loaded for one call at a time."""
+
+    def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+        """Return handles of blocks for `map`.
+
+        Parameters
+        ----------
+        loaders : sequence of callables
+            Functions that return the blocks.
+
+        Returns
+        -------
+        sequence of handles
+        """
+        return loaders
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        handles: Sequence[Any],
+        *common: Any,
+        each: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        """Call ``function(block, own, *common)`` for every block, in order.
+
+        Parameters
+        ----------
+        function : callable
+            Function to call.
+        handles : sequence of handles
+            What `load` returned.
+        *common : object
+            Arguments that all calls share.
+        each : sequence, optional
+            The argument ``own`` of each call; None by default.
+
+        Yields
+        ------
+        object
+        """
+        for handle, own in zip(handles, each or [None] * len(handles), strict=True):
+            yield function(handle(), own, *common)
+
+    def call(
+        self, function: Callable[..., Any], items: Iterable[Any], *common: Any
+    ) -> Iterator[Any]:
+        """Call ``function(item, *common)`` for every item, in order.
+
+        Parameters
+        ----------
+        function : callable
+            Function to call.
+        items : iterable
+            First arguments.
+        *common : object
+            Arguments that all calls share.
+
+        Yields
+        ------
+        object
+        """
+        for item in items:
+            yield function(item, *common)
+
+
+class OnCluster(Local):
+    """Calls as tasks of a Dask cluster.
+
+    Loaded blocks stay with their workers. Arguments that all calls share are the result
+    of one task, whose data the scheduler keeps, so that no data are lost with a worker.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client of the cluster.
+    """
+
+    def __init__(self, client: Any):
+        self.client = client
+        if client.status != "running":
+            raise ValueError(
+                f"The client is {client.status}; connect a new one and pass it to "
+                "Entries as client."
+            )
+        self._check_workers()
+
+    def _check_workers(self) -> None:
+        def version() -> str:  # sent by value: the worker need not know this module
+            from importlib import import_module
+
+            return str(import_module("skmc").__version__)
+
+        found = self.client.run(version, on_error="return")
+        for address, answer in found.items():
+            if isinstance(answer, BaseException):
+                raise RuntimeError(
+                    f"The worker {address} cannot import skmc ({answer}); install the "
+                    "same versions of Python, skmc and its requirements on all workers."
+                ) from answer
+            if answer != version():
+                raise RuntimeError(
+                    f"The worker {address} has skmc {answer}, this process has "
+                    f"{version()}; install the same version."
+                )
+
+    def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+        return [self.client.submit(loader, pure=False) for loader in loaders]
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        handles: Sequence[Any],
+        *common: Any,
+        each: Sequence[Any] | None = None,
+    ) -> Iterator[Any]:
+        own = each or [None] * len(handles)
+        with _large_messages():
+            shared = [self.client.submit(_identity, x, pure=False) for x in common]
+            futures = [
+                self.client.submit(function, handle, mine, *shared, pure=False)
+                for handle, mine in zip(handles, own, strict=True)
+            ]
+        yield from self._results(futures)
+
+    def call(
+        self, function: Callable[..., Any], items: Iterable[Any], *common: Any
+    ) -> Iterator[Any]:
+        yield from self._results(
+            [self.client.submit(function, x, *common, pure=False) for x in items]
+        )
+
+    def _results(self, futures: list[Any]) -> Iterator[Any]:
+        futures.reverse()
+        while futures:
+            future = futures.pop()  # its result is released when it has been used
+            yield self._result(future)
+
+    def _result(self, future: Any) -> Any:
+        from concurrent.futures import CancelledError
+
+        from distributed.comm import CommClosedError
+
+        seen = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=WAIT)
+            except (CancelledError, CommClosedError) as error:
+                raise self._lost() from error
+            except TimeoutError as error:
+                if future.done():  # the task itself has raised it
+                    raise
+                if self.client.status != "running":
+                    raise self._lost() from error
+                if self.client.nthreads():
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > WITHOUT_WORKERS:
+                    raise RuntimeError(
+                        f"The cluster has had no worker for {WITHOUT_WORKERS:g} "
+                        "seconds. Start workers and run the fit again; inside of "
+                        "skmc.persistence.checkpoint it continues."
+                    ) from error
+
+    def _lost(self) -> RuntimeError:
+        return RuntimeError(
+            "The scheduler of the cluster was lost during the fit. Connect a new "
+            "client and run the fit again; inside of skmc.persistence.checkpoint it "
+            "continues from the last sweep that was written."
+        )
+
+
+def _identity(data: Any) -> Any:
+    return data
+
+
+def _large_messages() -> Any:
+    """Do not warn that factors are large: the scheduler is to keep a copy."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})

@@ -1,0 +1,259 @@
+"""The steps that sort triplets into blocks of rows and blocks of columns.
+
+Arrow reads, writes and groups; each step is one function of one part or one block, so
+that a loop or the tasks of a cluster can call it. All data pass through files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skmc.blocks.parts import Part, arrow
+
+SIDES = ("row", "col")
+
+
+def counted(part: Part) -> tuple[Any, Any]:
+    """Count how often each identifier occurs in a part.
+
+    Parameters
+    ----------
+    part : Part
+        Some triplets.
+
+    Returns
+    -------
+    rows, cols : pyarrow.Table
+        Columns "id" and "count".
+    """
+    found: list[Any] = [None, None]
+    for table in part.tables():
+        for side, name in enumerate(SIDES):
+            counts = table.group_by(name).aggregate([(name, "count")])
+            counts = counts.rename_columns(["id", "count"])
+            found[side] = merged([found[side], counts])
+    return found[0], found[1]
+
+
+def merged(counts: list[Any]) -> Any:
+    """Add the counts of several parts.
+
+    Parameters
+    ----------
+    counts : list of pyarrow.Table or None
+        Results of `counted`.
+
+    Returns
+    -------
+    pyarrow.Table or None
+    """
+    tables = [table for table in counts if table is not None]
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    whole = arrow().concat_tables(tables).group_by("id").aggregate([("count", "sum")])
+    return whole.rename_columns(["id", "count"])
+
+
+def block_starts(count: np.ndarray, size: int) -> np.ndarray:
+    """Divide rows into blocks of about ``size`` cells.
+
+    Parameters
+    ----------
+    count : int ndarray of shape (n,)
+        Number of cells of each row.
+    size : int
+        Number of cells of a block. A block has fewer than ``size`` cells besides those
+        of its last row.
+
+    Returns
+    -------
+    int ndarray of shape (n_blocks + 1,)
+        The first row of each block, and the number of rows.
+    """
+    begin = np.cumsum(count) - count
+    starts = np.unique(begin // size, return_index=True)[1]
+    return np.append(np.sort(starts), len(count))
+
+
+def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> None:
+    """Encode a part's identifiers, and divide it into files, one for each row block.
+
+    Parameters
+    ----------
+    numbered : tuple of int and Part
+        Number of the part, and its triplets.
+    folder : Path
+        Holds the identifiers; the files are written there.
+    starts : int ndarray
+        First row of each block, see `block_starts`.
+    """
+    pa = arrow()
+    number, part = numbered
+    ids = [read_ids(folder, side) for side in SIDES]
+    for k, table in enumerate(part.tables()):
+        codes = [
+            pa.compute.index_in(table[side], value_set=known).to_numpy()
+            for side, known in zip(SIDES, ids, strict=True)
+        ]
+        name = f"{number:06d}-{k:04d}"
+        _write_files(
+            folder / "row-parts", name, starts, codes[0], codes[1], table["value"]
+        )
+
+
+def read_ids(folder: Path, side: str) -> Any:
+    """Read the identifiers of rows or columns.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the blocks.
+    side : {"row", "col"}
+        Which identifiers.
+
+    Returns
+    -------
+    pyarrow.ChunkedArray
+    """
+    return arrow().parquet.read_table(folder / f"{side}-ids.parquet")["id"]
+
+
+def _write_files(
+    folder: Path, name: str, starts: np.ndarray, row: Any, col: Any, value: Any
+) -> None:
+    pa = arrow()
+    block = np.searchsorted(starts, row, side="right") - 1
+    order = np.argsort(block.astype(np.int32), kind="stable")
+    ends = np.cumsum(np.bincount(block, minlength=len(starts) - 1))
+    columns = (np.asarray(x)[order] for x in (row, col, value))
+    table = pa.table(dict(zip(("row", "col", "value"), columns, strict=True)))
+    for b in np.unique(block):
+        first = ends[b - 1] if b else 0
+        target = folder / f"{b:06d}"
+        target.mkdir(parents=True, exist_ok=True)
+        pa.parquet.write_table(
+            table.slice(first, ends[b] - first),
+            target / f"{name}.parquet",
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+        )
+
+
+def gathered(
+    number: int,
+    side: str,
+    folder: Path,
+    starts: np.ndarray,
+    others: np.ndarray | int,
+    duplicates: str,
+) -> dict[str, np.ndarray]:
+    """Sort the triplets of one block, write the block, and scatter its transpose.
+
+    Parameters
+    ----------
+    number : int
+        Number of the block.
+    side : {"row", "col"}
+        Whether it is a block of rows or of columns.
+    folder : Path
+        Where files are read and written.
+    starts : int ndarray
+        First row of each block of this side.
+    others : int ndarray or int
+        The same of the other side, or the number of its rows if the transpose has been
+        scattered.
+    duplicates : {"error", "last", "mean"}
+        What to do when a cell occurs more than once.
+
+    Returns
+    -------
+    dict of ndarray
+        Statistics of each row of the block: "count", "mean", "squares" (sum of squared
+        differences from the mean), "low" and "high".
+    """
+    pa = arrow()
+    files = sorted((folder / f"{side}-parts" / f"{number:06d}").glob("*.parquet"))
+    table = pa.concat_tables([pa.parquet.read_table(file) for file in files])
+    row, col, value = (table[name].to_numpy() for name in ("row", "col", "value"))
+    first, last = int(starts[number]), int(starts[number + 1])
+    width = int(others if isinstance(others, int) else others[-1])
+    key = (row - first).astype(np.int64) * width + col
+    order = np.argsort(key, kind="stable")
+    key, value = key[order], value[order]
+    new = np.append(True, key[1:] != key[:-1])
+    if not new.all():
+        if duplicates == "error":
+            twice = key[np.argmin(new)]
+            place = [
+                read_ids(folder, name)[int(code)].as_py()
+                for name, code in zip(SIDES, divmod(twice, width), strict=True)
+            ]
+            place[0] = read_ids(folder, "row")[int(twice // width) + first].as_py()
+            raise ValueError(
+                f"The cell of row {place[0]!r} and column {place[1]!r} occurs more "
+                "than once; pass duplicates='last' or duplicates='mean'."
+            )
+        begin = np.flatnonzero(new)
+        if duplicates == "last":
+            value = value[np.append(begin[1:], len(key)) - 1]
+        else:
+            count = np.diff(np.append(begin, len(key)))
+            value = (np.add.reduceat(value.astype(float), begin) / count).astype(
+                value.dtype
+            )
+        key = key[begin]
+    row, col = key // width, key % width
+    target = folder / side
+    target.mkdir(exist_ok=True)
+    columns = {"row": row.astype(np.int32), "col": col.astype(np.int32), "value": value}
+    pa.parquet.write_table(
+        pa.table(columns),
+        target / f"{number:06d}.parquet",
+        compression="none",
+        use_dictionary=["row"],
+        write_statistics=False,
+    )
+    if not isinstance(others, int):
+        shifted = (row + first).astype(np.int32)
+        _write_files(
+            folder / "col-parts",
+            f"{number:06d}",
+            others,
+            col.astype(np.int32),
+            shifted,
+            value,
+        )
+    return statistics(row, value.astype(float), last - first)
+
+
+def statistics(row: np.ndarray, value: np.ndarray, n: int) -> dict[str, np.ndarray]:
+    """Compute statistics of the cells of each row.
+
+    Parameters
+    ----------
+    row : int ndarray of shape (n_cells,)
+        Row of each cell.
+    value : ndarray of shape (n_cells,)
+        Value of each cell.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    dict of ndarray of shape (n,)
+        See `gathered`.
+    """
+    count = np.bincount(row, minlength=n)
+    mean = np.bincount(row, value, n) / np.maximum(count, 1)
+    squares = np.bincount(row, np.square(value - mean[row]), n)
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    filled = np.flatnonzero(count)
+    if len(filled):
+        begin = (np.cumsum(count) - count)[filled]
+        low[filled] = np.minimum.reduceat(value, begin)
+        high[filled] = np.maximum.reduceat(value, begin)
+    return {"count": count, "mean": mean, "squares": squares, "low": low, "high": high}

@@ -1,0 +1,278 @@
+"""Sorting triplets into a folder of blocks."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
+from skmc.blocks.running import Local, OnCluster
+from skmc.blocks.sorting import (
+    SIDES,
+    block_starts,
+    counted,
+    gathered,
+    merged,
+    read_ids,
+    scattered,
+)
+from skmc.cells import StoredEntries
+
+DONE = "blocks.json"  # is written last
+
+
+@dataclass(frozen=True)
+class SparsePart:
+    """Some rows of a SciPy sparse matrix, which may be mapped from files.
+
+    Parameters
+    ----------
+    matrix : SciPy CSR array or matrix
+        The whole matrix.
+    first, last : int
+        The rows.
+    """
+
+    matrix: Any
+    first: int
+    last: int
+
+    def tables(self) -> Any:
+        """Read the rows.
+
+        Yields
+        ------
+        pyarrow.Table
+            As of `Part`.
+        """
+        pa = arrow()
+        begin, end = (int(self.matrix.indptr[k]) for k in (self.first, self.last))
+        counts = np.diff(self.matrix.indptr[self.first : self.last + 1])
+        rows = np.repeat(np.arange(self.first, self.last), counts)
+        values = np.asarray(self.matrix.data[begin:end])
+        values = values.astype(value_dtype(values.dtype), copy=False)
+        if not np.isfinite(values).all():
+            raise ValueError("The sparse matrix holds NaN or infinity; leave them out.")
+        cols = np.asarray(self.matrix.indices[begin:end], np.int64)
+        yield pa.table({"row": rows, "col": cols, "value": values})
+
+
+class BlockFolder:
+    """Sorted blocks of rows and of columns in a folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    runner : Local
+        Calls functions for the blocks.
+    """
+
+    def __init__(self, path: Path, runner: Local):
+        self.path, self.runner = path, runner
+        header = json.loads((path / DONE).read_text())
+        self.dtype = np.dtype(header["dtype"])
+        self.labeled: bool = header["labeled"]
+        self.starts: dict[str, np.ndarray] = {}
+        self.statistics: dict[str, dict[str, np.ndarray]] = {}
+        for side in SIDES:
+            with np.load(path / f"{side}.npz") as file:
+                found = dict(file)
+            self.starts[side] = found.pop("starts")
+            self.statistics[side] = found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return int(self.starts["row"][-1]), int(self.starts["col"][-1])
+
+    def ids(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Identifiers of rows and columns in ascending order, or None for positions.
+
+        Returns
+        -------
+        tuple of ndarray, or None
+        """
+        if not self.labeled:
+            return None
+        rows, cols = (read_ids(self.path, side).to_numpy() for side in SIDES)
+        return rows, cols
+
+
+def sorted_blocks(entries: StoredEntries) -> BlockFolder:
+    """Sort entries into blocks, or open the blocks of an earlier fit.
+
+    Parameters
+    ----------
+    entries : StoredEntries
+        Observed cells.
+
+    Returns
+    -------
+    BlockFolder
+
+    Raises
+    ------
+    OSError
+        The disk is full, among others. Nothing half-written is left.
+    """
+    runner = Local() if entries.client is None else OnCluster(entries.client)
+    arrow()
+    if entries.folder is not None:
+        return _opened(entries, Path(entries.folder).resolve(), runner)
+    folder = Path(tempfile.mkdtemp(prefix="skmc-blocks-"))
+    try:
+        found = _opened(entries, folder, runner)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    return found
+
+
+def _opened(entries: StoredEntries, folder: Path, runner: Local) -> BlockFolder:
+    folder.mkdir(parents=True, exist_ok=True)
+    source = entries.source
+    if hasattr(source, "to_parquet"):
+        source = _written(entries, folder)
+    key = _key(entries, source)
+    if not _is_done(folder, key):
+        _fill(entries, source, folder, runner, key)
+    return BlockFolder(folder, runner)
+
+
+def _written(entries: StoredEntries, folder: Path) -> Path:
+    """Write the partitions of a Dask DataFrame, on the cluster if there is one."""
+    import dask
+
+    target = folder / "source"
+    frame = entries.source[list(entries.columns)]
+    token, mark = dask.base.tokenize(frame), folder / "source.json"
+    if mark.exists() and json.loads(mark.read_text()) == token:
+        return target
+    shutil.rmtree(target, ignore_errors=True)
+    client = {} if entries.client is None else {"scheduler": entries.client}
+    try:
+        with dask.config.set(**client):
+            frame.to_parquet(str(target), write_index=False, engine="pyarrow")
+    except BaseException as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise _explained(error, folder) from error
+    mark.write_text(json.dumps(token))
+    return target
+
+
+def _key(entries: StoredEntries, source: Any) -> list:
+    """What the blocks were made of: they are made again if it has changed."""
+    if sp.issparse(source):
+        shape, count = source.shape, int(source.nnz)
+        files = [[*map(int, shape), count, float(np.sum(source.data))]]
+    else:
+        parts, _ = parts_of(source, entries.columns)
+        files = []
+        for path in sorted({part.fragment.path for part in parts}):
+            state = Path(path).stat()
+            files.append([path, state.st_size, state.st_mtime_ns])
+    return [1, files, list(entries.columns), entries.duplicates, entries.block_cells]
+
+
+def _is_done(folder: Path, key: list) -> bool:
+    done = folder / DONE
+    return done.exists() and json.loads(done.read_text())["key"] == key
+
+
+def _fill(
+    entries: StoredEntries, source: Any, folder: Path, runner: Local, key: list
+) -> None:
+    part = folder / "unfinished"
+    (folder / DONE).unlink(missing_ok=True)
+    for name in ("row", "col", "unfinished"):  # of an earlier or a killed fit
+        shutil.rmtree(folder / name, ignore_errors=True)
+    try:
+        part.mkdir()
+        header = _sort(entries, source, part, runner)
+        for path in part.iterdir():
+            path.replace(folder / path.name)
+        part.rmdir()
+        (folder / DONE).write_text(json.dumps({**header, "key": key}))
+    except BaseException as error:
+        for name in ("row", "col", "unfinished"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        raise _explained(error, folder) from error
+
+
+def _explained(error: BaseException, folder: Path) -> BaseException:
+    full = "No space left" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC
+    if not (isinstance(error, OSError) and full):
+        return error
+    return OSError(
+        errno.ENOSPC,
+        f"The disk of {folder} is full. Sorting needs about three times the size of "
+        "the uncompressed triplets; pass a folder on another disk. What was written "
+        "has been removed",
+    )
+
+
+def _sort(
+    entries: StoredEntries, source: Any, folder: Path, runner: Local
+) -> dict[str, Any]:
+    pa = arrow()
+    parts: list[Any]
+    if sp.issparse(source):
+        if entries.client is not None:
+            raise ValueError(
+                "A sparse matrix is sorted in this process; pass no client, or write "
+                "the triplets to Parquet."
+            )
+        starts = block_starts(np.diff(source.indptr), PART_ROWS)
+        parts = [SparsePart(source, int(i), int(j)) for i, j in pairwise(starts)]
+        dtype = value_dtype(source.dtype)
+    else:
+        found, dtype = parts_of(source, entries.columns)
+        parts = list(found)
+    totals: list[Any] = [None, None]
+    for counts in runner.call(counted, parts):
+        totals = [merged([a, b]) for a, b in zip(totals, counts, strict=True)]
+    if totals[0] is None:
+        raise ValueError("There is no observed cell; at least one is needed.")
+    starts_of = {}
+    for k, side in enumerate(SIDES):
+        counts = totals[k].sort_by("id")
+        if sp.issparse(source):
+            n = source.shape[k]
+            count = np.zeros(n, np.int64)
+            count[counts["id"].to_numpy()] = counts["count"].to_numpy()
+            counts = pa.table({"id": np.arange(n), "count": count})
+        pa.parquet.write_table(counts, folder / f"{side}-ids.parquet")
+        starts_of[side] = block_starts(counts["count"].to_numpy(), entries.block_cells)
+    numbered = list(enumerate(parts))
+    for _ in runner.call(scattered, numbered, folder, starts_of["row"]):
+        pass
+    width: Any
+    for side, width in (("row", starts_of["col"]), ("col", int(starts_of["row"][-1]))):
+        starts = starts_of[side]
+        gather = partial(
+            gathered,
+            side=side,
+            folder=folder,
+            starts=starts,
+            others=width,
+            duplicates=entries.duplicates,
+        )
+        pieces = list(runner.call(gather, range(len(starts) - 1)))
+        shutil.rmtree(folder / f"{side}-parts")
+        whole = {k: np.concatenate([p[k] for p in pieces]) for k in pieces[0]}
+        arrays: dict[str, Any] = {"starts": starts, **whole}
+        np.savez(folder / f"{side}.npz", **arrays)
+    return {"dtype": str(dtype), "labeled": not sp.issparse(source)}

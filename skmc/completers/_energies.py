@@ -1,0 +1,133 @@
+"""The energies of items: all pairs or neighbors, a learned or a fixed Laplacian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from skmc.base import memory_of
+from skmc.cells import Observed
+from skmc.linalg import Randomness, directions_of, fill_low_rank, nearest
+from skmc.terms import (
+    AdaptiveDirichletEnergy,
+    DirichletEnergy,
+    NeighborDirichletEnergy,
+    SparseDirichletEnergy,
+    Term,
+    Transform,
+)
+
+MANY = 2000  # items above which neighbors="auto" compares neighbors only
+N_NEIGHBORS = 10  # of neighbors="auto"
+RANK = 10  # of the fill in which the first neighbors are found, at most
+# A Laplacian, its parameters, their gradient, Adam's two moments, and temporaries.
+LAPLACIAN_COPIES = 8
+
+
+def n_neighbors_of(neighbors: Any, n_items: int) -> int | None:
+    """The neighbors of each item; None where all pairs are compared."""
+    if neighbors == "auto":
+        neighbors = N_NEIGHBORS if n_items > MANY else None
+    return None if neighbors is None or neighbors >= n_items - 1 else int(neighbors)
+
+
+def first_fill(data: Observed) -> Tensor:
+    """The matrix in which the first neighbors are found."""
+    rank = min(RANK, min(data.shape) // 2)
+    return fill_low_rank(data.values, data.mask, rank) if rank else data.values
+
+
+def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) -> None:
+    """Raise an error where a Laplacian of all pairs of items does not fit."""
+    k = transform.n_items(*data.shape)
+    needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
+    if needed > memory_of(data.values.device):
+        raise MemoryError(
+            f"The Laplacian of {k} {transform.name} takes {needed / 2**30:.0f} GiB; "
+            f"{remedy}."
+        )
+
+
+def learned_energy(
+    params: Any,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
+    rng: Randomness,
+    edges: Mapping[str, Tensor],
+    fill: Callable[[], Tensor],
+) -> Term:
+    """The energy of items with a learned Laplacian.
+
+    ``edges`` are the graphs of the fit that a warm start resumes, by name. The first
+    neighbors are otherwise the nearest in ``fill()``.
+    """
+    k = transform.n_items(*data.shape)
+    name, every = transform.name, params.laplacian_every
+    n_neighbors = n_neighbors_of(params.neighbors, k)
+    if n_neighbors is None:
+        refuse_large_laplacian(
+            data,
+            transform,
+            "set neighbors='auto', or its weight (lambda_row, lambda_col or blocks) "
+            "to 0",
+        )
+        W = rng.uniform(k, k, k**-0.5)
+        return AdaptiveDirichletEnergy(W, transform, weight, params.adjacency, every)
+    n_edges = n_neighbors + 1
+    W = rng.uniform(k, n_edges, n_edges**-0.5)
+    if name in edges:
+        resumed = edges[name].to(data.values.device)
+        return NeighborDirichletEnergy(
+            W, resumed, transform, weight, params.adjacency, every
+        )
+    items = transform(fill())
+    n_directions = directions_of(k, n_neighbors)
+    directions = rng.normal(n_directions, items.shape[-1], 1.0).to(items.device)
+    return NeighborDirichletEnergy(
+        W,
+        nearest(items, n_neighbors, directions),
+        transform,
+        weight,
+        params.adjacency,
+        every,
+        directions,
+        (params.max_iter // 4, params.max_iter // 2),
+    )
+
+
+def fixed_energy(
+    L: Any, data: Observed, transform: Transform, weight: float | Tensor
+) -> Term:
+    """The energy of items with a Laplacian that is given."""
+    k, sparse = transform.n_items(*data.shape), sp.issparse(L)
+    L = sp.csr_array(L, dtype=float) if sparse else np.asarray(L, dtype=float)
+    valid = L.shape == (k, k)
+    if valid and sparse:
+        # Symmetric and diagonally dominant, as all graph Laplacians are.
+        most = abs(L).max()
+        outside = abs(L).sum(1) - 2 * L.diagonal()
+        valid = abs(L - L.T).max() <= 1e-6 and outside.max() <= 1e-5 * most
+    elif valid:
+        valid = np.allclose(L, L.T, atol=1e-6)
+        valid = valid and np.linalg.eigvalsh(L)[0] >= -1e-5 * np.abs(L).max()
+    if not valid:
+        kind = "diagonally dominant" if sparse else "positive semi-definite"
+        raise ValueError(
+            f"fixed_laplacians[{transform.name!r}] must be symmetric {kind} of shape "
+            f"{(k, k)}, got shape {L.shape}."
+        )
+    values = data.values
+    if not sparse:
+        return DirichletEnergy(torch.as_tensor(L).to(values), transform, weight)
+    starts, cols = (
+        torch.as_tensor(part, dtype=torch.int64).to(values.device)
+        for part in (L.indptr, L.indices)
+    )
+    cells = torch.as_tensor(L.data).to(values)
+    return SparseDirichletEnergy(starts, cols, cells, transform, weight)

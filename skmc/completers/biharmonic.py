@@ -1,0 +1,134 @@
+"""Biharmonic inpainting, which needs nothing but a mask."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval
+
+from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, pixels
+from skmc.cells import Observed
+from skmc.new_rows import FoldIn, RowIndex
+
+
+class BiharmonicCompleter(BaseCompleter):
+    r"""Fill holes with the smooth surface that continues what is around them.
+
+    .. math::
+
+        \Delta^2 X = 0 \text{ at missing cells,} \qquad P(X) = P(M)
+
+    where :math:`\Delta` is the Laplacian of the pixel grid and :math:`P` keeps the
+    observed cells. This is `skimage.restoration.inpaint_biharmonic`: one sparse linear
+    system, without parameters to choose. Values are clipped to the range of the
+    observed ones, channel by channel. For pictures: neighboring rows and columns of the
+    matrix must be similar. It continues edges and shades across scratches, letters and
+    single pixels; it cannot continue a texture.
+
+    `transform` treats rows one by one, as for every completer: rows not seen in `fit`
+    are folded in by least squares on the row space of the completed matrix.
+
+    Parameters
+    ----------
+    channels : int >= 1, default=1
+        Of a pixel: the matrix has shape ``(height, width * channels)``, and a row holds
+        its pixels in order (``picture.reshape(height, -1)``). Each channel is filled by
+        itself.
+    {reading}
+
+    Attributes
+    ----------
+    {reconstruction_}
+    {input}
+
+    Raises
+    ------
+    ImportError
+        At `fit`, if scikit-image is not installed (``pip install 'skmc[plot]'``).
+
+    References
+    ----------
+    Damelin, Hoang. On surface completion and image inpainting by biharmonic functions:
+    numerical aspects. International Journal of Mathematics and Mathematical Sciences
+    (2018).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import BiharmonicCompleter
+    >>> slope = np.add.outer(np.arange(9.0), np.arange(7.0))
+    >>> slope[3:6, 2:4] = np.nan
+    >>> BiharmonicCompleter().fit_transform(slope)[4].round(2)
+    array([ 4.,  5.,  6.,  7.,  8.,  9., 10.])
+    """
+
+    completer_tags = CompleterTags(recovers=1.2, pictures=True, interpolates=True)
+    _parameter_constraints: ClassVar[dict] = {
+        "channels": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        channels: int = 1,
+        missing_values: float = np.nan,
+        add_indicator: bool = False,
+        keep_empty_features: bool = True,
+        keep_observed: bool = True,
+    ) -> None:
+        self.channels = channels
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.keep_observed = keep_observed
+
+    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+        picture = pixels(cells, self.channels).astype(float)
+        mask = np.isnan(picture)
+        if (mask == mask[:, :, :1]).all():
+            filled = _inpainted(picture, mask[:, :, 0])  # one factorization for all
+        else:
+            filled = np.full(picture.shape, priors.mean)
+            for k in np.flatnonzero(~mask.all((0, 1))):
+                one = slice(k, k + 1)
+                filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
+        whole = filled.reshape(cells.shape)
+        values = torch.from_numpy(np.where(np.isnan(cells), 0, cells).astype(float))
+        data = Observed(values, torch.from_numpy(~np.isnan(cells)))
+        return Outcome(
+            {
+                "reconstruction_": whole.astype(cells.dtype),
+                "_rows": RowIndex(cells),
+                "_fold_in": FoldIn.of(torch.from_numpy(whole), data),
+            }
+        )
+
+    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
+        position = self._rows.find(cells)
+        completed: np.ndarray = self.reconstruction_[position].astype(float)
+        new = position < 0
+        if new.any():
+            values = torch.from_numpy(cells[new].astype(float))
+            mask = ~torch.isnan(values)
+            completed[new] = self._fold_in(values.nan_to_num(0), mask).numpy()
+        return completed
+
+
+def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """``picture (h, w, channels)`` with the pixels of ``mask (h, w)`` filled."""
+    try:
+        from skimage.restoration import inpaint_biharmonic
+    except ImportError as error:
+        raise ImportError(
+            "BiharmonicCompleter needs scikit-image: pip install 'skmc[plot]'."
+        ) from error
+    if not mask.any():
+        return picture
+    values = np.where(mask[:, :, None], 0, picture)
+    # It fails for a mask that is not contiguous.
+    mask = np.ascontiguousarray(mask)
+    filled: np.ndarray = inpaint_biharmonic(values, mask, channel_axis=-1)
+    return filled

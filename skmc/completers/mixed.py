@@ -1,0 +1,292 @@
+"""Tables of numbers, ordered levels and categories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skmc.base import BaseCompleter, ShowsFit
+from skmc.completers.auto import AutoCompleter
+from skmc.tables import Table, as_table, warn_of_left
+
+KINDS = ("numeric", "ordinal", "categorical", "date")
+
+
+class MixedCompleter(
+    ShowsFit,
+    OneToOneFeatureMixin,  # type: ignore[misc]  # scikit-learn has no types
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Completes tables of numbers, ordered levels, categories and dates.
+
+    A completer works on a matrix that represents the table, in which every column of
+    the table has the same weight:
+
+    - A number is standardized: less its column's mean, divided by its standard
+      deviation.
+    - An ordered level is represented by its position 0, 1, 2, ..., standardized
+      likewise. The answer is the nearest level.
+    - Categories get one column each, which is one in the rows of that category and zero
+      in the others. The shares of the categories are subtracted, and all these columns
+      are divided by one number, so that their variances have the sum one. A missing
+      category is missing in all of its columns and does not get a column of its own.
+      The answer is the category with the largest score.
+    - A date, time or duration is the number of years, months, days, hours, ... since a
+      fixed date, in the coarsest of these units in which all observed values are whole.
+      It is standardized as a number, and the answer is a whole number of these units,
+      in the same type, time zone or text format.
+
+    The statistics are those of the observed cells in `fit`. A table of numbers alone is
+    passed to the completer as it is. Otherwise, the completer's ``scaling="auto"``
+    becomes None, because the matrix is standardized. With ``scaling="columns"`` each
+    category has the weight of a column, rare categories included.
+
+    Columns of text, of booleans, and of unordered categories are completed if at least
+    half of their rows hold a *common* value: one that occurs in at least the share
+    ``min_frequency`` of the rows, and twice. Only common values are answers. All other
+    such columns are left as they are, with one warning that lists them with the
+    reasons: identifiers, free text, and categories that are mostly missing or hardly
+    ever repeat.
+
+    Parameters
+    ----------
+    completer : completer or None, default=None
+        Completes the matrix; `fit` works on a clone. None is
+        ``AutoCompleter(random_state=0)``.
+    categorical : sequence of column names or positions, or None, default=None
+        Columns that are completed as categories whatever they hold, each of their
+        values being a category; numbers and rare values, too.
+    ordinal : dict of column to sequence of levels, lowest first, or None, default=None
+        Columns of ordered levels, in addition to pandas' ordered categories.
+    passthrough : sequence of column names or positions, or None, default=None
+        Columns that are left as they are and not learned from, without a warning.
+    min_frequency : float in [0, 1], default=0.01
+        Smallest share of the rows in which a common value occurs. A column has at most
+        ``1 / min_frequency`` categories, whatever the number of rows.
+    like_observed : bool, default=True
+        Whether completed numbers look like the observed ones: integers are whole,
+        decimals have at most as many digits as those of the column, and values are
+        within the column's observed range.
+    min_value, max_value : float, array-like of shape (n_features,), dict of column to \
+float, or None, default=None
+        Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
+        replace the observed range. NaN and columns that a dict does not list have none.
+
+    Attributes
+    ----------
+    completer_ : completer
+        The clone, fitted to the matrix.
+    kinds_ : list of {"numeric", "ordinal", "categorical", "date", None}
+        The kind of each column. None means that the column is left as it is.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    Notes
+    -----
+    Columns keep their dtype. Without ``like_observed``, integers become floating-point
+    numbers if any of them is missing. A category that is not common or did not occur in
+    `fit` counts as missing for the completer and is returned as it is.
+
+    The order of day and month in texts such as 03/04/2020 is inferred from the other
+    dates of the column; if that is not possible, the column is left as it is.
+
+    Numbers mixed with text, such as 3.5 and "unknown", are an error if the column has
+    missing cells, and otherwise left as they are. The errors of all columns are
+    reported together.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skmc import MixedCompleter
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "length": [1.0, 1.1, 0.9, 5.0, 5.2, 4.8, None],
+    ...         "width": [2.1, 2.0, 1.8, 9.9, 10.1, 10.0, 10.0],
+    ...         "kind": ["cat", "cat", "cat", "dog", None, "dog", "dog"],
+    ...     }
+    ... )
+    >>> from skmc import SVDCompleter
+    >>> completer = MixedCompleter(SVDCompleter(rank=1)).fit(table)
+    >>> completer.kinds_
+    ['numeric', 'numeric', 'categorical']
+    >>> completer.transform(table).round(1).tail(3)
+       length  width kind
+    4     5.2   10.1  dog
+    5     4.8   10.0  dog
+    6     4.9   10.0  dog
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "completer": [BaseCompleter, None],
+        "categorical": ["array-like", None],
+        "ordinal": [Mapping, None],
+        "passthrough": ["array-like", None],
+        "min_frequency": [Interval(Real, 0, 1, closed="both")],
+        "like_observed": ["boolean"],
+        "min_value": [Real, Mapping, "array-like", None],
+        "max_value": [Real, Mapping, "array-like", None],
+    }
+
+    def __init__(
+        self,
+        completer: BaseCompleter | None = None,
+        *,
+        categorical: Sequence[str | int] | None = None,
+        ordinal: Mapping[Any, Sequence[Any]] | None = None,
+        passthrough: Sequence[str | int] | None = None,
+        min_frequency: float = 0.01,
+        like_observed: bool = True,
+        min_value: Any = None,
+        max_value: Any = None,
+    ) -> None:
+        self.completer = completer
+        self.categorical = categorical
+        self.ordinal = ordinal
+        self.passthrough = passthrough
+        self.min_frequency = min_frequency
+        self.like_observed = like_observed
+        self.min_value = min_value
+        self.max_value = max_value
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> MixedCompleter:
+        """Learn how the columns are related.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or container as for completers, of shape \
+        (n_samples, n_features)
+            NaN, None and pandas' NA mark missing cells.
+        y : Ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self
+        """
+        X = as_table(X)
+        validate_data(self, X, skip_check_array=True)
+        table = Table.of(
+            X,
+            categorical=self.categorical,
+            ordinal=self.ordinal,
+            passthrough=self.passthrough,
+            min_frequency=self.min_frequency,
+            like_observed=self.like_observed,
+            min_value=self.min_value,
+            max_value=self.max_value,
+        )
+        warn_of_left(X, table)
+        completer = self.completer
+        if completer is None:
+            completer = AutoCompleter(random_state=0)
+        numbers, _ = table.read(X)
+        self.completer_ = table.completer_of(completer).fit(table.encode(numbers))
+        self._table, self.kinds_ = table, table.kinds
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Complete rows, those seen in `fit` as well as new ones.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            The table.
+
+        Returns
+        -------
+        DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+            Observed cells are unchanged. An array holds objects unless all columns are
+            numeric.
+        """
+        check_is_fitted(self)
+        X = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        numbers, missing = self._table.read(X)
+        matrix = self.completer_.transform(self._table.encode(numbers))
+        return self._table.write(X, self._table.decode(matrix), missing)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the negative mean error of cells; higher is better.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            As for `error_by_type`.
+        y : container of X's shape, optional
+            As for `error_by_type`.
+
+        Returns
+        -------
+        float
+            The mean is over all compared cells, whatever their kind.
+        """
+        return -float(np.nanmean(self._errors(X, y)))
+
+    def error_by_type(self, X: Any, y: Any = None) -> dict[str, float]:
+        """Return the mean errors of numeric, ordinal, categorical and date cells.
+
+        The error of a number or date is absolute, relative to the range of its column
+        in `fit`. The error of a level is the distance in levels, relative to the
+        largest possible distance. The error of a category is 1 if it is wrong.
+
+        Parameters
+        ----------
+        X : container as in `fit`
+            The table.
+        y : container of X's shape, optional
+            The truth. Cells that are missing in ``X`` and known in ``y`` are compared.
+            Without ``y``, a fifth of each row's observed cells is hidden (the same
+            cells each time), completed and compared; this is optimistic for rows seen
+            in `fit`. A one-dimensional ``y`` is the target of a pipeline and ignored.
+
+        Returns
+        -------
+        dict
+            For each of "numeric", "ordinal", "categorical" and "date" that occurs in
+            the table.
+            NaN if no cell of that kind can be compared.
+        """
+        errors = self._errors(X, y)
+        kinds = np.array(self.kinds_, object)
+        found = {}
+        for kind in KINDS:
+            chosen = errors[:, kinds == kind]
+            if chosen.size:
+                some = not np.isnan(chosen).all()
+                found[kind] = float(np.nanmean(chosen)) if some else np.nan
+        return found
+
+    def _errors(self, X: Any, y: Any) -> np.ndarray:
+        """Errors of the compared cells; NaN elsewhere."""
+        check_is_fitted(self)
+        X = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self._table.errors(X, y, self.completer_.transform)
+
+    def _fit_summary(self) -> dict[str, str]:
+        count = Counter(kind or "left unchanged" for kind in self.kinds_)
+        columns = ", ".join(f"{n} {kind}" for kind, n in count.items())
+        return {"columns": columns, **self.completer_._fit_summary()}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,163 @@
+"""Sparse matrices in compressed rows, and neighbors in linear time."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+LEAF = 128  # items of a leaf, at least
+TREES = 4
+EXACT = 2048  # up to so many items all pairs are compared
+BLOCK = 2**22  # numbers held at once
+
+
+def compressed_rows(
+    starts: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]
+) -> Tensor:
+    """A sparse matrix from its compressed rows, without a warning.
+
+    Parameters
+    ----------
+    starts : int64 Tensor of shape (m + 1,)
+        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
+    cols : int64 Tensor of shape (n_cells,)
+        Column of each cell.
+    values : Tensor of shape (n_cells,)
+        The cells.
+    shape : tuple of int
+        ``(m, n)``.
+
+    Returns
+    -------
+    Tensor of shape (m, n), layout sparse_csr
+    """
+    with warnings.catch_warnings():  # says that the layout is in beta
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(starts, cols, values, shape)
+
+
+def directions_of(n_items: int, n_neighbors: int) -> int:
+    """How many directions `nearest` needs.
+
+    Parameters
+    ----------
+    n_items : int
+        Items to compare.
+    n_neighbors : int
+        Neighbors of each.
+
+    Returns
+    -------
+    int
+        Zero where all pairs are compared.
+    """
+    leaf = max(LEAF, 2 * (n_neighbors + 1))
+    return 0 if n_items <= max(EXACT, leaf) else TREES * _halvings(n_items, leaf)
+
+
+def _halvings(n_items: int, leaf: int) -> int:
+    return (n_items // leaf).bit_length() - 1
+
+
+def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:
+    r"""Each item and those nearest to it, by the Euclidean distance.
+
+    Up to 2048 items, all pairs are compared. More items are split in halves along one
+    direction, each half again along the next, until about 128 to 256 are left, and the
+    pairs of such a leaf are compared (random projection trees). The result joins four
+    trees, so a neighbor may be missed. Time grows with ``k log k``, memory with ``k``.
+
+    Parameters
+    ----------
+    items : Tensor of shape (\*batch, k, p)
+        What is compared.
+    n_neighbors : int
+        At most ``k - 1``.
+    directions : Tensor of shape (\*batch, n_directions, p)
+        Random, as many as `directions_of` says.
+
+    Returns
+    -------
+    int64 Tensor of shape (\*batch, k, 1 + n_neighbors)
+        A row for each item: its number, then those of its neighbors, the nearest first.
+        The rows are in the order of the first tree, where near items follow each other;
+        then products with the graph find most of what they need in the cache.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import nearest
+    >>> nearest(torch.tensor([[0.0], [5.0], [1.0]]), 1, torch.empty(0, 1)).tolist()
+    [[0, 2], [1, 2], [2, 0]]
+    """
+    if items.ndim > 2:
+        members = zip(items, directions, strict=True)
+        return torch.stack([nearest(x, n_neighbors, d) for x, d in members])
+    items = items - items.mean(0)
+    k, everyone = len(items), torch.arange(len(items), device=items.device)
+    if not len(directions):
+        parts = [
+            _near(items, own, everyone, n_neighbors)[1]
+            for own in everyone.split(max(1, BLOCK // k))
+        ]
+        return torch.cat([everyone[:, None], torch.cat(parts)], -1)
+    trees = [_leaves(items, some) for some in directions.chunk(TREES)]
+    found = [_in_leaves(items, leaves, n_neighbors) for leaves in trees]
+    index, order = torch.cat([i for _, i in found], -1).sort(-1)
+    distances = torch.cat([d for d, _ in found], -1).gather(-1, order)
+    # Several trees find the same neighbor.
+    again = index[:, 1:] == index[:, :-1]
+    distances[:, 1:].masked_fill_(again, torch.inf)
+    _, best = distances.topk(n_neighbors, largest=False)
+    every = torch.cat([everyone[:, None], index.gather(-1, best)], -1)
+    return every[trees[0].flatten().argsort()[:k].argsort()]
+
+
+def _leaves(items: Tensor, directions: Tensor) -> Tensor:
+    """Numbers of the items, a row for each leaf of a tree.
+
+    All leaves have one size. So there may be copies of the first items, which have the
+    numbers from ``len(items)`` on.
+    """
+    k, n_leaves = len(items), 2 ** len(directions)
+    order = torch.arange(-(-k // n_leaves) * n_leaves, device=items.device)
+    heights = items @ directions.mT
+    heights = torch.cat([heights, heights[: len(order) - k]])
+    for level, height in enumerate(heights.unbind(-1)):
+        node = order.view(2**level, -1)
+        order = node.gather(-1, height[node].argsort(-1))
+    return order.reshape(n_leaves, -1)
+
+
+def _in_leaves(
+    items: Tensor, leaves: Tensor, n_neighbors: int
+) -> tuple[Tensor, Tensor]:
+    """Squared distances and numbers of the neighbors of each item within its leaf."""
+    k, n_all = len(items), leaves.numel()
+    items = torch.cat([items, items[: n_all - k]])
+    distances = items.new_empty(n_all, n_neighbors)
+    index = leaves.new_empty(n_all, n_neighbors)
+    for part in leaves.split(max(1, BLOCK // leaves.shape[-1] ** 2)):
+        distances[part], index[part] = _near(items, part, part, n_neighbors, k)
+    return distances[:k], index[:k] % k
+
+
+def _near(
+    items: Tensor, own: Tensor, other: Tensor, n_neighbors: int, k: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Squared distances and numbers of the nearest of ``other`` to each of ``own``.
+
+    Those from ``k`` on are copies: neighbors only where there are no others.
+    """
+    A, B = items[own], items[other]
+    distances = B.square().sum(-1)[..., None, :] - 2 * (A @ B.mT)
+    distances += A.square().sum(-1)[..., None]
+    excluded = own[..., :, None] == other[..., None, :]
+    if k is not None:
+        excluded |= (other >= k)[..., None, :]
+    distances.masked_fill_(excluded, torch.inf)
+    near, which = distances.topk(n_neighbors, largest=False)
+    numbers = other.expand(*own.shape[:-1], -1).gather(-1, which.flatten(-2))
+    return near, numbers.view_as(which)

@@ -1,0 +1,189 @@
+"""The number of threads of a computation, by its size and the calls it consists of.
+
+Torch divides each call among its threads, which then wait for each other. A step on a
+small matrix is many short calls. More threads save little time on an idle machine, and
+on a busy one each call ends when its last thread has been given a processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import Enum
+
+import torch
+from threadpoolctl import ThreadpoolController
+
+# A pass over numbers, such as a sum, takes as long for each of them as this many
+# multiplications in a product of matrices.
+PASS = 64
+
+
+class Workload(Enum):
+    """What a computation mostly consists of.
+
+    The value is the work, see `work_of`, from which `threads_for` allows more than one
+    thread; ``python -m benchmarks.speed.busy steps`` measures it.
+    """
+
+    PRODUCTS = 1e9
+    DECOMPOSITIONS = 1e11
+
+
+def work_of(numbers: int, side: int = 0) -> int:
+    """Return the work of a product of a matrix with a square one.
+
+    Parameters
+    ----------
+    numbers : int
+        Size of the matrix, or of all matrices of a batch.
+    side : int, default=0
+        Size of the square matrix; without one, there are only passes over the numbers.
+
+    Returns
+    -------
+    int
+        Multiplications, and passes in units of them.
+    """
+    return numbers * (side + PASS)
+
+
+class _Here(threading.local):
+    """The state of the calling thread of Python."""
+
+    allowed: int | None = None  # threads outside of all blocks
+    used: int | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator[None]:
+    """Use one thread in a small computation, and all allowed ones in a large one.
+
+    The threads that Torch has outside of all blocks are what the user allows. They are
+    never exceeded and are restored at the end. Within the block, the limit of one
+    thread holds for Torch and OpenMP in the calling thread of Python. It holds for the
+    BLAS of NumPy and SciPy in the whole process, until no block needs it. A block
+    inside another may raise the number of threads again. Work on a CUDA device is not
+    affected.
+
+    Parameters
+    ----------
+    work : float
+        Result of `work_of`.
+    workload : Workload, default=Workload.PRODUCTS
+        What the computation mostly consists of.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import threads_for, work_of
+    >>> with threads_for(work_of(240 * 240, side=240)):
+    ...     torch.get_num_threads()
+    1
+    """
+    small, outside = work < workload.value, (_here.allowed, _here.used)
+    if not small and _here.allowed is None:
+        yield
+        return
+    allowed = _here.allowed or torch.get_num_threads()
+    used = 1 if small else allowed
+    if used == _here.used:
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(_torch_threads(used))
+        if small:
+            stack.enter_context(_one_blas_thread)
+        _here.allowed, _here.used = allowed, used
+        try:
+            yield
+        finally:
+            _here.allowed, _here.used = outside
+
+
+@contextmanager
+def threads_shared_by(n_workers: int) -> Iterator[None]:
+    """Divide Torch's threads among threads of Python that this block starts.
+
+    Parameters
+    ----------
+    n_workers : int
+        Number of threads of Python that call Torch at the same time.
+
+    Yields
+    ------
+    None
+    """
+    n_threads = torch.get_num_threads()
+    if n_workers > 1:
+        torch.set_num_threads(max(1, n_threads // n_workers))
+    try:
+        yield
+    finally:
+        if n_workers > 1:
+            torch.set_num_threads(n_threads)
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS and OpenMP libraries of this process; to search for them takes 10 ms."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    """Set the threads of OpenMP and Torch in the calling thread of Python."""
+    with _libraries().limit(limits=count, user_api="openmp"):
+        before = _mkl_threads()
+        if before == torch.get_num_threads() == count:
+            yield
+            return
+        # MKL stops following OpenMP once torch.set_num_threads has been called.
+        try:
+            torch.set_num_threads(count)
+            # This is now also what other threads of Python begin with.
+            undo = threading.Thread(target=torch.set_num_threads, args=(before,))
+            undo.start()
+            undo.join()
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _mkl_threads() -> int:
+    """Threads of Torch's MKL, or of Torch where it has none."""
+    info = torch.__config__.parallel_info()
+    found = re.search(r"mkl_get_max_threads\(\) : (\d+)", info)
+    return int(found[1]) if found else torch.get_num_threads()
+
+
+class _OneBlasThread:
+    """Limit of NumPy's and SciPy's BLAS, which threads of Python share."""
+
+    def __init__(self) -> None:
+        self.lock, self.blocks = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.blocks:
+                self.limit = _libraries().limit(limits=1, user_api="blas")
+            self.blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.blocks -= 1
+            if not self.blocks:
+                self.limit.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()

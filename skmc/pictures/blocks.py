@@ -1,0 +1,86 @@
+"""Blocks of a picture, and a crop that stands for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise, product
+
+import numpy as np
+
+SIDE = 512  # of a block, by default
+MARGIN = 32  # pixels of its neighbors that a block sees
+# A block has at least this share of the observed pixels that it would have if they
+# were spread evenly; otherwise its margin grows.
+LEAST_SHARE = 0.1
+CROP_SIDE = 96
+Region = tuple[slice, ...]  # of rows and of columns
+
+
+def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Region]]:
+    """Parts of a picture that have missing pixels, without and with their margins.
+
+    Parameters
+    ----------
+    missing : bool ndarray of shape (height, width, channels)
+        True where a pixel is missing.
+    side : int, default=512
+        Of a block without its margin, at most.
+
+    Yields
+    ------
+    inner, outer : tuple of slice
+        The inner parts do not overlap.
+    """
+    least = LEAST_SHARE * _observed(missing)
+    for inner in product(*(_parts(size, side) for size in missing.shape[:2])):
+        if not missing[inner].any():
+            continue
+        margin = MARGIN
+        outer = _extended(inner, margin, missing)
+        while (_observed(missing[outer]) < least).any():
+            margin *= 2
+            outer = _extended(inner, margin, missing)
+        yield inner, outer
+
+
+def crop(missing: np.ndarray) -> Region:
+    """A part of at most 96 x 96 pixels that misses about as many as the picture.
+
+    Parameters
+    ----------
+    missing : bool ndarray of shape (height, width, channels)
+        True where a pixel is missing.
+
+    Returns
+    -------
+    tuple of slice
+    """
+    observed = _observed(missing)
+
+    def unlike(part: Region) -> float:
+        share = _observed(missing[part])
+        return float(np.abs(share - observed).max()) if share.all() else math.inf
+
+    sides = (_parts(size, CROP_SIDE) for size in missing.shape[:2])
+    best = min(product(*sides), key=unlike)
+    return best if unlike(best) < math.inf else (slice(None), slice(None))
+
+
+def _parts(size: int, side: int) -> list[slice]:
+    """Equal parts of a length, of at most ``side``."""
+    edges = np.linspace(0, size, -(-size // side) + 1).round().astype(int).tolist()
+    return [slice(*ends) for ends in pairwise(edges)]
+
+
+def _extended(inner: Region, margin: int, missing: np.ndarray) -> Region:
+    return tuple(
+        slice(max(0, part.start - margin), min(size, part.stop + margin))
+        for part, size in zip(inner, missing.shape, strict=False)
+    )
+
+
+def _observed(missing: np.ndarray) -> np.ndarray:
+    """The share of observed pixels in each channel."""
+    share: np.ndarray = 1 - missing.mean((0, 1))
+    return share

@@ -1,0 +1,108 @@
+"""Pictures as matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skmc.base import pixels
+
+
+def as_matrix(picture: Any, mask: Any = None) -> np.ma.MaskedArray:
+    """Write a picture as the matrix that completers take.
+
+    Parameters
+    ----------
+    picture : array-like of shape (height, width) or (height, width, channels)
+        Real numbers. Missing are NaN and what a masked array masks.
+    mask : array-like of shape (height, width) or that of ``picture``, optional
+        Nonzero where a pixel, or a channel of it, is missing, too.
+
+    Returns
+    -------
+    masked array of shape (height, width * channels)
+        Floats; single precision if ``picture`` is in half or single precision or has 8
+        or 16 bits. A row holds its pixels in order, the channels of a pixel next to
+        each other.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit, ``mask`` has more than two values, or a channel has no
+        observed pixel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import pictures
+    >>> pictures.as_matrix(np.zeros((20, 30, 3)), np.eye(20, 30)).shape
+    (20, 90)
+    """
+    values = np.ma.getdata(picture)
+    if values.ndim not in (2, 3) or not values.size:
+        raise ValueError(
+            f"picture has shape {values.shape}; it must be (height, width) or (height, "
+            "width, channels), and not empty."
+        )
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"picture has dtype {values.dtype}; it must be real numbers.")
+    small = values.dtype.itemsize <= (4 if values.dtype.kind == "f" else 2)
+    cells = values.reshape(*values.shape[:2], -1).astype(
+        np.float32 if small else np.float64
+    )
+    missing = np.ma.getmaskarray(picture).reshape(cells.shape) | np.isnan(cells)
+    if mask is not None:
+        missing = missing | _missing(mask, values.shape)
+    unseen = np.flatnonzero(missing.all((0, 1)))
+    if len(unseen):
+        where = f"channel {unseen[0]} of picture" if cells.shape[2] > 1 else "picture"
+        raise ValueError(f"{where} has no observed pixel; at least one is needed.")
+    return np.ma.masked_array(
+        cells.reshape(len(cells), -1), missing.reshape(len(cells), -1)
+    )
+
+
+def as_picture(matrix: Any, channels: int = 1) -> np.ndarray:
+    """Undo `as_matrix`.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (height, width * channels)
+        A completed matrix.
+    channels : int, default=1
+        Of a pixel.
+
+    Returns
+    -------
+    ndarray of shape (height, width, channels)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import pictures
+    >>> picture = np.arange(24.0).reshape(2, 4, 3)
+    >>> (pictures.as_picture(pictures.as_matrix(picture), 3) == picture).all()
+    np.True_
+    """
+    return pixels(np.asarray(matrix), channels)
+
+
+def _missing(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """A mask of shape (height, width, 1 or channels), True where a pixel is missing."""
+    marks = np.ma.filled(mask, 1) if np.ma.isMaskedArray(mask) else np.asarray(mask)
+    if marks.shape not in (shape, shape[:2]):
+        raise ValueError(
+            f"mask has shape {marks.shape}; it must have that of picture, {shape}, or "
+            f"{shape[:2]}."
+        )
+    if marks.dtype != bool:
+        values = np.unique(marks)
+        if len(values) > 2 or np.isnan(values.astype(float)).any():
+            raise ValueError(
+                f"mask has {len(values)} different values between {values[0]} and "
+                f"{values[-1]}; a mask has two. If pixels above a threshold are "
+                f"missing, pass mask > {(values[0] / 2 + values[-1] / 2):g}."
+            )
+    marked: np.ndarray = marks.reshape(*shape[:2], -1) != 0
+    return marked

@@ -1,0 +1,86 @@
+"""Ways to complete several channels by a completer of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from skmc import patterns
+from skmc.linalg import diffuse, seed_of
+from skmc.pictures.blocks import crop
+from skmc.pictures.shapes import as_matrix, as_picture
+
+HELD_OUT_SHARE = 0.1
+Way = Callable[[np.ndarray], np.ndarray]
+
+
+def choose_way(completer: Any, cells: np.ndarray) -> Way:
+    """The way to complete the channels of a picture.
+
+    Parameters
+    ----------
+    completer : completer
+        It is cloned for each fit.
+    cells : ndarray of shape (height, width, channels)
+        NaN where a channel is missing.
+
+    Returns
+    -------
+    callable
+        Completes ``cells`` and parts of it.
+    """
+    if "channels" in completer.get_params():
+        return partial(_together, completer)
+    ways = [partial(_separately, completer), partial(_decorrelated, completer)]
+    missing = np.isnan(cells)
+    if cells.shape[2] == 1 or (missing != missing[:, :, :1]).any():
+        return ways[0]
+    sample = cells[crop(missing)]
+    seed = seed_of(getattr(completer, "random_state", None))
+    hidden = patterns.random(
+        sample[:, :, 0], HELD_OUT_SHARE, spare=True, random_state=seed
+    )
+    if not hidden.any():
+        return ways[0]
+    train = np.where(hidden[:, :, None], np.nan, sample)
+    return min(ways, key=lambda way: np.square(way(train) - sample)[hidden].sum())
+
+
+def _together(completer: Any, cells: np.ndarray) -> np.ndarray:
+    channels = cells.shape[2]
+    joint = clone(completer).set_params(channels=channels)
+    return as_picture(joint.fit_transform(as_matrix(cells)), channels)
+
+
+def _separately(completer: Any, cells: np.ndarray) -> np.ndarray:
+    channels = np.moveaxis(cells, 2, 0)
+    return np.stack([_completed(completer, channel) for channel in channels], axis=2)
+
+
+def _decorrelated(completer: Any, cells: np.ndarray) -> np.ndarray:
+    """Complete the principal components of the observed colors."""
+    colors = cells[~np.isnan(cells).any(2)]
+    mean = colors.mean(0)
+    _, axes = np.linalg.eigh((colors - mean).T @ (colors - mean))
+    found: np.ndarray = _separately(completer, (cells - mean) @ axes) @ axes.T + mean
+    return found
+
+
+def _completed(completer: Any, channel: np.ndarray) -> np.ndarray:
+    """Complete a channel; rows and columns without a pixel come from those around."""
+    known = ~np.isnan(channel)
+    lines = np.ix_(known.any(1), known.any(0))
+    tags = getattr(completer, "completer_tags", None)
+    if channel[lines].shape == channel.shape or (tags and tags.pictures):
+        answer: np.ndarray = clone(completer).fit_transform(channel)
+        return answer
+    found = np.full(channel.shape, np.nan, channel.dtype)
+    found[lines] = clone(completer).fit_transform(channel[lines])
+    missing = np.isnan(found)
+    parts = (np.where(missing, 0, found), ~missing)
+    return diffuse(*map(torch.from_numpy, parts)).numpy()

@@ -1,0 +1,110 @@
+"""Texts that denote dates."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+DATES = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m"),
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y"),
+    *("%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y"),
+)
+TIMES = (
+    *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f"),
+    *("T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f", "T%H:%M:%SZ", "T%H:%M:%S.%fZ"),
+)
+FORMATS = (*map("".join, product(DATES, TIMES)), "%H:%M", "%H:%M:%S")
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """A way to write dates as text.
+
+    Parameters
+    ----------
+    pattern : str
+        As in `datetime.datetime.strftime`.
+    padded : bool
+        Whether days, months and hours begin with zeros, as in 01/05/2020.
+    """
+
+    pattern: str
+    padded: bool
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> list[DateFormat]:
+        """Find the formats that reproduce all texts.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            At least one.
+
+        Returns
+        -------
+        list of DateFormat
+            Formats that read the texts as different dates; empty if a text is no date.
+        """
+        unique = sorted(set(texts))
+        found: dict[tuple, DateFormat] = {}
+        if not any(map(str.isdigit, unique[0])):
+            return []
+        for pattern, padded in product(FORMATS, (True, False)):
+            form = cls(pattern, padded)
+            if form.reproduces(unique[0]) and all(map(form.reproduces, unique)):
+                found.setdefault(tuple(map(form.read, unique)), form)
+        return list(found.values())
+
+    def read(self, text: str) -> dt.datetime | None:
+        """Read a date.
+
+        Parameters
+        ----------
+        text : str
+            What may be a date.
+
+        Returns
+        -------
+        datetime or None
+            None if the text is not a date of this format.
+        """
+        try:
+            return dt.datetime.strptime(text.strip(), self.pattern)
+        except ValueError:
+            return None
+
+    def write(self, date: dt.datetime) -> str:
+        """Write a date.
+
+        Parameters
+        ----------
+        date : datetime
+            The date.
+
+        Returns
+        -------
+        str
+        """
+        pattern = self.pattern
+        for code in () if self.padded else ("%d", "%m", "%H"):
+            pattern = pattern.replace(code, str(int(date.strftime(code))))
+        return date.strftime(pattern)
+
+    def reproduces(self, text: str) -> bool:
+        """Tell whether a text comes back after it was read and written.
+
+        Parameters
+        ----------
+        text : str
+            What may be a date.
+
+        Returns
+        -------
+        bool
+        """
+        date = self.read(text)
+        return date is not None and self.write(date) == text.strip()

@@ -1,0 +1,171 @@
+"""Columns of dates, times and durations."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from skmc.cells import LikeObserved
+from skmc.tables.column import Floats
+from skmc.tables.date_formats import DateFormat
+from skmc.tables.numbers import Numeric
+from skmc.tables.raw_column import RawColumn
+
+# Steps of dates and of durations, the coarsest first.
+DATE_UNITS = ("Y", "M", "D", "h", "m", "s", "ms", "us")
+DURATION_UNITS = DATE_UNITS[2:]
+
+
+class NotDates(Exception):
+    """The values are dates that cannot be read; the text says why."""
+
+
+@dataclass(frozen=True)
+class Dates(Numeric):
+    """A column of dates, times or durations, represented by a standardized number.
+
+    The number counts the coarsest unit in which all observed values are whole: years,
+    months, days, hours, minutes, seconds, milliseconds or microseconds. Answers are
+    whole numbers of this unit. Times with a zone are counted on the clocks of that
+    zone.
+
+    Parameters
+    ----------
+    mean, deviation, span, like, exponent : object
+        As for `Numeric`, of the counts.
+    unit : str
+        Code of the unit in NumPy, as in ``datetime64[D]``.
+    form : {"date", "datetime", "timedelta"}
+        Type of the values; that of the dates that texts denote.
+    zone : str or None
+        Time zone: a name of `zoneinfo`, or a number of seconds.
+    text : DateFormat or None
+        How texts write the dates; None if the values are no texts.
+    """
+
+    kind: ClassVar[str] = "date"
+    unit: str = "D"
+    form: str = "date"
+    zone: str | None = None
+    text: DateFormat | None = None
+
+    @classmethod
+    def describe(
+        cls, raw: RawColumn, like: Callable[[np.ndarray], LikeObserved | None]
+    ) -> Dates | None:
+        """Describe a column of dates.
+
+        Parameters
+        ----------
+        raw : RawColumn
+            A column with observed cells.
+        like : callable
+            Measures the counts of units, ndarray of shape (n_observed, 1).
+
+        Returns
+        -------
+        Dates or None
+            None if the column holds anything but dates.
+
+        Raises
+        ------
+        NotDates
+            The dates are ambiguous, or have several time zones.
+        """
+        seen, text = raw.seen, None
+        if all(isinstance(value, str) for value in seen):
+            formats = DateFormat.of(seen)
+            if len(formats) > 1:
+                raise NotDates("day and month of its dates cannot be told apart")
+            if not formats:
+                return None
+            text = formats[0]
+            seen = [text.read(value) for value in seen]
+        form = _form(seen)
+        if form is None:
+            return None
+        zones = {_zone(value) for value in seen}
+        if len(zones) > 1:
+            raise NotDates("its times have several time zones")
+        fine = _fine(seen, form)
+        units = DURATION_UNITS if form == "timedelta" else DATE_UNITS
+        unit = next(u for u in units if (_counted(fine, u, back=True) == fine).all())
+        counts = _counted(fine, unit).astype(float)
+        fields = {"unit": unit, "form": form, "zone": zones.pop(), "text": text}
+        found: Dates = cls.of(counts, like(counts[:, None]), **fields)
+        return found
+
+    def read(self, raw: RawColumn) -> Floats:
+        found = np.full(len(raw.values), np.nan)
+        read = self.text.read if self.text is not None else _same
+        values = [None if gone else read(v) for v, gone in zip(
+            raw.values, raw.missing, strict=True
+        )]  # fmt: skip
+        known = np.array([_form([value]) == self.form for value in values])
+        if known.any():
+            fine = _fine([v for v, ok in zip(values, known, strict=True) if ok],
+                         self.form)  # fmt: skip
+            found[known] = _counted(fine, self.unit)
+        return found
+
+    def rounded(self, values: Floats) -> Floats:
+        return np.rint(super().rounded(values))
+
+    def restore(self, values: Floats) -> list[Any]:
+        code = "m8" if self.form == "timedelta" else "M8"
+        counts = np.rint(values).astype(np.int64).astype(f"{code}[{self.unit}]")
+        found = counts.astype(f"{code}[us]").tolist()
+        if self.form == "date":
+            found = [value.date() for value in found]
+        if self.zone is not None:
+            zone = _tzinfo(self.zone)
+            found = [value.replace(tzinfo=zone) for value in found]
+        return found if self.text is None else [self.text.write(v) for v in found]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _form(values: list[Any]) -> str | None:
+    for form, cls in (("timedelta", dt.timedelta), ("datetime", dt.datetime)):
+        if all(isinstance(value, cls) for value in values):
+            return form
+    if all(type(value) is dt.date for value in values):
+        return "date"
+    return None
+
+
+def _zone(value: Any) -> str | None:
+    zone = getattr(value, "tzinfo", None)
+    if zone is None:
+        return None
+    name = getattr(zone, "key", getattr(zone, "zone", None))
+    return name or str(zone.utcoffset(value).total_seconds())
+
+
+def _tzinfo(zone: str) -> dt.tzinfo:
+    try:
+        return dt.timezone(dt.timedelta(seconds=float(zone)))
+    except ValueError:
+        return ZoneInfo(zone)
+
+
+def _fine(values: list[Any], form: str) -> np.ndarray:
+    """As microseconds, on the clocks of the time zone."""
+    if form == "timedelta":
+        return np.array(values, "m8[us]")
+    if form == "datetime":
+        values = [value.replace(tzinfo=None) for value in values]
+    return np.array(values, "M8[us]")
+
+
+def _counted(fine: np.ndarray, unit: str, *, back: bool = False) -> np.ndarray:
+    """Whole units, as integers or converted back to microseconds."""
+    coarse = fine.astype(f"{fine.dtype.kind}8[{unit}]")
+    return coarse.astype(fine.dtype) if back else coarse.astype(np.int64)

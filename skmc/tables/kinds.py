@@ -1,0 +1,193 @@
+"""The kind of each column of a table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from skmc.cells import LikeObserved
+from skmc.tables.categories import Categorical, sorted_levels
+from skmc.tables.column import Column
+from skmc.tables.dates import Dates, NotDates
+from skmc.tables.levels import Ordinal, codes
+from skmc.tables.numbers import Numeric
+from skmc.tables.raw_column import RawColumn
+
+LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
+HALF = 0.5
+
+
+class CannotComplete(Exception):
+    """A column cannot be completed; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the kinds of columns are found.
+
+    A column that is neither numbers nor ordered levels nor dates is a column of
+    categories if at least half of the rows hold a common value: one that occurs in at
+    least the share ``min_frequency`` of all rows, and twice. Only these values become
+    categories. Any other such column is left as it is: identifiers, free text, and
+    categories that are mostly missing or hardly ever repeat. A value that is less
+    frequent is the right answer for less than this share of the cells, and a column has
+    at most ``1 / min_frequency`` categories, whatever the number of rows.
+
+    Parameters
+    ----------
+    categorical : collection of int
+        Positions of columns of categories, whose values all become categories.
+    ordinal : mapping of int to tuple
+        Levels of columns, lowest first.
+    passthrough : collection of int
+        Positions of columns that are left as they are.
+    min_frequency : float
+        Smallest share of the rows in which a category occurs.
+    like_observed : bool
+        Whether answers have the decimals and the range of the observed values.
+    low, high : mapping of int to float
+        Bounds by position of the column, in place of the observed range.
+    """
+
+    categorical: Collection[int] = ()
+    ordinal: Mapping[int, tuple[Any, ...]] | None = None
+    passthrough: Collection[int] = ()
+    min_frequency: float = 0.01
+    like_observed: bool = True
+    low: Mapping[int, float] | None = None
+    high: Mapping[int, float] | None = None
+
+    def column(self, raw: RawColumn, k: int) -> tuple[Column | None, str]:
+        """Describe a column, or say why it is left as it is.
+
+        Parameters
+        ----------
+        raw : RawColumn
+            The column.
+        k : int
+            Its position.
+
+        Returns
+        -------
+        column : Column or None
+            None if the column is left as it is.
+        reason : str
+            Why it is; empty if the caller has decided so.
+
+        Raises
+        ------
+        CannotComplete
+            The column cannot be completed and has missing cells, or has values that
+            no completer can take.
+        """
+        dtype = raw.dtype
+        levels = (self.ordinal or {}).get(k)
+        if levels is None and getattr(dtype, "ordered", False):
+            levels = tuple(dtype.categories)
+        if k in self.passthrough:
+            return None, ""
+        if raw.missing.all():
+            return None, "no observed cell"
+        if levels is not None:
+            return self._ordinal(raw, levels), ""
+        if k in self.categorical:
+            if odd := _odd(raw.seen):
+                raise CannotComplete(
+                    f"{raw.label} holds {odd[0]!r}, which is no category (text, "
+                    "boolean, number); convert it, or list the column in passthrough"
+                )
+            return self._categories(raw, set(raw.seen)), ""
+        if raw.numeric:
+            return self._numeric(raw, k), ""
+        try:
+            dates = Dates.describe(raw, lambda counts: self._like(counts, -1))
+        except NotDates as problem:
+            return None, str(problem)
+        if dates is not None:
+            return dates, ""
+        return self._words(raw)
+
+    def _ordinal(self, raw: RawColumn, levels: tuple[Any, ...]) -> Ordinal:
+        if unknown := set(raw.seen) - set(levels):
+            raise CannotComplete(
+                f"{raw.label} holds {min(unknown, key=str)!r}, which is not among its "
+                f"levels {list(levels)}; add it to ordinal"
+            )
+        return Ordinal.of(codes(raw.seen, levels), levels)
+
+    def _numeric(self, raw: RawColumn, k: int) -> Numeric:
+        values = raw.floats
+        wrong = np.abs(values.astype(float)) > LARGEST
+        if wrong.any():
+            row = int(wrong.argmax())
+            infinite = np.isinf(values[row])
+            what = (
+                "infinity" if infinite else f"{values[row]:g}, whose square overflows,"
+            )
+            remedy = "replace it with NaN" if infinite else "use another unit"
+            raise CannotComplete(f"{raw.label} contains {what} in row {row}; {remedy}")
+        observed = values[~np.isnan(values)]
+        exponents = [
+            v.as_tuple().exponent
+            for v in (() if raw.plain else raw.seen)
+            if isinstance(v, Decimal)
+        ]
+        return Numeric.of(
+            observed,
+            self._like(observed[:, None], k),
+            exponent=min(exponents, default=None),
+        )
+
+    def _like(self, values: np.ndarray, k: int) -> LikeObserved | None:
+        low, high = (self.low or {}).get(k), (self.high or {}).get(k)
+        like = LikeObserved.of(values, low, high)
+        if self.like_observed:
+            return like
+        if low is None and high is None:
+            return None
+        return LikeObserved(
+            np.array([np.nan]),
+            like.low if low is not None else np.array([-np.inf]),
+            like.high if high is not None else np.array([np.inf]),
+        )
+
+    def _words(self, raw: RawColumn) -> tuple[Column | None, str]:
+        if odd := _odd(raw.seen):
+            return None, f"cells of type {type(odd[0]).__name__}"
+        words = [v for v in raw.seen if isinstance(v, str)]
+        if 0 < len(words) < len(raw.seen) and not hasattr(raw.dtype, "categories"):
+            mixed = f"numbers mixed with text such as {words[0]!r}"
+            if raw.missing.any():
+                raise CannotComplete(
+                    f"{raw.label} has missing cells, and {mixed} in row "
+                    f"{raw.values.index(words[0])}; replace the text with NaN, or list "
+                    "the column in categorical or in passthrough"
+                )
+            return None, mixed
+        n_rows, count = len(raw.values), Counter(raw.seen)
+        least = max(2, math.ceil(self.min_frequency * n_rows))
+        common = {value: n for value, n in count.items() if n >= least}
+        if sum(common.values()) >= HALF * n_rows:
+            return self._categories(raw, set(common)), ""
+        share = raw.missing.mean()
+        gone = f"{share:.0%} missing, " if share else ""
+        cells, different = len(raw.seen), len(count)
+        return None, (
+            f"{gone}{different} different value{'s' * (different > 1)} in {cells} "
+            f"cell{'s' * (cells > 1)}"
+        )
+
+    def _categories(self, raw: RawColumn, chosen: set[Any]) -> Categorical:
+        levels = sorted_levels(raw.dtype, chosen)
+        return Categorical.of(codes(raw.seen, levels), levels)
+
+
+def _odd(seen: list[Any]) -> list[Any]:
+    return [v for v in seen if not isinstance(v, (str, Real, Decimal, np.bool_))]

@@ -1,0 +1,265 @@
+"""A table as a matrix, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skmc import patterns
+from skmc.base import HIDDEN_TO_SCORE
+from skmc.tables.choices import rules_for
+from skmc.tables.column import Column
+from skmc.tables.frames import as_table, filled, raw_columns
+from skmc.tables.kinds import CannotComplete
+from skmc.tables.numbers import Numeric
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table, which a matrix represents.
+
+    Parameters
+    ----------
+    columns : list of Column or None
+        None for columns that are left as they are.
+    left : dict of int to str
+        Why columns are left as they are, by position; those that the caller chose are
+        not among them.
+    """
+
+    columns: list[Column | None]
+    left: dict[int, str]
+
+    @classmethod
+    def of(cls, X: Any, **choices: Any) -> Table:
+        """Describe each column by its observed cells.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            What `as_table` returns.
+        **choices : object
+            As for `rules_for`.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        ValueError
+            Some columns cannot be completed.
+        """
+        rules = rules_for(X, **choices)
+        found, left, problems = [], {}, []
+        for k, raw in enumerate(raw_columns(X)):
+            try:
+                column, reason = rules.column(raw, k)
+            except CannotComplete as problem:
+                problems.append(str(problem))
+                continue
+            found.append(column)
+            if reason:
+                left[k] = reason
+        if problems:
+            raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
+        if cls(found, left).only_numbers:  # which the completer scales
+            found = [
+                replace(column, mean=0.0, deviation=1.0)
+                if isinstance(column, Numeric)
+                else None
+                for column in found
+            ]
+        return cls(found, left)
+
+    @property
+    def kinds(self) -> list[str | None]:
+        """The kind of each column, None for columns that are left as they are."""
+        return [None if column is None else column.kind for column in self.columns]
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether all columns that are not left as they are hold numbers."""
+        return set(self.kinds) <= {"numeric", None}
+
+    @property
+    def first_columns(self) -> np.ndarray:
+        """For each column of the matrix, the first that represents the same column."""
+        widths = [column.width for column in self.columns if column is not None]
+        return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
+
+    def completer_of(self, completer: Any) -> Any:
+        """Clone a completer for the matrix, which is standardized.
+
+        Parameters
+        ----------
+        completer : completer
+            Its ``scaling="auto"`` becomes None unless the table holds only numbers.
+
+        Returns
+        -------
+        completer
+            A `TakesTables` holds out the cells of a category together.
+        """
+        own = clone(completer)
+        if hasattr(own, "_first_columns"):
+            own._first_columns = self.first_columns
+        if not self.only_numbers and own.get_params().get("scaling") == "auto":
+            own.set_params(scaling=None)
+        return own
+
+    def read(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Read a table.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            What `as_table` returns.
+
+        Returns
+        -------
+        numbers : ndarray of shape (n_rows, n_columns)
+            Numbers and positions of levels, NaN where missing or unknown.
+        missing : bool ndarray of shape (n_rows, n_columns)
+            Cells to complete; False in columns that are left as they are.
+        """
+        numbers = np.full(X.shape, np.nan)
+        missing = np.zeros(X.shape, bool)
+        for k, (raw, column) in enumerate(
+            zip(raw_columns(X), self.columns, strict=True)
+        ):
+            if column is not None:
+                numbers[:, k], missing[:, k] = column.read(raw), raw.missing
+        return numbers, missing
+
+    def encode(self, numbers: np.ndarray) -> np.ndarray:
+        """Represent the table by a matrix.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n_rows, n_columns)
+            As `read` returns them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_matrix_columns)
+            A table of numbers alone stays as it is.
+        """
+        return np.hstack(
+            [
+                column.encode(numbers[:, k])
+                for k, column in enumerate(self.columns)
+                if column is not None
+            ]
+        )
+
+    def decode(self, matrix: np.ndarray) -> np.ndarray:
+        """Recover the table from a completed matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Further columns are left out.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            Numbers and positions; NaN in columns that are left as they are.
+        """
+        numbers = np.full((len(matrix), len(self.columns)), np.nan)
+        start = 0
+        for k, column in enumerate(self.columns):
+            if column is not None:
+                block = matrix[:, start : start + column.width]
+                start += column.width
+                numbers[:, k] = column.decode(block)
+        return numbers
+
+    def write(self, X: Any, numbers: np.ndarray, missing: np.ndarray) -> Any:
+        """Copy a table and fill its missing cells.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            What `as_table` returns.
+        numbers : ndarray of shape (n_rows, n_columns)
+            The completed table, as `decode` returns it.
+        missing : bool ndarray of shape (n_rows, n_columns)
+            As `read` returns it.
+
+        Returns
+        -------
+        DataFrame or ndarray
+            Of the type of ``X``.
+        """
+        new = {
+            k: column.restore(numbers[missing[:, k], k])
+            for k, column in enumerate(self.columns)
+            if column is not None and missing[:, k].any()
+        }
+        return filled(X, new, missing, self.kinds)
+
+    def errors(
+        self, X: Any, y: Any, complete: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Compare completed cells with the truth.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            What `as_table` returns.
+        y : container of X's shape, or None
+            The truth; None hides observed cells.
+        complete : callable
+            Completes the matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            Errors of the compared cells, NaN elsewhere.
+        """
+        numbers, missing = self.read(X)
+        if y is None or np.ndim(y) == 1:
+            truth = numbers
+            hidden = patterns.per_row(truth, HIDDEN_TO_SCORE, random_state=0)
+            problem = (
+                "no row with two observed cells, one of which to hide; pass the truth"
+            )
+        else:
+            y = as_table(y)
+            if y.shape != X.shape:
+                raise ValueError(f"y has shape {y.shape}, X has {X.shape}.")
+            truth, _ = self.read(y)
+            hidden = missing & ~np.isnan(truth)
+            problem = "no missing cell that y knows"
+        if not hidden.any():
+            raise ValueError(f"X has {problem}.")
+        given = self.encode(np.where(hidden, np.nan, numbers))
+        guess = self.decode(complete(given))
+        errors = np.full(truth.shape, np.nan)
+        for k, column in enumerate(self.columns):
+            if column is not None:
+                errors[:, k] = column.error(guess[:, k], truth[:, k])
+        return np.where(hidden, errors, np.nan)
+
+
+def described(X: Any, left: Mapping[int, str]) -> str:
+    """List columns that are left as they are, with the reasons.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    left : mapping of int to str
+        The reasons by position.
+
+    Returns
+    -------
+    str
+    """
+    names = list(getattr(X, "columns", range(X.shape[1])))
+    return ", ".join(f"{names[k]!r} ({reason})" for k, reason in left.items())

@@ -1,0 +1,217 @@
+"""The Dirichlet energy of a sparse graph whose weights are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from skmc.linalg import Randomness, compressed_rows, nearest
+from skmc.terms.laplacian import EVERY_TRANSFORM
+from skmc.terms.term import Term, inner, per_member, random_weight
+from skmc.terms.transforms import Rows, Transform
+
+BLOCK = 2**16  # numbers gathered at once: they stay in the cache
+
+
+class NeighborDirichletEnergy(Term):
+    r"""Weighted squared differences between neighbors, for learned weights.
+
+    This is `AdaptiveDirichletEnergy` on a graph in which each item has
+    ``n_neighbors`` edges and one to itself:
+
+    .. math::
+
+        F(X) = \frac{\lambda}{2} \sum_i \sum_{j \in N(i)} S_{ij} \|t_i - t_j\|^2
+
+    with ``S`` the softmin of the parameters of an item's edges. That is
+    :math:`\lambda \operatorname{tr}(T(X)^\top L\, T(X))` for the Laplacian of
+    :math:`(S + S^\top) / 2`. ``adjacency="global"`` takes the softmax over all edges
+    and twice the sum. With ``n_neighbors = k - 1`` both terms are equal. Time and
+    memory are linear in ``k``.
+
+    Parameters
+    ----------
+    W : Tensor of shape (\*batch, k, 1 + n_neighbors)
+        Start of the free parameter, one number for each edge.
+    edges : int64 Tensor of shape (\*batch, k, 1 + n_neighbors)
+        Each row has the number of an item, then those of its neighbors, as `nearest`
+        returns them. The order of the rows is free.
+    transform : Rows, Columns or Blocks
+        What the items ``t_i`` are.
+    weight : float or Tensor of shape (\*batch,), default=1.0
+        ``lambda``, non-negative.
+    adjacency : {"row", "global"}, default="row"
+        The parametrization.
+    every : int, default=1
+        ``W`` is learned at the first of so many calls of `value_and_grad`.
+    directions : Tensor of shape (\*batch, n_directions, p), optional
+        For `nearest`; needed where the graph is to be found again.
+    refresh : sequence of int, default=()
+        Calls of `value_and_grad`, in rising order. The next call that learns finds the
+        neighbors in ``X`` again and begins with equal weights.
+    """
+
+    weight: Tensor
+    edges: Tensor
+    directions: Tensor
+    S2: Tensor  # (*batch, k, n_neighbors), the weights of the last call that learned
+
+    def __init__(
+        self,
+        W: Tensor,
+        edges: Tensor,
+        transform: Transform = Rows(),
+        weight: float | Tensor = 1.0,
+        adjacency: str = "row",
+        every: int = 1,
+        directions: Tensor | None = None,
+        refresh: Sequence[int] = (),
+    ):
+        super().__init__()
+        self.W = nn.Parameter(W)
+        self.register_buffer("edges", edges)
+        self.register_buffer("directions", directions)
+        self.register_buffer("S2", None, persistent=False)
+        for name in ("W", "edges", "directions", "S2"):
+            self.batched(name, 2)
+        self.transform = transform
+        self.add_weight("weight", weight)
+        self.by_row = adjacency == "row"
+        self.every = every
+        self.refresh = tuple(refresh)
+        self.n_calls = 0
+        # The Laplacian of all members: starts and columns of its rows, the edge of each
+        # cell, the row of each item; then its cells, by the last call that learned.
+        self._pattern: tuple[Tensor, ...] = ()
+        self._cells: Tensor | None = None
+
+    @property
+    def lags(self) -> bool:
+        """True where ``W`` is not learned at every call."""
+        return self.every > 1
+
+    def similarity(self) -> Tensor:
+        """``S``, the softmax of the free parameters, the edge to itself first.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, k, 1 + n_neighbors)
+        """
+        if self.by_row:
+            return torch.softmax(-self.W, -1)
+        return torch.softmax(self.W.flatten(-2), -1).view_as(self.W)
+
+    def _numbers(self) -> Tensor:
+        """The edges, with items numbered over all members."""
+        *batch, k, _ = self.edges.shape
+        first = torch.arange(0, k * torch.Size(batch).numel(), k)
+        return self.edges + first.to(self.edges.device).view(*batch, 1, 1)
+
+    def _half_distances(self, items: Tensor) -> Tensor:
+        """``|t_i - t_j|^2 / 2`` of the edges, ``(*batch, k, n_neighbors)``."""
+        flat = items.reshape(-1, items.shape[-1])
+        edges = self._numbers().flatten(0, -2)
+        found = []
+        for part in edges.split(max(1, BLOCK // (edges.shape[-1] * flat.shape[-1]))):
+            ends = flat.index_select(0, part.flatten()).view(*part.shape, -1)
+            apart = ends[:, 1:] - ends[:, :1]
+            found.append(torch.linalg.vecdot(apart, apart))
+        return 0.5 * torch.cat(found).view(*items.shape[:-1], -1)
+
+    def forward(self, X: Tensor) -> Tensor:
+        half = self._half_distances(self.transform(X))
+        scale = self.weight.to(X) * (1 if self.by_row else 2)
+        return scale * inner(self.similarity()[..., 1:], half)
+
+    @torch.no_grad()
+    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        items = self.transform(X)
+        if self.n_calls % self.every == 0:
+            if self.refresh and self.n_calls >= self.refresh[0]:
+                self._find(items)
+            self._learn(items)
+        self.n_calls += 1
+        grad = self.transform.adjoint(self._between(items), *X.shape[-2:])
+        return 0.5 * inner(X, grad), grad
+
+    def _find(self, items: Tensor) -> None:
+        """Find the neighbors again."""
+        n_neighbors = self.edges.shape[-1] - 1
+        self.edges = nearest(items, n_neighbors, self.directions)
+        self.W.zero_()
+        self.refresh = self.refresh[1:]
+        self._pattern = ()
+
+    def _learn(self, items: Tensor) -> None:
+        """Add to the gradient of W, and set the weights of the products."""
+        scale = per_member(self.weight if self.by_row else 2 * self.weight, items)
+        S = self.similarity()
+        self.S2, self._cells = S[..., 1:] * scale, None
+        dS = nn.functional.pad(self._half_distances(items), (1, 0))
+        if self.by_row:
+            dW = S * ((S * dS).sum(-1, keepdim=True) - dS)
+        else:
+            dW = S * (dS - inner(S, dS)[..., None, None])
+        dW.mul_(scale)
+        self.W.grad = dW if self.W.grad is None else self.W.grad.add_(dW)
+
+    def _between(self, items: Tensor) -> Tensor:
+        """``2 weight L T(X)`` for the Laplacian of the last call that learned."""
+        flat = items.reshape(-1, items.shape[-1])
+        if not self._pattern:
+            self._pattern, self._cells = self._find_pattern(), None
+        starts, cols, source, place = self._pattern
+        shape = len(flat), len(flat)
+        if self._cells is None:
+            self._cells = self.S2.flatten().neg().index_select(0, source)
+            self._cells[starts[:-1]] = 0
+            A = compressed_rows(starts, cols, self._cells, shape)
+            self._cells[starts[:-1]] = -(A @ flat.new_ones(len(flat), 1))[:, 0]
+        product = compressed_rows(starts, cols, self._cells, shape) @ flat
+        return product.index_select(0, place).view(items.shape)
+
+    def _find_pattern(self) -> tuple[Tensor, ...]:
+        """The Laplacian's rows in the order of `edges`, each with its diagonal first.
+
+        Rows of near items follow each other, so they find the same items in the cache.
+        """
+        edges = self._numbers().flatten(0, -2)
+        own, to = edges[:, 0], edges[:, 1:].flatten()
+        k, n_neighbors = len(own), edges.shape[-1] - 1
+        each = torch.arange(k + 1, device=edges.device)
+        edge = torch.arange(len(to), device=edges.device)
+        place = own.argsort()
+        rows = [each[:-1], each[:-1].repeat_interleave(n_neighbors), place[to]]
+        cols = [own, to, own.repeat_interleave(n_neighbors)]
+        row, order = torch.cat(rows).sort(stable=True)
+        starts = torch.searchsorted(row, each, out_int32=True)
+        source = torch.cat([torch.zeros_like(own), edge, edge])[order]
+        return starts, torch.cat(cols)[order].int(), source, place
+
+    def select(self, members: Tensor) -> None:
+        super().select(members)
+        self._pattern, self._cells = (), None
+
+    @torch.no_grad()
+    def outputs(self) -> dict[str, Tensor]:
+        name, scale = self.transform.name, 0.5 if self.by_row else 1.0
+        S = self.similarity()[..., 1:]
+        return {name: scale * S, f"{name} edges": self.edges}
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        found = []
+        for transform, adjacency, every in product(
+            EVERY_TRANSFORM, ("row", "global"), (1, 3)
+        ):
+            k = transform.n_items(*shape)
+            own = torch.eye(k, dtype=torch.bool)
+            others = rng.normal(k, k, std=1.0).masked_fill_(own, -torch.inf)
+            edges = others.argsort(-1)[..., : 2 + k // 2].flip(-2)
+            W = rng.normal(k, edges.shape[-1], std=1.0)
+            weight = random_weight(rng)
+            found.append(cls(W, edges, transform, weight, adjacency, every))
+        return found

@@ -1,0 +1,363 @@
+"""Ratings in files give the fits of ratings in memory."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import warnings
+import weakref
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from skmc import (
+    Entries,
+    FactorizationCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SoftImputeCompleter,
+)
+from skmc.blocks import observed, sorting, writing
+from skmc.persistence import checkpoint
+
+SHAPE = (60, 30)
+NAMES = ("user", "film", "stars")
+SMALL = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
+
+
+def triplets(dtype=float):
+    """Shuffled cells of a matrix of rank 2 with noise; every row and column has one."""
+    rng = np.random.RandomState(0)
+    truth = rng.randn(SHAPE[0], 2) @ rng.randn(2, SHAPE[1]) + rng.randn(SHAPE[0], 1)
+    rows, cols = np.nonzero(rng.rand(*SHAPE) < 0.4)
+    order = rng.permutation(len(rows))
+    values = truth[rows, cols] + 0.1 * rng.randn(len(rows))
+    return rows[order], cols[order], values[order].astype(dtype)
+
+
+def users(rows):
+    return np.array([f"u{row:03d}é" for row in rows])
+
+
+def films(cols):
+    return np.asarray(cols) * 10**15
+
+
+def write(folder, rows, cols, values, n_files=4, **names):
+    folder.mkdir(exist_ok=True)
+    for k, part in enumerate(np.array_split(np.arange(len(values)), n_files)):
+        table = {
+            "user": users(rows[part]),
+            "film": films(cols[part]),
+            "age": cols[part],
+        }
+        table["stars"] = values[part]
+        pq.write_table(pa.table(table), folder / f"part-{k}.parquet", row_group_size=50)
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write(tmp_path / "ratings", *triplets())
+
+
+def assert_same(found, expected, atol=1e-11):
+    for name in ("row_factors_", "col_factors_"):
+        wanted = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), wanted, rtol=0, atol=atol)
+    assert found.status_ == expected.status_
+    for name, values in expected.history_.items():
+        np.testing.assert_allclose(found.history_[name], values, rtol=1e-6, atol=atol)
+
+
+@pytest.mark.parametrize("block_cells", [100, 10**6])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"biases": "columns", "scaling": "columns"},
+        {"biases": "rows", "per_cell": False, "scaling": None},
+        {"biases": None, "scaling": "global"},
+    ],
+)
+def test_blocks_give_the_fit_in_memory(files, options, block_cells):
+    rows, cols, values = triplets()
+    # The residual of the first sweeps is far from 0, so that it can be compared.
+    params = {**SMALL, **options, "max_iter": 12, "tol": 1e-3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = FactorizationCompleter(**params).fit(
+            Entries.from_triplets(rows, cols, values, SHAPE)
+        )
+        ratings = Entries.from_parquet(files, *NAMES, block_cells=block_cells)
+        found = FactorizationCompleter(**params).fit(ratings)
+    assert_same(found, expected)
+    guess = found.predict_entries(users(rows), films(cols))
+    np.testing.assert_allclose(guess, expected.predict_entries(rows, cols), atol=1e-11)
+    new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
+    np.testing.assert_allclose(found.transform(new), expected.transform(new), atol=1e-9)
+
+
+def test_means(files):
+    rows, cols, values = triplets()
+    expected = MeanCompleter().fit(Entries.from_triplets(rows, cols, values, SHAPE))
+    found = MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+    guess = found.predict_entries(users(rows), films(cols))
+    np.testing.assert_allclose(guess, expected.predict_entries(rows, cols))
+    assert found.data_range_ == expected.data_range_
+
+
+def test_containers(tmp_path):
+    """Arrow files, one file, a list of files, and a sparse matrix mapped from files."""
+    rows, cols, values = triplets(np.float32)
+    table = pa.table({"user": rows, "film": cols, "stars": values})
+    (tmp_path / "arrow").mkdir()
+    feather.write_feather(table, tmp_path / "arrow/0.arrow", compression="uncompressed")
+    pq.write_table(table, tmp_path / "whole.parquet")
+    matrix = sp.csr_array((values, (rows, cols)), SHAPE)
+    for name in ("data", "indices", "indptr"):
+        path = tmp_path / f"{name}.npy"
+        np.save(path, getattr(matrix, name))
+        setattr(matrix, name, np.load(path, mmap_mode="r"))
+    expected = FactorizationCompleter(**SMALL).fit(matrix)
+    assert expected.row_factors_.dtype == np.float32
+    for ratings in (
+        Entries.from_parquet(tmp_path / "arrow", *NAMES),
+        Entries.from_parquet(tmp_path / "whole.parquet", *NAMES),
+        Entries.from_parquet([str(tmp_path / "whole.parquet")], *NAMES, block_cells=99),
+        Entries.from_memmap(matrix, block_cells=200),
+    ):
+        assert_same(FactorizationCompleter(**SMALL).fit(ratings), expected, atol=1e-4)
+
+
+def test_empty_rows_of_a_sparse_matrix_are_kept():
+    X = sp.csr_array(np.diag([1.0, 0, 2, 0, 3])[:, [0, 1, 2, 3, 4, 4, 4]])
+    with pytest.warns(UserWarning, match="no observed cell"):
+        expected = FactorizationCompleter(**{**SMALL, "rank": 1}).fit(X)
+    with pytest.warns(UserWarning, match="no observed cell"):
+        found = FactorizationCompleter(**{**SMALL, "rank": 1}).fit(
+            Entries.from_memmap(X, block_cells=1)
+        )
+    np.testing.assert_allclose(found.reconstruction_, expected.reconstruction_)
+
+
+def test_choices_do_not_depend_on_blocks(files):
+    """Each cell is held out or not whatever its block, in both orders."""
+    chosen = []
+    for size in (150, 10**6):
+        ratings = Entries.from_parquet(files, *NAMES, block_cells=size)
+        completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
+        chosen.append((completer.rank_, completer.lambda_ridge_))
+    assert chosen[0] == chosen[1]
+    cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+    held_out = {}
+    for side in ("row", "col"):
+        block = next(
+            cells.chosen(observed.Choice(5, True)).map(
+                side, lambda block, own: block, None
+            )
+        )
+        places = [(int(i), int(j)) for i, j in zip(block.row, block.col, strict=True)]
+        held_out[side] = {place if side == "row" else place[::-1] for place in places}
+    assert held_out["row"] == held_out["col"]
+    # Four standard deviations of a binomial share.
+    n = float(cells.n_observed)
+    assert abs(len(held_out["row"]) / n - 0.1) < 4 * np.sqrt(0.1 * 0.9 / n)
+
+
+def test_one_block_at_a_time(files, monkeypatch):
+    alive, most, load = weakref.WeakSet(), [0], observed.loaded
+
+    def counting(*args):
+        gc.collect()
+        block = load(*args)
+        alive.add(block.values)
+        most[0] = max(most[0], len(alive))
+        return block
+
+    monkeypatch.setattr(observed, "loaded", counting)
+    ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
+    FactorizationCompleter(**SMALL).fit(ratings)
+    assert most[0] <= 2  # the next one is read before the name of the last is bound
+
+
+def test_a_folder_is_used_again(files, tmp_path, monkeypatch):
+    folder = tmp_path / "blocks"
+    ratings = Entries.from_parquet(files, *NAMES, folder=folder)
+    expected = FactorizationCompleter(**SMALL).fit(ratings)
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "counted", None)
+        assert_same(FactorizationCompleter(**SMALL).fit(ratings), expected, 0)
+    rows, cols, values = triplets()
+    write(files, rows, cols, 2 * values)
+    again = MeanCompleter().fit(ratings)
+    np.testing.assert_allclose(again.data_range_, np.multiply(2, expected.data_range_))
+
+
+def test_duplicates_in_different_files(tmp_path):
+    rows, cols, values = triplets()
+    more = [np.append(x, x[:3]) for x in (rows, cols)]
+    folder = write(tmp_path / "s", *more, np.append(values, values[:3] + 1))
+    with pytest.raises(ValueError, match="occurs more than once; pass duplicates="):
+        MeanCompleter().fit(Entries.from_parquet(folder, *NAMES))
+    for how, added in (("last", 1), ("mean", 0.5)):
+        ratings = Entries.from_parquet(
+            folder, *NAMES, duplicates=how, folder=tmp_path / how, block_cells=100
+        )
+        cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+        expected = Entries.from_triplets(
+            rows, cols, np.append(values[:3] + added, values[3:]), SHAPE
+        )
+        found = np.concatenate([b.values for b in cells.map("row", _block, None)])
+        order = np.lexsort((cols, rows))
+        np.testing.assert_allclose(found, expected.values[order])
+    with pytest.raises(ValueError, match="duplicates must be one of"):
+        Entries.from_parquet(folder, *NAMES, duplicates="first")
+
+
+def _block(block, own):
+    return block
+
+
+def test_the_error_names_the_duplicate(tmp_path):
+    folder = write(
+        tmp_path / "s", np.array([3, 1, 3]), np.array([4, 0, 4]), np.ones(3), 1
+    )
+    match = "row 'u003é' and column 4000000000000000 occurs more than once"
+    with pytest.raises(ValueError, match=match):
+        MeanCompleter().fit(Entries.from_parquet(folder, *NAMES))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (
+            {"user": [1]},
+            ValueError,
+            "'user' is large_string in .*part-0.* and int64 in",
+        ),
+        ({"film": [1.5]}, TypeError, "'film' .*z.parquet has type double; identifiers"),
+        ({"film": [None]}, TypeError, "'film' .*z.parquet has type null"),
+        (
+            {"film": pa.array([None], "int64")},
+            ValueError,
+            "'film' .* has missing cells",
+        ),
+        ({"stars": [np.nan]}, ValueError, "'stars' of .*z.parquet holds nan; leave"),
+        ({"stars": [np.inf]}, ValueError, "holds inf"),
+        ({"stars": ["good"]}, TypeError, "'stars' .* has type string; values must be"),
+        ({"stars": [np.float32(1)]}, ValueError, "'stars' is float64 .* and float32"),
+        ({"stars": None}, ValueError, r"z.parquet has no column 'stars'; it has \["),
+    ],
+)
+def test_bad_files(files, change, error, match):
+    table = {"user": ["u"], "film": [7], "stars": [1.0], **change}
+    table = {name: column for name, column in table.items() if column is not None}
+    pq.write_table(pa.table(table), files / "z.parquet")
+    with pytest.raises(error, match=match):
+        MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+
+
+def test_empty_files(files, tmp_path):
+    expected = MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+    empty = pq.read_table(files / "part-0.parquet")[:0]
+    pq.write_table(empty, files / "empty.parquet")
+    found = MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+    assert found.data_range_ == expected.data_range_
+    pq.write_table(empty, tmp_path / "only.parquet")
+    with pytest.raises(ValueError, match="no observed cell"):
+        MeanCompleter().fit(Entries.from_parquet(tmp_path / "only.parquet", *NAMES))
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(ValueError, match="holds no Parquet or Arrow files"):
+        MeanCompleter().fit(Entries.from_parquet(tmp_path / "nothing", *NAMES))
+
+
+def test_unknown_identifiers(files):
+    completer = FactorizationCompleter(**SMALL)
+    completer.fit(Entries.from_parquet(files, *NAMES))
+    priors = completer._priors
+    with pytest.warns(UserWarning, match="rows has 2 identifiers .* such as 'who'"):
+        found = completer.predict_entries(
+            ["who", "who", users([0])[0]], films([3, 4, 3])
+        )
+    np.testing.assert_allclose(found[:2], priors.col_means[[3, 4]])
+    with pytest.warns(UserWarning, match="cols has 1 identifiers"):
+        found = completer.predict_entries(users([2]), [17])
+    np.testing.assert_allclose(found, priors.row_means[2])
+    with pytest.raises(TypeError, match="rows must be strings"):
+        completer.predict_entries([1], films([3]))
+
+
+@pytest.mark.parametrize("n_written", [0, 1, 3, 6])
+def test_a_full_disk(files, tmp_path, monkeypatch, n_written):
+    """Nothing half-written is left, and the source is untouched."""
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    folder, write_table = tmp_path / "blocks", pq.write_table
+    count = iter(range(1000))
+
+    def failing(*args, **kwargs):
+        if next(count) >= n_written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_table(*args, **kwargs)
+
+    monkeypatch.setattr(pq, "write_table", failing)
+    ratings = Entries.from_parquet(files, *NAMES, folder=folder, block_cells=200)
+    with pytest.raises(OSError, match=r"The disk of .*blocks is full\. Sorting needs"):
+        MeanCompleter().fit(ratings)
+    assert not list(folder.iterdir())
+    assert before == {path: path.read_bytes() for path in files.iterdir()}
+
+
+def test_a_killed_sort_is_repeated(files, tmp_path, monkeypatch):
+    ratings = Entries.from_parquet(files, *NAMES, folder=tmp_path / "b")
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.shutil, "rmtree", lambda *args, **kwargs: None)
+        patch.setattr(sorting, "statistics", None)
+        with pytest.raises(TypeError):
+            MeanCompleter().fit(ratings)
+    assert list((tmp_path / "b" / "unfinished").iterdir())
+    MeanCompleter().fit(ratings)
+    assert not (tmp_path / "b" / "unfinished").exists()
+
+
+def test_who_takes_them(files):
+    ratings = Entries.from_parquet(files, *NAMES)
+    assert repr(ratings) == "StoredEntries('stars' by 'user' and 'film')"
+    for completer in (KNNCompleter(), SoftImputeCompleter()):
+        with pytest.raises(TypeError, match="Only FactorizationCompleter and Mean"):
+            completer.fit(ratings)
+    with pytest.raises(ValueError, match="missing_values=0 has no effect"):
+        MeanCompleter(missing_values=0).fit(ratings)
+
+
+def test_a_crash_costs_one_sweep(files, tmp_path, monkeypatch):
+    """A checkpoint resumes between two sweeps, with the blocks sorted before."""
+    ratings = Entries.from_parquet(
+        files, *NAMES, folder=tmp_path / "blocks", block_cells=200
+    )
+    completer = FactorizationCompleter(**SMALL, max_iter=8, tol=1e-12)
+    with pytest.warns(UserWarning, match="stopped after 8"):
+        expected = completer.fit(ratings).row_factors_
+    load, count = observed.loaded, []
+
+    def failing(*args):
+        count.append(0)
+        if len(count) == 40:
+            raise RuntimeError("a crash")
+        return load(*args)
+
+    monkeypatch.setattr(observed, "loaded", failing)
+    for outcome in (
+        pytest.raises(RuntimeError, match="a crash"),
+        pytest.warns(UserWarning, match="stopped after 8"),
+    ):
+        with outcome, checkpoint(tmp_path / "fit", every=0):
+            completer.fit(ratings)
+    np.testing.assert_array_equal(completer.row_factors_, expected)
+    whole = 8 * 2 * 4
+    assert len(count) < 40 + whole

@@ -1,0 +1,122 @@
+"""Predictions where the data are, and the best columns of each row."""
+
+from __future__ import annotations
+
+import warnings
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import low_rank
+from test_blocks import NAMES, SHAPE, films, triplets, users, write
+
+from skmc import (
+    Entries,
+    FactorizationCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+)
+from skmc.base import recommending
+
+PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
+
+
+@pytest.mark.parametrize("scaling", ["global", "columns"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_best_columns(stored, scaling, tmp_path, monkeypatch):
+    monkeypatch.setattr(recommending, "BLOCK", 7 * SHAPE[1])  # rows come in blocks
+    rows, cols, values = triplets()
+    cells = Entries.from_triplets(rows, cols, values, SHAPE)
+    completer = FactorizationCompleter(**PARAMS, scaling=scaling).fit(cells)
+    whole = completer.reconstruction_
+    i = np.random.RandomState(0).permutation(SHAPE[0])
+    asked, named = i, np.arange(SHAPE[1])
+    if stored:
+        files = write(tmp_path / "s", rows, cols, values)
+        completer.fit(
+            Entries.from_parquet(files, *NAMES, folder=tmp_path / "b", block_cells=100)
+        )
+        asked, named = users(i), films(named)
+    items, found = completer.recommend(asked, 4, exclude_seen=False)
+    order = np.argsort(-whole[i], axis=1)[:, :4]
+    np.testing.assert_array_equal(items, named[order])
+    np.testing.assert_allclose(found, np.take_along_axis(whole[i], order, 1), atol=1e-9)
+    whole[rows, cols] = -np.inf
+    items, found = completer.recommend(asked, SHAPE[1])
+    order = np.argsort(-whole[i], axis=1, kind="stable")
+    left = np.isfinite(np.take_along_axis(whole[i], order, 1))
+    assert (found.mask == ~left).all()
+    np.testing.assert_array_equal(items[left], named[order][left])
+
+
+def test_errors_of_recommend(tmp_path):
+    files = write(tmp_path / "s", *triplets())
+    completer = FactorizationCompleter(**PARAMS)
+    completer.fit(Entries.from_parquet(files, *NAMES))
+    with pytest.raises(FileNotFoundError, match="entries with a folder of their own"):
+        completer.recommend(users([1]))
+    with pytest.warns(UserWarning, match="users has 1 identifiers"):
+        items, _ = completer.recommend(["nobody"], 1, exclude_seen=False)
+    assert items[0, 0] == films(completer._priors.col_means.argmax())
+    with pytest.raises(ValueError, match="n must be >= 1"):
+        completer.recommend(users([1]), 0)
+    rows, cols, values = triplets()
+    completer.fit(Entries.from_triplets(rows, cols, values))
+    with pytest.raises(ValueError, match="outside"):
+        completer.recommend([SHAPE[0]])
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [
+        MeanCompleter(),
+        KNNCompleter(),
+        SVDCompleter(rank=2),
+        FactorizationCompleter(**PARAMS),
+    ],
+)
+def test_transform_of_dask_collections(completer):
+    """Nothing is computed before its turn; columns have names."""
+    X = low_rank(24, 8)
+    X[np.random.RandomState(0).rand(*X.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcdefgh"), index=range(100, 124))
+    with warnings.catch_warnings(action="ignore"):
+        completer.fit(frame)
+        expected = completer.transform(frame)
+        lazy = completer.transform(dd.from_pandas(frame, npartitions=3))
+        assert list(lazy.columns) == list("abcdefgh")
+        found = lazy.compute(scheduler="synchronous")
+        pd.testing.assert_index_equal(found.index, frame.index)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        completer.fit(X)
+        lazy = completer.transform(da.from_array(X, chunks=(10, 5)))
+        assert lazy.shape == X.shape
+        found = lazy.compute(scheduler="synchronous")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+# Dask itself.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_cells_of_dask_collections(tmp_path):
+    rows, cols, values = triplets()
+    files = write(tmp_path / "s", rows, cols, values)
+    ratings = Entries.from_parquet(files, *NAMES)
+    completer = FactorizationCompleter(**PARAMS).fit(ratings)
+    expected = completer.predict_entries(users(rows), films(cols))
+    frame = dd.read_parquet(files)
+    lazy = completer.predict_entries(frame["user"], frame["film"])
+    guess = lazy.compute(scheduler="synchronous")
+    np.testing.assert_allclose(guess, expected)
+    score = -np.abs(guess - values).mean() / np.ptp(values)
+    assert completer.score(ratings) == pytest.approx(score)
+    from_frame = Entries.from_dask(frame, *NAMES, folder=tmp_path / "b")
+    assert completer.score(from_frame) == pytest.approx(score)
+    completer.fit(Entries.from_triplets(rows, cols, values))
+    lazy = completer.predict_entries(
+        da.from_array(rows, chunks=100), da.from_array(cols, chunks=100)
+    )
+    found = lazy.compute(scheduler="synchronous")
+    np.testing.assert_allclose(found, completer.predict_entries(rows, cols))
