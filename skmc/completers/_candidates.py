@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from skmc.completers.air import AIRCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
+from skmc.completers.biharmonic import BiharmonicCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.gaussian import GaussianCompleter
@@ -22,6 +24,8 @@ from skmc.completers.soft_impute import SoftImputeCompleter
 from skmc.completers.svd import SVDCompleter
 from skmc.completers.trees import TreesCompleter
 from skmc.completers.truncated import TNNRCompleter
+
+MOST_PAIRED = 2000  # rows, or columns, of which `AIRCompleter` compares all pairs
 
 
 class Size(NamedTuple):
@@ -51,7 +55,7 @@ class Size(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        return self.n_rows**2 + self.n_cols**2
+        return sum(n * min(n, MOST_PAIRED) for n in (self.n_rows, self.n_cols))
 
     @property
     def factors(self) -> int:
@@ -108,7 +112,7 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("AIR", AIRCompleter(**both), lambda s: 0.5 + 3e-6 * s.pairs + 5e-7 * s.svd),
         ("Gaussian", gaussian, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
         ("copula", copula, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
-        ("Factorization", factors, lambda s: 0.3 + 4e-8 * s.factors),
+        ("Factorization", factors, lambda s: 0.3 + 6e-8 * s.factors),
         ("Bayesian", bayesian, lambda s: 0.2 + 5e-8 * s.factors),
         ("Bayesian, implicit", implicit, lambda s: 0.5 + 7e-8 * s.factors),
         ("trees", TreesCompleter(**seeds), lambda s: 0.03 * s.n_cols + 1e-5 * s.trees),
@@ -118,6 +122,8 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("chained, trees", chain, lambda s: 0.15 * s.n_cols + 2.5e-5 * s.trees),
         ("DMF, TV", DMFCompleter("tv", **both), lambda s: 0.2 + 8e-5 * s.cells),
         ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1.2e-4 * s.cells),
+        ("biharmonic", BiharmonicCompleter(), lambda s: 0.05 + 1e-4 * s.cells),
         ("patch CNN", PatchCNNCompleter(**both), lambda s: 0.2 + 5e-4 * s.cells),
     ]
-    return [Candidate(*one) for one in found]
+    missing = set() if importlib.util.find_spec("skimage") else {"biharmonic"}
+    return [Candidate(*one) for one in found if one[0] not in missing]
