@@ -20,6 +20,7 @@ from skmc.cells import Entries, Observed, Scaling
 from skmc.completers._candidates import Candidate, Size, family
 from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._report import leaderboard, verdict
+from skmc.completers._spread import Spread
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
 from skmc.tables import TakesTables
@@ -190,7 +191,7 @@ class AutoCompleter(TakesTables):
         completers = {
             t.name: self._final(t, race, scaled, sample) for t in race.members
         }
-        weights, cols = stacking.columns.T, race.held_out().cols
+        weights = stacking.columns.T
         unit = np.broadcast_to(scaling.scale.numpy().ravel(), cells.shape[1])
         whole = _combined(completers, weights, scaled, scaling, _reconstruction)
         found = [
@@ -203,8 +204,7 @@ class AutoCompleter(TakesTables):
             "verdict_": verdict(race, stacking),
             "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
             "_leaderboard": leaderboard(race, stacking),
-            "_held_out_columns": cols,
-            "_held_out_residuals": stacking.residuals * unit[cols],
+            "_spread": Spread.of(stacking.residuals, race.held_out().cols, unit),
             "_scaling": scaling,
             "_rows": RowIndex(cells),
         }
@@ -274,6 +274,64 @@ class AutoCompleter(TakesTables):
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
 
         return self._stacked(cells, values)
+
+    def predict_std(self, X: Any) -> np.ndarray:
+        """Standard deviation of the cells that `transform` returns.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, whether `fit` has seen them or not.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            In missing cells the root mean squared error of the stack on held-out cells
+            of the column, to which the error in all columns counts as ten cells. 0 in
+            observed cells. NaN in columns that are not numbers, and in missing cells if
+            no cells could be held out.
+        """
+        check_is_fitted(self)
+        cells = self._read(X, reset=False)
+        std = np.where(np.isnan(cells), self._spread.std, 0.0)
+        return std if self._table is None else self._table.deviations(std)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that contain a share ``level`` of the missing cells.
+
+        The half width is that of `predict_std` times the quantile of the error over the
+        deviation of its column on the held-out cells. The share holds on average over
+        cells that are missing like these, not for single cells.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, whether `fit` has seen them or not.
+        level : float in (0, 1), default=0.9
+            Share of the missing cells.
+
+        Returns
+        -------
+        low : ndarray of shape (n_samples, n_features)
+        high : ndarray of shape (n_samples, n_features)
+            The interval of an observed cell is its value. With ``like_observed``, the
+            bounds are rounded and clipped like the completion. NaN as in `predict_std`.
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        cells = self._read(X, reset=False)
+        missing, half = np.isnan(cells), self._spread.half_widths(level)
+        center = np.where(missing, self._model_values(cells), cells)
+        low, high = (self._bound(center + s * missing * half) for s in (-1, 1))
+        return low, high
+
+    def _bound(self, matrix: np.ndarray) -> np.ndarray:
+        if self._like is not None:
+            matrix = self._like.apply(matrix)
+        return matrix if self._table is None else self._table.numbers(matrix)
 
     @property
     def leaderboard_(self) -> Any:
