@@ -90,7 +90,7 @@ class Stacking:
             chosen,
             np.einsum("ip,ip->i", crossed[group, cols], residuals),
             np.einsum("ip,ip->i", columns[cols], residuals),
-            (columns > 0).any(0) | (crossed > 0).any((0, 1)),
+            np.asarray((columns > 0).any(0) | (crossed > 0).any((0, 1))),
         )
 
 

@@ -61,19 +61,20 @@ class AutoCompleter(TakesTables):
         both marginals, `BayesianFactorizationCompleter` with and without ``implicit``,
         `FactorizationCompleter`, `TreesCompleter` with both ensembles and in a chain,
         `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
-        and `sklearn.impute.IterativeImputer` with its default and with trees.
+        `BiharmonicCompleter` (if scikit-image is installed), and
+        `sklearn.impute.IterativeImputer` with its default and with trees.
 
         A sequence selects some of these by name ("means", "KNN", "SVD" ..., see
         ``leaderboard_``). A mapping holds completers or scikit-learn imputers. The
         first part is predicted by all candidates of a sequence or mapping, whatever
         they cost.
     max_time : float > 0 or None, default=60
-        Time limit in seconds; None sets none. A candidate of "auto" is skipped if two
-        of its fits do not fit into the time left, besides the last fits of the best
-        so far. Times of fits are estimated from the shape and the number of observed
-        cells, corrected by the times measured so far. A running fit is not interrupted.
-        Members of the stack for whose last fit there is no time keep an earlier one,
-        to fewer cells.
+        Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
+        is no time for its fit and for a second one, or for the last fits of the best so
+        far if they take longer. Times of fits are estimated from the shape and the
+        number of observed cells, corrected by the times measured so far. A running fit
+        is not interrupted. Members of the stack for whose last fit there is no time
+        keep an earlier one, to fewer cells.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
