@@ -193,7 +193,6 @@ class AutoCompleter(TakesTables):
             t.name: self._final(t, race, scaled, sample) for t in race.members
         }
         weights = stacking.columns.T
-        unit = np.broadcast_to(scaling.scale.numpy().ravel(), cells.shape[1])
         whole = _combined(completers, weights, scaled, scaling, _reconstruction)
         found = [
             (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
@@ -205,7 +204,12 @@ class AutoCompleter(TakesTables):
             "verdict_": verdict(race, stacking),
             "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
             "_leaderboard": leaderboard(race, stacking),
-            "_spread": Spread.of(stacking.residuals, race.held_out().cols, unit),
+            "_spread": Spread.of(
+                stacking.residuals,
+                stacking.variances,
+                race.held_out().cols,
+                cells.shape[1],
+            ),
             "_scaling": scaling,
             "_rows": RowIndex(cells),
         }
@@ -277,7 +281,16 @@ class AutoCompleter(TakesTables):
         return self._stacked(cells, values)
 
     def predict_std(self, X: Any) -> np.ndarray:
-        """Standard deviation of the cells that `transform` returns.
+        r"""Standard deviation of the cells that `transform` returns.
+
+        In missing cells it is the root of
+
+        .. math::
+
+            u_{ij}^2 = s_j^2 + \sum_k w_{jk} (X^{(k)}_{ij} - X_{ij})^2,
+
+        where :math:`s_j^2` is the mean squared error of the stack on the held-out cells
+        of the column; the error in all columns counts as ten of them.
 
         Parameters
         ----------
@@ -287,14 +300,11 @@ class AutoCompleter(TakesTables):
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            In missing cells the root mean squared error of the stack on held-out cells
-            of the column, to which the error in all columns counts as ten cells. 0 in
-            observed cells. NaN in columns that are not numbers, and in missing cells if
-            no cells could be held out.
+            0 in observed cells. NaN in columns that are not numbers, and in missing
+            cells if no cells could be held out.
         """
         check_is_fitted(self)
-        cells = self._read(X, reset=False)
-        std = np.where(np.isnan(cells), self._spread.std, 0.0)
+        std = self._deviations(self._read(X, reset=False))
         return std if self._table is None else self._table.deviations(std)
 
     def predict_interval(
@@ -302,9 +312,9 @@ class AutoCompleter(TakesTables):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Intervals that contain a share ``level`` of the missing cells.
 
-        The half width is that of `predict_std` times the quantile of the error over the
-        deviation of its column on the held-out cells. The share holds on average over
-        cells that are missing like these, not for single cells.
+        The half width is the deviation, see `predict_std`, times a quantile of the
+        errors on held-out cells in units of their deviations. The share holds on
+        average over cells that are missing like these, not for single cells.
 
         Parameters
         ----------
@@ -324,10 +334,26 @@ class AutoCompleter(TakesTables):
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         cells = self._read(X, reset=False)
-        missing, half = np.isnan(cells), self._spread.half_widths(level)
-        center = np.where(missing, self._model_values(cells), cells)
-        low, high = (self._bound(center + s * missing * half) for s in (-1, 1))
-        return low, high
+        half = self._spread.quantile(level) * self._deviations(cells)
+        center = np.where(np.isnan(cells), self._model_values(cells), cells)
+        half[~np.isnan(cells)] = 0.0
+        return self._bound(center - half), self._bound(center + half)
+
+    def _deviations(self, cells: np.ndarray) -> np.ndarray:
+        """Standard deviations in the units of the matrix; 0 in observed cells."""
+        weights = list(self.column_weights_.values())
+        variance = np.zeros(cells.shape)
+        position = self._rows.find(cells)
+        known = position >= 0
+        if known.any():
+            scaled = _standardized(self._rows.cells, self._scaling)
+            whole = _variance(self.completers_, weights, scaled, _reconstruction)
+            variance[known] = whole[position[known]]
+        if not known.all():
+            scaled = _standardized(cells[~known], self._scaling)
+            variance[~known] = _variance(self.completers_, weights, scaled, _own_values)
+        std = self._spread.deviations(variance) * self._scaling.scale.numpy()
+        return np.where(np.isnan(cells), std, 0.0)
 
     def _bound(self, matrix: np.ndarray) -> np.ndarray:
         if self._like is not None:
@@ -376,6 +402,24 @@ def _combined(
         total += weight * values(completer, scaled)
     undone: np.ndarray = scaling.undo(torch.from_numpy(total)).numpy()
     return undone
+
+
+def _variance(
+    completers: Mapping[str, Any],
+    weights: Iterable[np.ndarray],
+    scaled: np.ndarray,
+    values: Callable[[Any, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """The weighted variance of ``values(completer, scaled)``, in scaled units."""
+    mean, square = np.zeros(scaled.shape), np.zeros(scaled.shape)
+    total = np.zeros(scaled.shape[1])
+    for completer, weight in zip(completers.values(), weights, strict=True):
+        value = values(completer, scaled)
+        total += weight
+        off = value - mean
+        mean += weight / np.where(total > 0, total, 1) * off
+        square += weight * off * (value - mean)
+    return square
 
 
 def _reconstruction(completer: Any, scaled: np.ndarray) -> np.ndarray:

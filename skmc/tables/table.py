@@ -212,7 +212,7 @@ class Table:
         first = np.unique(self.first_columns)
         for k, place in zip(used, first, strict=True):
             column = self.columns[k]
-            if column is not None and column.kind == "numeric":
+            if isinstance(column, Numeric) and column.kind == "numeric":
                 found[:, k] = matrix[:, place] * column.deviation
         return found
 
