@@ -179,6 +179,43 @@ class Table:
                 numbers[:, k] = column.decode(block)
         return numbers
 
+    def numbers(self, matrix: np.ndarray) -> np.ndarray:
+        """Recover the columns of numbers, with NaN in all others.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            A completed matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+        """
+        numeric = [kind == "numeric" for kind in self.kinds]
+        return np.where(numeric, self.decode(matrix), np.nan)
+
+    def deviations(self, matrix: np.ndarray) -> np.ndarray:
+        """Return standard deviations of the numbers, from those of the matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Standard deviations of its cells.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            NaN in columns that are not numbers.
+        """
+        found = np.full((len(matrix), len(self.columns)), np.nan)
+        used = [k for k, column in enumerate(self.columns) if column is not None]
+        first = np.unique(self.first_columns)
+        for k, place in zip(used, first, strict=True):
+            column = self.columns[k]
+            if isinstance(column, Numeric) and column.kind == "numeric":
+                found[:, k] = matrix[:, place] * column.deviation
+        return found
+
     def write(self, X: Any, numbers: np.ndarray, missing: np.ndarray) -> Any:
         """Copy a table and fill its missing cells.
 
