@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from skmc.blocks.sorting import (
 )
 from skmc.cells import StoredEntries
 
+OWN = "skmc-blocks"  # the only name in a folder of the user that is touched
 DONE = "blocks.json"  # is written last
 
 
@@ -130,7 +132,7 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     runner = Local() if entries.client is None else OnCluster(entries.client)
     arrow()
     if entries.folder is not None:
-        return _opened(entries, Path(entries.folder).resolve(), runner)
+        return _opened(entries, Path(entries.folder).resolve() / OWN, runner)
     folder = Path(tempfile.mkdtemp(prefix="skmc-blocks-"))
     try:
         found = _opened(entries, folder, runner)
@@ -176,8 +178,9 @@ def _written(entries: StoredEntries, folder: Path) -> Path:
 def _key(entries: StoredEntries, source: Any) -> list:
     """What the blocks were made of: they are made again if it has changed."""
     if sp.issparse(source):
-        shape, count = source.shape, int(source.nnz)
-        files = [[*map(int, shape), count, float(np.sum(source.data))]]
+        arrays = (source.indptr, source.indices, source.data)
+        digests = [sha256(np.ascontiguousarray(x).data).hexdigest() for x in arrays]
+        files = [[*map(int, source.shape), str(source.dtype), *digests]]
     else:
         parts, _ = parts_of(source, entries.columns)
         files = []
@@ -209,6 +212,8 @@ def _fill(
     except BaseException as error:
         for name in ("row", "col", "unfinished"):
             shutil.rmtree(folder / name, ignore_errors=True)
+        if not any(folder.iterdir()):
+            folder.rmdir()
         raise _explained(error, folder) from error
 
 
