@@ -144,12 +144,12 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
 
 
 def _opened(entries: StoredEntries, folder: Path, runner: Local) -> BlockFolder:
-    folder.mkdir(parents=True, exist_ok=True)
     source = entries.source
     if hasattr(source, "to_parquet"):
         source = _written(entries, folder)
     key = _key(entries, source)
     if not _is_done(folder, key):
+        folder.mkdir(parents=True, exist_ok=True)
         _fill(entries, source, folder, runner, key)
     return BlockFolder(folder, runner)
 
@@ -170,7 +170,8 @@ def _written(entries: StoredEntries, folder: Path) -> Path:
             frame.to_parquet(str(target), write_index=False, engine="pyarrow")
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
-        raise _explained(error, folder) from error
+        _explain(error, folder)
+        raise
     mark.write_text(json.dumps(token))
     return target
 
@@ -214,19 +215,21 @@ def _fill(
             shutil.rmtree(folder / name, ignore_errors=True)
         if not any(folder.iterdir()):
             folder.rmdir()
-        raise _explained(error, folder) from error
+        _explain(error, folder)
+        raise
 
 
-def _explained(error: BaseException, folder: Path) -> BaseException:
+def _explain(error: BaseException, folder: Path) -> None:
+    """Raise an error that says more, if the disk is full."""
     full = "No space left" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC
     if not (isinstance(error, OSError) and full):
-        return error
-    return OSError(
+        return
+    raise OSError(
         errno.ENOSPC,
         f"The disk of {folder} is full. Sorting needs about three times the size of "
         "the uncompressed triplets; pass a folder on another disk. What was written "
         "has been removed",
-    )
+    ) from error
 
 
 def _sort(
