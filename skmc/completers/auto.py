@@ -6,7 +6,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,12 +22,13 @@ from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._report import leaderboard, verdict
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
+from skmc.tables import TakesTables
 
 N_PARTS = 8
 MAX_ROWS = 5_000  # on which candidates are compared
 
 
-class AutoCompleter(BaseCompleter):
+class AutoCompleter(TakesTables):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
     The observed cells are divided into eight parts, in the pattern of the missing ones
@@ -76,6 +77,7 @@ class AutoCompleter(BaseCompleter):
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
         Draws the parts, and seeds all candidates except those of a mapping.
+    {like_observed}
     {reading}
 
     Attributes
@@ -149,6 +151,7 @@ class AutoCompleter(BaseCompleter):
         max_time: float | None = 60.0,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
+        like_observed: bool | Literal["auto"] = "auto",
         missing_values: float = np.nan,
         add_indicator: bool = False,
         keep_empty_features: bool = True,
@@ -158,6 +161,7 @@ class AutoCompleter(BaseCompleter):
         self.max_time = max_time
         self.device = device
         self.random_state = random_state
+        self.like_observed = like_observed
         self.missing_values = missing_values
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
@@ -170,7 +174,9 @@ class AutoCompleter(BaseCompleter):
         if len(cells) > MAX_ROWS:
             rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
             sample = scaled[np.sort(rows[:MAX_ROWS])]
-        labels = patterns.parts_like_missing(sample, N_PARTS, random_state=seed)
+        labels = self._together(
+            patterns.parts_like_missing(sample, N_PARTS, random_state=seed), priors
+        )
         entries = Entries(sample)
         label = labels[entries.rows, entries.cols]
         race = CrossFit(entries, label, Size.of(scaled), self.max_time)
