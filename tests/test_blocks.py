@@ -320,9 +320,9 @@ def test_a_killed_sort_is_repeated(files, tmp_path, monkeypatch):
         patch.setattr(sorting, "statistics", None)
         with pytest.raises(TypeError):
             MeanCompleter().fit(ratings)
-    assert list((tmp_path / "b" / "unfinished").iterdir())
+    assert list((tmp_path / "b" / writing.OWN / "unfinished").iterdir())
     MeanCompleter().fit(ratings)
-    assert not (tmp_path / "b" / "unfinished").exists()
+    assert not (tmp_path / "b" / writing.OWN / "unfinished").exists()
 
 
 def test_who_takes_them(files):

@@ -94,14 +94,13 @@ def test_a_cluster(files, tmp_path, patient):
         assert (there.rank_, there.lambda_ridge_) == (here.rank_, here.lambda_ridge_)
         # What a task raises arrives as it is.
         write(files, rows, cols, np.where(values > 0, np.nan, values))
+        ratings = Entries.from_parquet(
+            files, *NAMES, folder=tmp_path / "b", client=client
+        )
         with pytest.raises(ValueError, match=r"'stars' of .* holds nan"):
-            fit(
-                Entries.from_parquet(
-                    files, *NAMES, folder=tmp_path / "b", client=client
-                )
-            )
+            MeanCompleter().fit(ratings)
     with pytest.raises(ValueError, match="The client is closed; connect a new one"):
-        fit(ratings)
+        MeanCompleter().fit(ratings)
 
 
 def test_the_scheduler_dies(files, tmp_path):

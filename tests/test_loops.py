@@ -25,7 +25,6 @@ LOOPS = {
     "linalg/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",
     "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",
     "linalg/unrolled.py": "powers of a polynomial",
-    "models/patch_groups.py": "blocks of rows, and shifts of a picture",
     "models/patch_cnn.py": "rounds in which hidden cells are filled: a forward pass",
     "new_rows/embedding.py": "a map of rows, at `transform`: no solver, no history",
     "new_rows/forward_pass.py": "a map of rows, at `transform`: no solver, no history",

@@ -142,8 +142,8 @@ def nonlocal_rows() -> None:
         "The pictures of AIR's Table 1 by a method of ours",
         header,
         "NMAE over hidden cells. `NonlocalCompleter` (groups of similar patches) is "
-        "not part of the paper. It has its defaults; means over three seeds of random "
-        "masks and of held-out pixels, seconds of the processor.",
+        "not part of the paper. It has its defaults; means over seeds of random masks "
+        f"and of held-out pixels ({len(SEEDS)}), seconds of the processor.",
     )
     for (name, pattern), paper in AIR_TABLE1.items():
         truth, graphs = matrix(name)

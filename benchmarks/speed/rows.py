@@ -166,8 +166,8 @@ INTRODUCTION = """
 
 Above 2000 rows, `AIRCompleter` learns similarities to 10 neighbors of each row only.
 Here it does so for 1500 rows or fewer, where all pairs can be compared as well. RMSE
-over hidden cells, columns of tables standardized, one seed. In tables, columns have all
-pairs both times; in pictures, both rows and columns have neighbors.
+over hidden cells, columns of tables standardized (not digits), one seed. In tables, all
+pairs of columns are compared; in pictures, rows and columns have neighbors.
 
 The number of neighbors, the rank of the first fill and the times at which the neighbors
 are found again were chosen on other rows of letter, on airfoil and on Cameraman, all

@@ -27,7 +27,6 @@ PARTS = {
         "skmc.datasets.*",
         "skmc.checks.*",
         "skmc.sensing.*",
-        "skmc.tables.*",
         "skmc.pipeline.*",
         "skmc.completers.*",
     ],
@@ -40,6 +39,7 @@ PARTS = {
         "skmc.loop.*",
         "skmc.new_rows.*",
         "skmc.base.*",
+        "skmc.tables.*",
     ],
 }
 INSIDE = "Inside the rooms"

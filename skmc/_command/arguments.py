@@ -66,7 +66,7 @@ def _add_complete(commands: Any) -> None:
         "--time-limit",
         type=_seconds,
         metavar="SECONDS",
-        help="limit the time in which auto compares methods (default: 120)",
+        help="limit the time in which auto compares methods (default: 60)",
     )
     parser.add_argument(
         "--set",

@@ -44,7 +44,9 @@ ADVICE = {
     ),
     "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NonlocalCompleter": "pictures with scattered holes, the most accurate",
+    "NonlocalCompleter": (
+        "pictures in gray or color, scattered cells, scratches, text, the most accurate"
+    ),
     "NSRCompleter": "columns that each follow a different nonlinear function",
     "PatchCNNCompleter": "pictures, including large holes",
     "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",

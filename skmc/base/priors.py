@@ -37,7 +37,7 @@ class Priors:
     one_unit : bool
         Whether an empty column can be filled with the row means: not if the columns
         have different units (`skmc.cells.Scaling.unlike`).
-    ids : tuple of ndarray or None, default=None
+    ids : tuple of ndarray or None
         Identifiers of rows and of columns, ascending; None if these are positions.
     informed_rows : bool, default=False
         Whether rows without an observed cell have an answer other than the means.
@@ -54,7 +54,7 @@ class Priors:
     full_cols: np.ndarray
     constant: np.ndarray
     one_unit: bool
-    ids: tuple[np.ndarray, np.ndarray] | None = None
+    ids: tuple[np.ndarray, np.ndarray] | None
     informed_rows: bool = False
 
     @classmethod
@@ -117,6 +117,7 @@ class Priors:
             full_cols=counts[1] == shape[0],
             constant=np.where(low < high, np.nan, low),
             one_unit=one_unit,
+            ids=None,
         )
 
     @classmethod

@@ -79,6 +79,9 @@ class Block:
     values: Tensor
     shape: tuple[int, int]
 
+    def __sizeof__(self) -> int:  # Dask prefers to run tasks where their data are
+        return sum(x.nbytes for x in (self.row, self.col, self.values))
+
     def cells(self, device: Any = "cpu") -> SparseObserved:
         """Convert to the type that solvers use.
 

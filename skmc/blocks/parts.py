@@ -118,7 +118,7 @@ def kind_of(type_: Any) -> Any:
     Returns
     -------
     pyarrow.DataType
-        int64, or large_string.
+        Either int64 or large_string.
     """
     pa = arrow()
     if pa.types.is_dictionary(type_):

@@ -26,8 +26,8 @@ def counted(part: Part) -> tuple[Any, Any]:
 
     Returns
     -------
-    rows, cols : pyarrow.Table
-        Columns "id" and "count".
+    tuple of pyarrow.Table
+        Those of rows and of columns, with the columns "id" and "count".
     """
     found: list[Any] = [None, None]
     for table in part.tables():

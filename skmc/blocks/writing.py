@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from skmc.blocks.sorting import (
 )
 from skmc.cells import StoredEntries
 
+OWN = "skmc-blocks"  # the only name in a folder of the user that is touched
 DONE = "blocks.json"  # is written last
 
 
@@ -130,7 +132,7 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     runner = Local() if entries.client is None else OnCluster(entries.client)
     arrow()
     if entries.folder is not None:
-        return _opened(entries, Path(entries.folder).resolve(), runner)
+        return _opened(entries, Path(entries.folder).resolve() / OWN, runner)
     folder = Path(tempfile.mkdtemp(prefix="skmc-blocks-"))
     try:
         found = _opened(entries, folder, runner)
@@ -142,12 +144,12 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
 
 
 def _opened(entries: StoredEntries, folder: Path, runner: Local) -> BlockFolder:
-    folder.mkdir(parents=True, exist_ok=True)
     source = entries.source
     if hasattr(source, "to_parquet"):
         source = _written(entries, folder)
     key = _key(entries, source)
     if not _is_done(folder, key):
+        folder.mkdir(parents=True, exist_ok=True)
         _fill(entries, source, folder, runner, key)
     return BlockFolder(folder, runner)
 
@@ -168,7 +170,8 @@ def _written(entries: StoredEntries, folder: Path) -> Path:
             frame.to_parquet(str(target), write_index=False, engine="pyarrow")
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
-        raise _explained(error, folder) from error
+        _explain(error, folder)
+        raise
     mark.write_text(json.dumps(token))
     return target
 
@@ -176,8 +179,9 @@ def _written(entries: StoredEntries, folder: Path) -> Path:
 def _key(entries: StoredEntries, source: Any) -> list:
     """What the blocks were made of: they are made again if it has changed."""
     if sp.issparse(source):
-        shape, count = source.shape, int(source.nnz)
-        files = [[*map(int, shape), count, float(np.sum(source.data))]]
+        arrays = (source.indptr, source.indices, source.data)
+        digests = [sha256(np.ascontiguousarray(x).data).hexdigest() for x in arrays]
+        files = [[*map(int, source.shape), str(source.dtype), *digests]]
     else:
         parts, _ = parts_of(source, entries.columns)
         files = []
@@ -209,19 +213,23 @@ def _fill(
     except BaseException as error:
         for name in ("row", "col", "unfinished"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        raise _explained(error, folder) from error
+        if not any(folder.iterdir()):
+            folder.rmdir()
+        _explain(error, folder)
+        raise
 
 
-def _explained(error: BaseException, folder: Path) -> BaseException:
+def _explain(error: BaseException, folder: Path) -> None:
+    """Raise an error that says more, if the disk is full."""
     full = "No space left" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC
     if not (isinstance(error, OSError) and full):
-        return error
-    return OSError(
+        return
+    raise OSError(
         errno.ENOSPC,
         f"The disk of {folder} is full. Sorting needs about three times the size of "
         "the uncompressed triplets; pass a folder on another disk. What was written "
         "has been removed",
-    )
+    ) from error
 
 
 def _sort(

@@ -135,13 +135,14 @@ class Entries:
             the last one in the order of the files' names and of their rows.
         folder : path, optional
             Where the sorted blocks are kept, which take twice the space of the
-            triplets. A later fit to the same files uses them again. By default they are
-            in a temporary folder and are removed.
+            triplets. Only a folder ``skmc-blocks`` in it is written. A later fit to the
+            same files uses the blocks again. By default they are in a temporary folder
+            and are removed.
         client : distributed.Client, optional
             The Dask cluster on which to sort and fit. All workers must reach ``path``
             and ``folder`` under these names.
         block_cells : int >= 1, default=2**22
-            Number of cells of a block. A worker needs about 100 bytes per cell.
+            Number of cells of a block, each of which needs about 150 bytes of memory.
 
         Returns
         -------

@@ -116,7 +116,9 @@ class Scaling:
 
     @staticmethod
     def unlike(data: Observed | SparseObserved) -> Tensor:
-        """Tell whether columns have different units, by the rule of "auto".
+        """Tell whether columns have different units, by their deviations alone.
+
+        Columns of one unit can have very different means, as those of a picture.
 
         Parameters
         ----------
@@ -126,6 +128,8 @@ class Scaling:
         Returns
         -------
         bool Tensor of shape (\\*batch, 1, 1)
+            Whether the deviations of a tenth of the columns are more than 5 times those
+            of another tenth.
         """
         z, _ = _normalised(data)
         eps = torch.finfo(data.values.dtype).eps
@@ -135,7 +139,7 @@ class Scaling:
     def unlike_moments(
         moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
     ) -> Tensor:
-        """Tell whether columns have different units, from means and deviations.
+        """Tell whether columns have different units, from their deviations.
 
         Parameters
         ----------
@@ -146,9 +150,7 @@ class Scaling:
         -------
         bool Tensor of shape (\\*batch, 1, 1)
         """
-        _, scale, _ = moments(False)
-        means, deviations, count = moments(True)
-        return _unlike(means, deviations, scale, count > 0)
+        return _far_apart(moments(True)[1])
 
     def standardise(self, X: Tensor) -> Tensor:
         """Shift and scale a whole matrix.
@@ -239,9 +241,13 @@ def _moments(
 
 def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
     """Whether columns have different units, shape ``(*batch, 1, 1)``."""
-    spread = torch.where(deviations > 0, deviations, torch.nan)
-    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
     between = torch.where(seen, means, torch.nan)
     count = seen.sum(-1, keepdim=True)
     variance = (between - between.nanmean(-1, keepdim=True)).square().nansum(-1, True)
-    return (high > 5 * low) | (variance / count > 2 / 3 * scale.square())
+    return _far_apart(deviations) | (variance / count > 2 / 3 * scale.square())
+
+
+def _far_apart(deviations: Tensor) -> Tensor:
+    spread = torch.where(deviations > 0, deviations, torch.nan)
+    low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
+    return high > 5 * low

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from skmc.completers.air import AIRCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
+from skmc.completers.biharmonic import BiharmonicCompleter
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.gaussian import GaussianCompleter
@@ -23,6 +25,8 @@ from skmc.completers.svd import SVDCompleter
 from skmc.completers.trees import TreesCompleter
 from skmc.completers.truncated import TNNRCompleter
 
+MOST_PAIRED = 2000  # rows, or columns, of which `AIRCompleter` compares all pairs
+
 
 class Size(NamedTuple):
     """Rows, columns and observed cells of a matrix, and what costs are made of."""
@@ -34,7 +38,8 @@ class Size(NamedTuple):
     @classmethod
     def of(cls, cells: np.ndarray) -> Size:
         """The size of ``cells``, which are NaN where missing."""
-        return cls(*cells.shape, int(np.count_nonzero(~np.isnan(cells))))
+        n_rows, n_cols = cells.shape
+        return cls(n_rows, n_cols, int(np.count_nonzero(~np.isnan(cells))))
 
     @property
     def cells(self) -> int:
@@ -50,7 +55,7 @@ class Size(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        return self.n_rows**2 + self.n_cols**2
+        return sum(n * min(n, MOST_PAIRED) for n in (self.n_rows, self.n_cols))
 
     @property
     def factors(self) -> int:
@@ -84,17 +89,21 @@ def family(seed: int, device: Any) -> list[Candidate]:
     seeds: dict[str, Any] = {"random_state": seed}
     both, chained = on | seeds, seeds | {"keep_empty_features": True}
     gaussian = GaussianCompleter(**both)
+    nearest = KNNCompleter(**on)
     weighted = KNNCompleter(10, weights="distance", **on)
     copula = GaussianCompleter(marginals="copula", **both)
     bayesian = BayesianFactorizationCompleter(**both)
     implicit = BayesianFactorizationCompleter(implicit=True, **both)
+    factors = FactorizationCompleter(**both)
+    boosting = TreesCompleter("boosting", **seeds)
     rounds = TreesCompleter(max_iter=3, **seeds)
+    linear = IterativeImputer(**chained)
     forest = ExtraTreesRegressor(50, min_samples_leaf=2, **seeds)
     chain = IterativeImputer(forest, max_iter=5, **chained)
     found: list[tuple[str, Any, Callable[[Size], float]]] = [
         ("means", MeanCompleter(), lambda s: 1e-3 + 1e-8 * s.cells),
-        ("KNN", KNNCompleter(**on), lambda s: 3e-3 + 1e-9 * s.n_rows * s.cells),
-        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.cells),
+        ("KNN", nearest, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_observed),
+        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_observed),
         ("SVD", SVDCompleter(**both), lambda s: 0.05 + 2e-7 * s.svd),
         ("IALM", IALMCompleter(**on), lambda s: 0.02 + 1.5e-7 * s.svd),
         ("NCARL", NCARLCompleter(**both), lambda s: 0.2 + 2e-7 * s.svd),
@@ -103,20 +112,18 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("AIR", AIRCompleter(**both), lambda s: 0.5 + 3e-6 * s.pairs + 5e-7 * s.svd),
         ("Gaussian", gaussian, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
         ("copula", copula, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
-        ("Factorization", FactorizationCompleter(**both), lambda s: 6e-8 * s.factors),
-        ("Bayesian", bayesian, lambda s: 0.2 + 7e-8 * s.factors),
-        ("Bayesian, implicit", implicit, lambda s: 0.5 + 9e-8 * s.factors),
+        ("Factorization", factors, lambda s: 0.3 + 6e-8 * s.factors),
+        ("Bayesian", bayesian, lambda s: 0.2 + 5e-8 * s.factors),
+        ("Bayesian, implicit", implicit, lambda s: 0.5 + 7e-8 * s.factors),
         ("trees", TreesCompleter(**seeds), lambda s: 0.03 * s.n_cols + 1e-5 * s.trees),
         ("trees, 3 rounds", rounds, lambda s: 0.06 * s.n_cols + 2.5e-5 * s.trees),
-        ("boosting", TreesCompleter("boosting", **seeds), lambda s: 7e-6 * s.trees),
-        (
-            "chained, linear",
-            IterativeImputer(**chained),
-            lambda s: 0.2 + 7e-7 * s.trees,
-        ),
+        ("boosting", boosting, lambda s: 0.01 * s.n_cols + 6e-6 * s.trees),
+        ("chained, linear", linear, lambda s: 0.02 * s.n_cols + 6e-7 * s.trees),
         ("chained, trees", chain, lambda s: 0.15 * s.n_cols + 2.5e-5 * s.trees),
         ("DMF, TV", DMFCompleter("tv", **both), lambda s: 0.2 + 8e-5 * s.cells),
         ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1.2e-4 * s.cells),
+        ("biharmonic", BiharmonicCompleter(), lambda s: 0.05 + 1e-4 * s.cells),
         ("patch CNN", PatchCNNCompleter(**both), lambda s: 0.2 + 5e-4 * s.cells),
     ]
-    return [Candidate(*one) for one in found]
+    missing = set() if importlib.util.find_spec("skimage") else {"biharmonic"}
+    return [Candidate(*one) for one in found if one[0] not in missing]

@@ -202,7 +202,7 @@ class CrossFit:
             t.seconds_per_fit for t, s in zip(judged, stacked, strict=True) if s
         )
         seconds = trial.cost * self._speed()
-        if 2 * seconds + reserved <= self.seconds_left:
+        if seconds + max(seconds, reserved) <= self.seconds_left:
             return None
         return f"a fit takes about {seconds:.2g} s"
 

@@ -42,6 +42,8 @@ class Stacking:
         Residuals of the stack, each with weights fitted to other groups of rows.
     own_residuals : ndarray of shape (n_cells,)
         Residuals of the stack with the weights above.
+    variances : ndarray of shape (n_cells,)
+        :math:`\sum_k w_{jk} (p_{ik} - p_i^\top w_j)^2`, how much the candidates differ.
     ever : bool ndarray of shape (n_candidates,)
         Whether any of these fits gave the candidate a weight.
     """
@@ -51,6 +53,7 @@ class Stacking:
     prior_cells: float
     residuals: np.ndarray
     own_residuals: np.ndarray
+    variances: np.ndarray
     ever: np.ndarray
 
     @classmethod
@@ -84,13 +87,16 @@ class Stacking:
             best, lowest, chosen = found, error, prior
         crossed = np.stack([W for _, W in best])  # (GROUPS, n_cols, n_candidates)
         common, columns = _weights(grams, counts, chosen)
+        own = np.einsum("ip,ip->i", columns[cols], residuals)
+        off = np.square(residuals - own[:, None])
         return cls(
             common,
             columns,
             chosen,
             np.einsum("ip,ip->i", crossed[group, cols], residuals),
-            np.einsum("ip,ip->i", columns[cols], residuals),
-            (columns > 0).any(0) | (crossed > 0).any((0, 1)),
+            own,
+            np.einsum("ip,ip->i", columns[cols], off),
+            np.asarray((columns > 0).any(0) | (crossed > 0).any((0, 1))),
         )
 
 

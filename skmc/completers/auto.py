@@ -6,7 +6,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -20,14 +20,16 @@ from skmc.cells import Entries, Observed, Scaling
 from skmc.completers._candidates import Candidate, Size, family
 from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._report import leaderboard, verdict
+from skmc.completers._spread import Spread
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
+from skmc.tables import TakesTables
 
 N_PARTS = 8
 MAX_ROWS = 5_000  # on which candidates are compared
 
 
-class AutoCompleter(BaseCompleter):
+class AutoCompleter(TakesTables):
     r"""Fit many completers and weight them by their errors on held-out cells.
 
     The observed cells are divided into eight parts, in the pattern of the missing ones
@@ -59,23 +61,25 @@ class AutoCompleter(BaseCompleter):
         both marginals, `BayesianFactorizationCompleter` with and without ``implicit``,
         `FactorizationCompleter`, `TreesCompleter` with both ensembles and in a chain,
         `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
-        and `sklearn.impute.IterativeImputer` with its default and with trees.
+        `BiharmonicCompleter` (if scikit-image is installed), and
+        `sklearn.impute.IterativeImputer` with its default and with trees.
 
         A sequence selects some of these by name ("means", "KNN", "SVD" ..., see
         ``leaderboard_``). A mapping holds completers or scikit-learn imputers. The
         first part is predicted by all candidates of a sequence or mapping, whatever
         they cost.
     max_time : float > 0 or None, default=60
-        Time limit in seconds; None sets none. A candidate of "auto" is skipped if two
-        of its fits do not fit into the time left, besides the last fits of the best
-        so far. Times of fits are estimated from the shape and the number of observed
-        cells, corrected by the times measured so far. A running fit is not interrupted.
-        Members of the stack for whose last fit there is no time keep an earlier one,
-        to fewer cells.
+        Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
+        is no time for its fit and for a second one, or for the last fits of the best so
+        far if they take longer. Times of fits are estimated from the shape and the
+        number of observed cells, corrected by the times measured so far. A running fit
+        is not interrupted. Members of the stack for whose last fit there is no time
+        keep an earlier one, to fewer cells.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
         Draws the parts, and seeds all candidates except those of a mapping.
+    {like_observed}
     {reading}
 
     Attributes
@@ -149,6 +153,7 @@ class AutoCompleter(BaseCompleter):
         max_time: float | None = 60.0,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
+        like_observed: bool | Literal["auto"] = "auto",
         missing_values: float = np.nan,
         add_indicator: bool = False,
         keep_empty_features: bool = True,
@@ -158,6 +163,7 @@ class AutoCompleter(BaseCompleter):
         self.max_time = max_time
         self.device = device
         self.random_state = random_state
+        self.like_observed = like_observed
         self.missing_values = missing_values
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
@@ -170,7 +176,9 @@ class AutoCompleter(BaseCompleter):
         if len(cells) > MAX_ROWS:
             rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
             sample = scaled[np.sort(rows[:MAX_ROWS])]
-        labels = patterns.parts_like_missing(sample, N_PARTS, random_state=seed)
+        labels = self._together(
+            patterns.parts_like_missing(sample, N_PARTS, random_state=seed), priors
+        )
         entries = Entries(sample)
         label = labels[entries.rows, entries.cols]
         race = CrossFit(entries, label, Size.of(scaled), self.max_time)
@@ -184,8 +192,7 @@ class AutoCompleter(BaseCompleter):
         completers = {
             t.name: self._final(t, race, scaled, sample) for t in race.members
         }
-        weights, cols = stacking.columns.T, race.held_out().cols
-        unit = np.broadcast_to(scaling.scale.numpy().ravel(), cells.shape[1])
+        weights = stacking.columns.T
         whole = _combined(completers, weights, scaled, scaling, _reconstruction)
         found = [
             (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
@@ -197,8 +204,12 @@ class AutoCompleter(BaseCompleter):
             "verdict_": verdict(race, stacking),
             "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
             "_leaderboard": leaderboard(race, stacking),
-            "_held_out_columns": cols,
-            "_held_out_residuals": stacking.residuals * unit[cols],
+            "_spread": Spread.of(
+                stacking.residuals,
+                stacking.variances,
+                race.held_out().cols,
+                cells.shape[1],
+            ),
             "_scaling": scaling,
             "_rows": RowIndex(cells),
         }
@@ -269,6 +280,86 @@ class AutoCompleter(BaseCompleter):
 
         return self._stacked(cells, values)
 
+    def predict_std(self, X: Any) -> np.ndarray:
+        r"""Standard deviation of the cells that `transform` returns.
+
+        In missing cells it is the root of
+
+        .. math::
+
+            u_{ij}^2 = s_j^2 + \sum_k w_{jk} (X^{(k)}_{ij} - X_{ij})^2,
+
+        where :math:`s_j^2` is the mean squared error of the stack on the held-out cells
+        of the column; the error in all columns counts as ten of them.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, whether `fit` has seen them or not.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            0 in observed cells. NaN in columns that are not numbers, and in missing
+            cells if no cells could be held out.
+        """
+        check_is_fitted(self)
+        std = self._deviations(self._read(X, reset=False))
+        return std if self._table is None else self._table.deviations(std)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Intervals that contain a share ``level`` of the missing cells.
+
+        The half width is the deviation, see `predict_std`, times a quantile of the
+        errors on held-out cells in units of their deviations. The share holds on
+        average over cells that are missing like these, not for single cells.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_samples, n_features)
+            Rows, whether `fit` has seen them or not.
+        level : float in (0, 1), default=0.9
+            Share of the missing cells.
+
+        Returns
+        -------
+        low : ndarray of shape (n_samples, n_features)
+        high : ndarray of shape (n_samples, n_features)
+            The interval of an observed cell is its value. With ``like_observed``, the
+            bounds are rounded and clipped like the completion. NaN as in `predict_std`.
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        cells = self._read(X, reset=False)
+        half = self._spread.quantile(level) * self._deviations(cells)
+        center = np.where(np.isnan(cells), self._model_values(cells), cells)
+        half[~np.isnan(cells)] = 0.0
+        return self._bound(center - half), self._bound(center + half)
+
+    def _deviations(self, cells: np.ndarray) -> np.ndarray:
+        """Standard deviations in the units of the matrix; 0 in observed cells."""
+        weights = list(self.column_weights_.values())
+        variance = np.zeros(cells.shape)
+        position = self._rows.find(cells)
+        known = position >= 0
+        if known.any():
+            scaled = _standardized(self._rows.cells, self._scaling)
+            whole = _variance(self.completers_, weights, scaled, _reconstruction)
+            variance[known] = whole[position[known]]
+        if not known.all():
+            scaled = _standardized(cells[~known], self._scaling)
+            variance[~known] = _variance(self.completers_, weights, scaled, _own_values)
+        std = self._spread.deviations(variance) * self._scaling.scale.numpy()
+        return np.where(np.isnan(cells), std, 0.0)
+
+    def _bound(self, matrix: np.ndarray) -> np.ndarray:
+        if self._like is not None:
+            matrix = self._like.apply(matrix)
+        return matrix if self._table is None else self._table.numbers(matrix)
+
     @property
     def leaderboard_(self) -> Any:
         """The candidates and their errors, see the attributes of the class."""
@@ -311,6 +402,24 @@ def _combined(
         total += weight * values(completer, scaled)
     undone: np.ndarray = scaling.undo(torch.from_numpy(total)).numpy()
     return undone
+
+
+def _variance(
+    completers: Mapping[str, Any],
+    weights: Iterable[np.ndarray],
+    scaled: np.ndarray,
+    values: Callable[[Any, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """The weighted variance of ``values(completer, scaled)``, in scaled units."""
+    mean, square = np.zeros(scaled.shape), np.zeros(scaled.shape)
+    total = np.zeros(scaled.shape[1])
+    for completer, weight in zip(completers.values(), weights, strict=True):
+        value = values(completer, scaled)
+        total += weight
+        off = value - mean
+        mean += weight / np.where(total > 0, total, 1) * off
+        square += weight * off * (value - mean)
+    return square
 
 
 def _reconstruction(completer: Any, scaled: np.ndarray) -> np.ndarray:

@@ -95,26 +95,25 @@ class BiharmonicCompleter(BaseCompleter):
             for k in np.flatnonzero(~mask.all((0, 1))):
                 one = slice(k, k + 1)
                 filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
-        whole = filled.reshape(cells.shape)
-        values = torch.from_numpy(np.where(np.isnan(cells), 0, cells).astype(float))
-        data = Observed(values, torch.from_numpy(~np.isnan(cells)))
-        return Outcome(
-            {
-                "reconstruction_": whole.astype(cells.dtype),
-                "_rows": RowIndex(cells),
-                "_fold_in": FoldIn.of(torch.from_numpy(whole), data),
-            }
-        )
+        whole = filled.reshape(cells.shape).astype(cells.dtype)
+        return Outcome({"reconstruction_": whole, "_rows": RowIndex(cells)})
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed: np.ndarray = self.reconstruction_[position].astype(float)
         new = position < 0
-        if new.any():
-            values = torch.from_numpy(cells[new].astype(float))
-            mask = ~torch.isnan(values)
-            completed[new] = self._fold_in(values.nan_to_num(0), mask).numpy()
+        if new.any():  # the row space takes longer than the fit, so it waits till here
+            fitted, seen = _tensors(self._rows.cells)
+            completion = torch.from_numpy(self.reconstruction_)
+            fold_in = FoldIn.of(completion, Observed(fitted, seen))
+            completed[new] = fold_in(*_tensors(cells[new])).numpy()
         return completed
+
+
+def _tensors(cells: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Values, zero where they are missing, and the mask of those that are not."""
+    values = torch.from_numpy(cells.astype(float))
+    return values.nan_to_num(0), ~torch.isnan(values)
 
 
 def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -131,6 +131,11 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more than
     one without ``alpha``.
 
+    `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. Their
+    identifiers are then the attributes ``row_ids_`` and ``col_ids_``, in the order of
+    the rows of the factors. A tenth of the ratings is held out for "auto", as in
+    memory, but not the same tenth.
+
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.

@@ -78,6 +78,10 @@ class RowModel:
         zero = like.new_zeros(n)
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
 
+    def __sizeof__(self) -> int:  # Dask reports what it sends and holds
+        parts = (self.F, self.offset, self.precision, self.mean, self.link)
+        return sum(part.nbytes for part in parts if part is not None)
+
     def to(self, *args, **kwargs) -> RowModel:
         """Move or cast all tensors.
 

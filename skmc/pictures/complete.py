@@ -93,6 +93,8 @@ def complete(
         found[inner] = answer[inside]
         if on_fit:
             on_fit(done + 1, len(parts))
+    # A completer may leave a column without an observed pixel empty.
+    found = np.where(np.isnan(found), np.nanmean(cells), found)
     if values.dtype.kind in "iu":
         limits = np.iinfo(values.dtype)
         found = np.rint(found).clip(limits.min, limits.max)

@@ -165,7 +165,7 @@ class NonlocalLowRank(Solver):
         NonlocalLowRank
         """
         values, mask = self._split(data.values), self._split(data.mask)
-        rough = double(self._split(above), values.shape[1:])
+        rough = double(self._split(above), (values.shape[1], values.shape[2]))
         seam = torch.stack(list(map(diffuse, values - rough, mask)))
         new = copy.copy(self)
         new.start = _joined(rough + seam)

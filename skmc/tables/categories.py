@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skmc.tables.column import Column, Floats
-from skmc.tables.frames import RawColumn
 from skmc.tables.levels import codes
+from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skmc.tables.frames import RawColumn
+from skmc.tables.raw_column import RawColumn
 
 Floats = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy as np
 from skmc.cells import LikeObserved
 from skmc.tables.column import Floats
 from skmc.tables.date_formats import DateFormat
-from skmc.tables.frames import RawColumn
 from skmc.tables.numbers import Numeric
+from skmc.tables.raw_column import RawColumn
 
 # Steps of dates and of durations, the coarsest first.
 DATE_UNITS = ("Y", "M", "D", "h", "m", "s", "ms", "us")

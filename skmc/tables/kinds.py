@@ -16,9 +16,9 @@ from skmc.cells import LikeObserved
 from skmc.tables.categories import Categorical, sorted_levels
 from skmc.tables.column import Column
 from skmc.tables.dates import Dates, NotDates
-from skmc.tables.frames import RawColumn
 from skmc.tables.levels import Ordinal, codes
 from skmc.tables.numbers import Numeric
+from skmc.tables.raw_column import RawColumn
 
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5

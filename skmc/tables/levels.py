@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skmc.tables.column import Column, Floats
-from skmc.tables.frames import RawColumn
+from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)

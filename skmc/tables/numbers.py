@@ -10,7 +10,7 @@ import numpy as np
 
 from skmc.cells import LikeObserved
 from skmc.tables.column import Column, Floats
-from skmc.tables.frames import RawColumn
+from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)

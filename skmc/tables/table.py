@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +11,11 @@ from sklearn.base import clone
 
 from skmc import patterns
 from skmc.base import HIDDEN_TO_SCORE
+from skmc.tables.choices import rules_for
 from skmc.tables.column import Column
-from skmc.tables.frames import as_table, filled, position_of, raw_columns
-from skmc.tables.kinds import CannotComplete, Rules
+from skmc.tables.frames import as_table, filled, raw_columns
+from skmc.tables.kinds import CannotComplete
 from skmc.tables.numbers import Numeric
-
-Columns = Sequence[str | int]
 
 
 @dataclass(frozen=True)
@@ -36,28 +35,15 @@ class Table:
     left: dict[int, str]
 
     @classmethod
-    def of(
-        cls,
-        X: Any,
-        *,
-        categorical: Columns | None = None,
-        ordinal: Mapping[Any, Sequence[Any]] | None = None,
-        passthrough: Columns | None = None,
-        min_frequency: float = 0.01,
-        like_observed: bool = True,
-        min_value: Any = None,
-        max_value: Any = None,
-    ) -> Table:
+    def of(cls, X: Any, **choices: Any) -> Table:
         """Describe each column by its observed cells.
 
         Parameters
         ----------
         X : DataFrame or ndarray
             What `as_table` returns.
-        categorical, ordinal, passthrough, min_frequency : object
-            As for `skmc.MixedCompleter`.
-        like_observed, min_value, max_value : object
-            As for `skmc.MixedCompleter`.
+        **choices : object
+            As for `rules_for`.
 
         Returns
         -------
@@ -68,36 +54,7 @@ class Table:
         ValueError
             Some columns cannot be completed.
         """
-        chosen = {
-            name: {position_of(X, c, name) for c in (() if some is None else some)}
-            for name, some in (
-                ("categorical", categorical),
-                ("passthrough", passthrough),
-                ("ordinal", ordinal),
-            )
-        }
-        for first, second in (
-            ("categorical", "ordinal"),
-            ("categorical", "passthrough"),
-            ("ordinal", "passthrough"),
-        ):
-            if both := chosen[first] & chosen[second]:
-                raise ValueError(
-                    f"column {min(both)} is in {first} and in {second}; list it in one "
-                    "of them."
-                )
-        rules = Rules(
-            chosen["categorical"],
-            {
-                position_of(X, c, "ordinal"): tuple(levels)
-                for c, levels in (ordinal or {}).items()
-            },
-            chosen["passthrough"],
-            min_frequency,
-            like_observed,
-            _bounds(X, min_value, "min_value"),
-            _bounds(X, max_value, "max_value"),
-        )
+        rules = rules_for(X, **choices)
         found, left, problems = [], {}, []
         for k, raw in enumerate(raw_columns(X)):
             try:
@@ -222,6 +179,43 @@ class Table:
                 numbers[:, k] = column.decode(block)
         return numbers
 
+    def numbers(self, matrix: np.ndarray) -> np.ndarray:
+        """Recover the columns of numbers, with NaN in all others.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            A completed matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+        """
+        numeric = [kind == "numeric" for kind in self.kinds]
+        return np.where(numeric, self.decode(matrix), np.nan)
+
+    def deviations(self, matrix: np.ndarray) -> np.ndarray:
+        """Return standard deviations of the numbers, from those of the matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Standard deviations of its cells.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            NaN in columns that are not numbers.
+        """
+        found = np.full((len(matrix), len(self.columns)), np.nan)
+        used = [k for k, column in enumerate(self.columns) if column is not None]
+        first = np.unique(self.first_columns)
+        for k, place in zip(used, first, strict=True):
+            column = self.columns[k]
+            if isinstance(column, Numeric) and column.kind == "numeric":
+                found[:, k] = matrix[:, place] * column.deviation
+        return found
+
     def write(self, X: Any, numbers: np.ndarray, missing: np.ndarray) -> Any:
         """Copy a table and fill its missing cells.
 
@@ -306,14 +300,3 @@ def described(X: Any, left: Mapping[int, str]) -> str:
     """
     names = list(getattr(X, "columns", range(X.shape[1])))
     return ", ".join(f"{names[k]!r} ({reason})" for k, reason in left.items())
-
-
-def _bounds(X: Any, given: Any, parameter: str) -> dict[int, float]:
-    """Bounds by position."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        whole = np.broadcast_to(np.asarray(given, float), X.shape[1])
-        given = dict(enumerate(whole.tolist()))
-    bounds = {position_of(X, c, parameter): float(v) for c, v in given.items()}
-    return {k: bound for k, bound in bounds.items() if not np.isnan(bound)}

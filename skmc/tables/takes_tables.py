@@ -47,7 +47,7 @@ def warn_of_left(X: Any, table: Table) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TablePriors(Priors):
     """Statistics of the observed cells, and what the matrix represents.
 
@@ -56,14 +56,14 @@ class TablePriors(Priors):
     shape, n_observed, data_range, mean, row_means, col_means, empty_rows, empty_cols, \
 full_cols, constant, one_unit, ids, informed_rows : object
         As for `skmc.base.Priors`.
-    table : Table or None
+    table : Table or None, default=None
         The table that the matrix represents, None if it represents itself.
-    like : LikeObserved or None
+    like : LikeObserved or None, default=None
         Restricts the values of missing cells.
     """
 
-    table: Table | None
-    like: LikeObserved | None
+    table: Table | None = None
+    like: LikeObserved | None = None
 
 
 class TakesTables(BaseCompleter):

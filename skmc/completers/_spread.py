@@ -1,0 +1,67 @@
+"""Intervals from the errors of a stack on held-out cells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+TINY = np.finfo(float).tiny
+PRIOR = 10  # cells as many as the error of all columns counts for
+
+
+@dataclass(frozen=True)
+class Spread:
+    r"""Deviations of cells, and the quantiles of errors in units of them.
+
+    The deviation of a cell is
+
+    .. math::
+
+        u_{ij}^2 = s_j^2 + v_{ij}, \qquad
+        s_j^2 = \frac{\sum_i r_{ij}^2 + a\, r^2}{n_j + a},
+
+    where :math:`v_{ij}` is the variance of the members' predictions, :math:`r_{ij}` the
+    errors on the ``n_j`` held-out cells of the column, :math:`r^2` their mean square in
+    all columns, and ``a`` = 10. Intervals are :math:`x \pm q u_{ij}` with the quantile
+    ``q`` of :math:`|r_{ij}| / u_{ij}` over all held-out cells, the conformal
+    correction.
+
+    Parameters
+    ----------
+    std : ndarray of shape (n_cols,)
+        :math:`s_j`.
+    scores : ndarray
+        :math:`|r_{ij}| / u_{ij}`, in ascending order.
+    """
+
+    std: np.ndarray
+    scores: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        residuals: np.ndarray,
+        variances: np.ndarray,
+        cols: np.ndarray,
+        n_cols: int,
+    ) -> Spread:
+        """Measure held-out cells in the columns ``cols``."""
+        if not len(residuals):
+            return cls(np.full(n_cols, np.nan), residuals)
+        squares = np.square(residuals)
+        total = np.bincount(cols, squares, n_cols) + PRIOR * squares.mean()
+        std = np.sqrt(total / (np.bincount(cols, minlength=n_cols) + PRIOR))
+        size = np.maximum(np.hypot(std[cols], np.sqrt(variances)), TINY)
+        return cls(std, np.sort(np.abs(residuals) / size))
+
+    def deviations(self, variances: np.ndarray) -> np.ndarray:
+        """Return :math:`u_{ij}` from :math:`v_{ij}`, of shape (n_rows, n_cols)."""
+        found: np.ndarray = np.hypot(self.std, np.sqrt(variances))
+        return found
+
+    def quantile(self, level: float) -> float:
+        """Return ``q`` for intervals with the share ``level`` of the cells."""
+        n = len(self.scores)
+        return self.scores[min(math.ceil(level * (n + 1)), n) - 1] if n else np.nan
