@@ -725,15 +725,15 @@ def test_compare_pictures_and_failures(run, tmp_path, picture):
     assert code == 1 and "words.csv has no numeric column" in err
 
 
-def test_methods_have_the_advice_of_the_readme(run):
+def test_methods_have_the_advice_of_the_pages(run):
     code, out, _ = run("methods")
     lines = out.splitlines()
     assert code == 0 and len(lines) == len(all_completers())
     # A completer without advice shows the first line of its docstring.
     assert set(methods.ADVICE) <= {cls.__name__ for cls in all_completers()}
     assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    table = readme.split("## Methods")[1]
+    pages = Path(__file__).parents[1] / "docs"
+    table = (pages / "how" / "index.md").read_text()
     above = ""
     for title, use in re.findall(r"^\| `(\w+.*?)` \| .* \| (.*) \|.*\|$", table, re.M):
         if title in methods.ADVICE:
