@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import matplotlib
@@ -20,6 +21,8 @@ project = "skmc"
 author = "The skmc developers"
 project_copyright = "The skmc developers, BSD-3-Clause"
 release = version = skmc.__version__
+package = ConfigParser()
+package.read(DOCS.parent / "setup.cfg")
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -107,12 +110,19 @@ html_css_files = ["skmc.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "skmc", "alt_text": "skmc"},
+    "logo": {"text": f"skmc {release}", "alt_text": "skmc"},
+    "icon_links": [
+        {
+            "name": "Repository",
+            "url": package["metadata"]["url"],
+            "icon": "fa-solid fa-code-branch",
+        }
+    ],
     "navigation_with_keys": False,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -124,6 +134,7 @@ html_sidebars = {
     "start": [],
     "choosing": [],
     "missing": [],
+    "faq": [],
     "extend": [],
     "speed": [],
 }

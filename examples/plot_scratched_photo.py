@@ -2,10 +2,9 @@
 How are scratches removed from a color photograph?
 ==================================================
 
-A scratched color photograph is completed as one picture: `NonlocalCompleter` compares
-patches on all channels. Two simpler ways are shown beside it: a smooth surface
-(`BiharmonicCompleter`, scikit-image's inpainting), and a low-rank matrix of each
-channel.
+A scratched color photograph is completed as one picture: `NonlocalCompleter` finds
+similar patches on all channels. A smooth surface (`BiharmonicCompleter`, scikit-image's
+inpainting) is shown beside it.
 """
 
 import sys
@@ -19,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from skmc import AIRCompleter, BiharmonicCompleter, NonlocalCompleter, pictures
+from skmc import BiharmonicCompleter, NonlocalCompleter, pictures
 from skmc.metrics import psnr
 
 # %%
@@ -38,17 +37,12 @@ for _ in range(14):
 damaged = np.where(mask[..., None], np.uint8(255), photo)
 
 # %%
-# Three ways to complete it
-# -------------------------
-# `skmc.pictures.complete` keeps the shape and the type of the picture. A completer that
-# knows nothing of channels gets one matrix per channel.
+# Two ways to complete it
+# -----------------------
+# `skmc.pictures.complete` keeps the shape and the type of the picture.
 hidden = np.dstack([mask] * 3)
 found = {f"{mask.mean():.0%} missing": damaged}
-for completer in (
-    AIRCompleter(random_state=0),
-    BiharmonicCompleter(),
-    NonlocalCompleter(random_state=0),
-):
+for completer in (BiharmonicCompleter(), NonlocalCompleter(random_state=0)):
     start = time.perf_counter()
     completed = pictures.complete(damaged, mask, completer)
     seconds = time.perf_counter() - start
@@ -62,7 +56,7 @@ found["truth"] = photo
 # Side by side
 # ------------
 # The lower row enlarges a part of the upper one.
-figure, axes = plt.subplots(2, 5, figsize=(16, 4.6), layout="constrained")
+figure, axes = plt.subplots(2, 4, figsize=(12.8, 4.6), layout="constrained")
 for (above, below), (title, picture) in zip(axes.T, found.items(), strict=True):
     above.imshow(picture)
     above.set_title(title)

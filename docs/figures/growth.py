@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator
 
 
 def record(name):
@@ -34,3 +35,5 @@ for axis, (title, label, times, hardware) in zip(axes, panels, strict=True):
     axis.set_title(f"{title}\n{where}", fontsize="small")
     axis.grid(True, which="major", alpha=0.3)
     axis.minorticks_off()
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter("{x:g}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # scikit-learn's imputer, which is often better than ours on narrow tables.
 IMPUTER = "iterative-imputer"
 
-# The README's column "use it for".
+# The column "use it for" of docs/how/index.md.
 ADVICE = {
     "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
     "AutoCompleter": (
