@@ -20,6 +20,7 @@ ORDER = [
     "mixed_table",
     "pooled_estimate",
     "gaussian_intervals",
+    "stack_table",
     "hidden_link",
     "sense_picture",
     "backprop_svd",
