@@ -56,6 +56,7 @@ def blocks(path):
 
 RUN = [
     DOCS / "choosing.md",
+    DOCS / "faq.md",
     DOCS / "missing.md",
     *sorted((DOCS / "guide").glob("*.md")),
 ]

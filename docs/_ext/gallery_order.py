@@ -18,6 +18,7 @@ ORDER = [
     "pipeline_table",
     "autoencoder_pipeline",
     "mixed_table",
+    "passenger_list",
     "pooled_estimate",
     "gaussian_intervals",
     "stack_table",
