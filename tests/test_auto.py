@@ -524,3 +524,34 @@ def test_others_estimators_in_a_checkpoint(matrix, tmp_path):
     imputer = SimpleImputer(keep_empty_features=True)
     with checkpoint(tmp_path / "fit"):
         AutoCompleter({"s": imputer}, random_state=0).fit(X)
+
+
+def test_intervals_contain_what_is_hidden():
+    """In unlike units, for fitted and for new rows, and in the numbers of a table."""
+    rng = np.random.RandomState(0)
+    truth = low_rank(240, 8) + 0.3 * rng.randn(240, 8)
+    truth = 50 + truth * np.array([1, 1, 10, 10, 100, 100, 1, 1])
+    hidden = rng.rand(240, 8) < 0.25
+    X = np.where(hidden, np.nan, truth)
+    auto = AutoCompleter(["means", "SVD", "Gaussian"], random_state=0).fit(X[:200])
+    for rows, least in ((slice(200), 0.84), (slice(200, 240), 0.78)):
+        low, high = auto.predict_interval(X[rows], 0.9)
+        std, missing = auto.predict_std(X[rows]), hidden[rows]
+        assert (std[~missing] == 0).all() and (std[missing] > 0).all()
+        assert (low[~missing] == X[rows][~missing]).all()
+        inside = (low <= truth[rows]) & (truth[rows] <= high)
+        assert least < inside[missing].mean() < 0.97
+    wide, narrow = (np.subtract(*auto.predict_interval(X, q)) for q in (0.9, 0.5))
+    assert (wide <= narrow).all() and (wide < narrow)[hidden].all()
+    frame = pd.DataFrame(X[:200], columns=list("abcdefgh"))
+    frame["sign"] = np.where(truth[:200, 0] > 50, "up", "down")
+    frame.loc[::7, "sign"] = None
+    table = AutoCompleter(["means", "SVD"], random_state=0).fit(frame)
+    low, high = table.predict_interval(frame)
+    assert (
+        np.isnan(low[:, -1]).all() and np.isnan(table.predict_std(frame)[:, -1]).all()
+    )
+    inside = (low <= np.c_[truth, truth[:, 0]][:200]) & (high >= low)
+    assert inside[:, :8][hidden[:200]].mean() > 0.9
+    with pytest.raises(ValueError, match="level must lie in"):
+        auto.predict_interval(X, 1.0)

@@ -101,6 +101,42 @@ def test_numbers_are_the_completers(run, tmp_path):
     np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv"), expected)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_intervals(run, tmp_path, suffix):
+    """Two columns beside a filled one; the ends contain the number between them."""
+    rng = np.random.RandomState(0)
+    truth = np.round(10 + 3 * low_rank(40, 4) + 0.3 * rng.randn(40, 4), 2)
+    table = pd.DataFrame(truth, columns=["a", "b, c", "d", "e"])
+    table.iloc[:8, 1] = np.nan
+    if suffix == ".npz":
+        np.savez(tmp_path / "in.npz", X=table.to_numpy())
+    elif suffix == ".csv":
+        table.to_csv(tmp_path / "in.csv", index=False)
+    else:
+        table.to_parquet(tmp_path / "in.parquet")
+    files = f"in{suffix}", f"out{suffix}"
+    code, _, err = run("complete", *files, "--method", "svd", "--intervals", "0.8")
+    assert code == 0 and "8 of 160 cells" in err
+    if suffix == ".npz":
+        with np.load(tmp_path / "out.npz") as out:
+            low, value, high = (out[n][:, 1] for n in ("X_lower", "X", "X_upper"))
+    else:
+        read = pd.read_csv if suffix == ".csv" else pd.read_parquet
+        out = read(tmp_path / f"out{suffix}")
+        names = ["a", "b, c", "b, c lower", "b, c upper", "d", "e"]
+        assert list(out.columns) == names
+        assert out["b, c lower"][8:].isna().all()
+        low, value, high = (out[n] for n in ("b, c lower", "b, c", "b, c upper"))
+    assert ((low <= value) & (value <= high) & (low < high))[:8].all()
+    if suffix == ".csv":  # a column of that name exists
+        table["b, c lower"] = 1.0
+        table.to_csv(tmp_path / "in.csv", index=False)
+        code, _, err = run(
+            "complete", "in.csv", "b.csv", "--method", "svd", "--intervals"
+        )
+        assert code == 2 and "has a column 'b, c lower' already; rename it" in err
+
+
 def test_separators_decimals_and_index(run, tmp_path):
     text = ";länge;b\nr1;1,5;\nr2;;20\nr3;4,5;45\n"
     (tmp_path / "in.txt").write_text(text)

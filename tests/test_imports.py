@@ -51,6 +51,7 @@ MAY_IMPORT = {
         "plot",
         "datasets",
         "skmc",
+        "uncertainty",
     },
     "__main__": {"_command"},
     # What stands in skmc/__init__.py.

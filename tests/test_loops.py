@@ -13,6 +13,7 @@ ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing")
 # of completion does not belong here: it is a solver, whose steps `solve` takes.
 LOOPS = {
     "cells/like_observed.py": "numbers of decimals",
+    "linalg/conjugate_gradients.py": "a fixed number of steps, inside of one step",
     "linalg/diffusion.py": "a fixed number of sweeps: the start of a fit",
     "linalg/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
     "linalg/factor_gaussian.py": "blocks of rows",
@@ -30,7 +31,7 @@ LOOPS = {
     "new_rows/neighbors.py": "searches further neighbors, of ever fewer rows",
     "new_rows/rows.py": "blocks of rows",
     "sensing/rank_one.py": "a second round of refinement",
-    "solvers/gibbs.py": "conjugate gradients inside of one step, and a diagonal",
+    "solvers/gibbs.py": "a diagonal",
     "solvers/ncarl_systems.py": "blocks of rows",
     "solvers/nonsmooth.py": "trials of a step's length, inside of one step",
 }

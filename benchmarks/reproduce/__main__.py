@@ -23,6 +23,7 @@ from benchmarks.reproduce import (
     networks_page,
     pictures,
     pictures_page,
+    side_information,
     spectral,
 )
 from benchmarks.reproduce.results import Results
@@ -52,6 +53,7 @@ COMMANDS = {
     "nsr-table4": then_write(networks_page, networks.table4),  # and 100k or 1m
     "nsr-table5": then_write(networks_page, networks.table5),
     "pictures": then_write(pictures_page, pictures.run),  # and color, or gray
+    "side-information": then_write(side_information, side_information.run),
     "snn-figures": spectral.figures,
     "networks": then_write(networks_page, networks.run),  # and its parts, or page
     "ldminv-table1": then_write(differentiable_page, differentiable.ldminv_table1),

@@ -38,6 +38,7 @@ PARTS = {
         "skmc.solvers.*",
         "skmc.loop.*",
         "skmc.new_rows.*",
+        "skmc.blocks.*",
         "skmc.base.*",
         "skmc.tables.*",
     ],

@@ -245,7 +245,9 @@ def told(slower: str, faster: str, ratio: float) -> str:
     if ratio < 1:
         slower, faster, ratio = faster, slower, 1 / ratio
     if faster in BOUNDS:
-        return f"{slower} takes {ratio:.3g} times the time of {faster}, the least needed"
+        return (
+            f"{slower} takes {ratio:.3g} times the time of {faster}, the least needed"
+        )
     said = f"{faster} is **{ratio:.3g} times as fast** as {slower}"
     return said + ": a **loss**" * (faster.split(",")[0] in OTHERS)
 

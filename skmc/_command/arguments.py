@@ -69,6 +69,16 @@ def _add_complete(commands: Any) -> None:
         help="limit the time in which auto compares methods (default: 60)",
     )
     parser.add_argument(
+        "--intervals",
+        type=_share,
+        nargs="?",
+        const=0.9,
+        metavar="SHARE",
+        help="also write the lower and upper end of an interval that contains the true "
+        "number in this share of the cells (default: 0.9), in two columns beside each "
+        "filled column of numbers; in an NPZ file, in two further arrays",
+    )
+    parser.add_argument(
         "--set",
         type=methods.setting,
         action="append",
@@ -299,6 +309,13 @@ def _seconds(text: str) -> float:
     return number
 
 
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return number
+
+
 def _separator(text: str) -> str:
     text = {"\\t": "\t", "tab": "\t"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
@@ -306,6 +323,6 @@ def _separator(text: str) -> str:
     return text
 
 
-_natural.__name__ = _positive.__name__ = _seconds.__name__ = (
+_natural.__name__ = _positive.__name__ = _seconds.__name__ = _share.__name__ = (
     "number"  # argparse's "invalid number value"
 )

@@ -22,7 +22,7 @@ def run(options: Namespace, messages: Messages) -> None:
         file.check_target(options.target)
     for warning in file.warnings:
         messages.warn(warning)
-    told = len(file.warnings)
+    told, level = len(file.warnings), options.intervals
     method = options.method or file.method
     settings = dict(options.set)
     if options.time_limit is not None:
@@ -39,7 +39,7 @@ def run(options: Namespace, messages: Messages) -> None:
         else:
             if progress:
                 progress.watch(completer)
-            n_filled = file.complete(completer)
+            n_filled = file.complete(completer, *([] if picture else [level]))
     seconds = time.perf_counter() - start
     for warning in file.warnings[told:]:
         messages.warn(warning)

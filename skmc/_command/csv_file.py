@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skmc._command.failure import CommandError
-from skmc._command.tables import Column, TableFile, quoted
+from skmc._command.tables import Column, TableFile, bound_names, quoted
 
 # What pandas reads as missing.
 MISSING = {
@@ -66,6 +66,7 @@ class CSVFile(TableFile):
                 for cell, number in zip(first, names, strict=True)
             ]
             lines = lines[1:]
+        self.header = () if options.no_header else first
         if not lines:
             raise CommandError(f"{path} has column names but no rows")
         super().__init__(path, names)
@@ -125,16 +126,34 @@ class CSVFile(TableFile):
         """The text with the new values in it."""
         pieces, at = [], 0
         written = {k: self._known_words(k) for k in self.changes}
+        for k in sorted(self.bounds) if self.header else ():
+            pieces += [self.text[at : self.header[k].stop], self._beside(k, None)]
+            at = self.header[k].stop
         for i, cells in enumerate(self.cells):
             for k in sorted(self.changes):
+                cell = cells[k]
                 if self.columns[k].values[i] is None:
-                    cell, value = cells[k], self.changes[k][i]
+                    value = self.changes[k][i]
                     quotes = self.text[cell.start : cell.stop].startswith('"')
                     new = written[k].get(value) or self._written(k, value, quotes)
                     pieces += [self.text[at : cell.start], new]
                     at = cell.stop
+                if k in self.bounds:
+                    pieces += [self.text[at : cell.stop], self._beside(k, i)]
+                    at = cell.stop
         pieces.append(self.text[at:])
         return self.mark + "".join(pieces).encode(self.encoding)
+
+    def _beside(self, k: int, i: int | None) -> str:
+        """The ends of the interval of a cell, or the names of their columns."""
+        if i is None:
+            quotes = self.text[self.header[k].start] == '"'
+            names = (name.replace('"', '""') for name in bound_names(self.names[k]))
+            ends = [f'"{name}"' if quotes else name for name in names]
+        else:
+            values = [end[i] for end in self.bounds[k]]
+            ends = ["" if v is None else self._written(k, v, False) for v in values]
+        return "".join(f"{self.separator}{end}" for end in ends)
 
     def write(self, path: Path) -> None:
         path.write_bytes(self.contents())

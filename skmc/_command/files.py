@@ -33,6 +33,7 @@ OPTIONS: dict[str, tuple[tuple, Any]] = {
     "separator": ((CSVFile,), None),
     "no_header": ((CSVFile,), False),
     "array": ((NPZFile,), None),
+    "intervals": ((CSVFile, ParquetFile, NPZFile), None),
     "mask": ((PictureFile,), None),
     "missing_color": ((PictureFile,), None),
     "invert_mask": ((PictureFile,), False),
@@ -54,7 +55,7 @@ def read(path: str, options: Namespace) -> Any:
     """Read a file and find its missing cells."""
     cls = format_of(path)
     for name, (formats, default) in OPTIONS.items():
-        if getattr(options, name) != default and cls not in formats:
+        if getattr(options, name, default) != default and cls not in formats:
             raise UsageError(f"--{name.replace('_', '-')} does not apply to {path}")
     if options.invert_mask and options.mask is None:
         raise UsageError("--invert-mask needs --mask")

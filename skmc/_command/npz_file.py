@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skmc._command.failure import CommandError, UsageError
+from skmc._command.intervals import bounds_of
 from skmc._command.tables import whole
 
 if TYPE_CHECKING:
@@ -80,19 +81,28 @@ class NPZFile:
     def notes(self) -> list[str]:
         return []
 
-    def complete(self, completer: BaseCompleter) -> int:
-        """Fill the missing cells and count them."""
+    def complete(self, completer: BaseCompleter, level: float | None = None) -> int:
+        """Fill the missing cells and count them, with intervals of a ``level``."""
         array = self.arrays[self.name]
         if self.missing.any():
             from sklearn.base import clone
 
             self.fitted = clone(completer)
-            found = self.fitted.fit_transform(self.matrix())[self.missing]
+            names = [f"{self.name}_{end}" for end in ("lower", "upper")]
+            if level is not None and (both := set(names) & set(self.arrays)):
+                raise UsageError(
+                    f"--intervals: {self.path} has an array {min(both)} already"
+                )
+            completed = self.fitted.fit_transform(self.matrix())
+            found = completed[self.missing]
             if array.dtype.kind in "iu":
                 found = np.array([whole(x, array.dtype) for x in found], array.dtype)
             array = array.copy()
             array[self.missing] = found.astype(array.dtype)
             self.arrays[self.name] = array
+            if level is not None:
+                ends = bounds_of(self.fitted, self.matrix(), completed, level)
+                self.arrays |= dict(zip(names, ends, strict=True))
         return int(self.missing.sum())
 
     def matrix(self) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skmc._command.failure import CommandError, optional
-from skmc._command.tables import Column, TableFile, whole
+from skmc._command.tables import Column, TableFile, bound_names, whole
 
 
 class ParquetFile(TableFile):
@@ -56,6 +56,11 @@ class ParquetFile(TableFile):
             for k, column in enumerate(self.table.columns)
         ]
         table = self.arrow.Table.from_arrays(arrays, schema=self.table.schema)
+        for k in sorted(self.bounds, reverse=True):
+            ends = zip(bound_names(self.names[k]), self.bounds[k], strict=True)
+            for after, (name, values) in enumerate(ends, start=1):
+                column = self.arrow.array(values, self.arrow.float64())
+                table = table.add_column(k + after, name, column)
         self.parquet.write_table(table, path)
 
     def _levels(self, k: int) -> list:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from abc import ABC, abstractmethod
 from argparse import Namespace
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skmc._command.failure import CommandError, UsageError
+from skmc._command.intervals import bounds_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -57,6 +58,7 @@ class TableFile(ABC):
         self.names = list(names)
         self.warnings: list[str] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
+        self.bounds: dict[int, tuple[list, ...]] = {}  # ... -> ends of intervals
         self.found: dict[str, list[str]] = {}  # kind that was found -> columns
         self.fitted: Any = None  # the completer
 
@@ -142,8 +144,11 @@ class TableFile(ABC):
             if names
         ]
 
-    def complete(self, completer: BaseCompleter) -> int:
-        """Fill the missing cells that can be inferred, and count them."""
+    def complete(self, completer: BaseCompleter, level: float | None = None) -> int:
+        """Fill the missing cells that can be inferred, and count them.
+
+        With a ``level``, intervals of the filled numbers that contain this share.
+        """
         if all(c.n_missing == len(c.values) for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
@@ -173,8 +178,11 @@ class TableFile(ABC):
         numbers, missing = table.read(cells)
         if not missing.any():
             return 0
+        if level is not None:
+            self._check_names(used[p] for p in np.flatnonzero(missing.any(0)))
         self.fitted = table.completer_of(completer)
-        matrix = self.fitted.fit_transform(table.encode(numbers))
+        given = table.encode(numbers)
+        matrix = self.fitted.fit_transform(given)
         completed = table.write(cells, table.decode(matrix), missing)
         self.changes = {
             k: [
@@ -184,7 +192,28 @@ class TableFile(ABC):
             for place, (k, column) in enumerate(zip(used, columns, strict=True))
             if missing[:, place].any()
         }
+        if level is not None:
+            bounds = bounds_of(self.fitted, given, matrix, level)
+            self._keep_bounds(used, missing, [table.numbers(b) for b in bounds])
         return int(missing.sum())
+
+    def _keep_bounds(self, used: list[int], missing: np.ndarray, ends: Any) -> None:
+        for place, k in enumerate(used):
+            hidden = missing[:, place]
+            if not hidden.any() or np.isnan([end[hidden, place] for end in ends]).all():
+                continue
+            low, high = (np.where(hidden, end[:, place], np.nan) for end in ends)
+            self.bounds[k] = tuple(
+                [None if np.isnan(v) else float(v) for v in end] for end in (low, high)
+            )
+
+    def _check_names(self, filled: Iterable[int]) -> None:
+        """Check that the ends of intervals can have columns of their own."""
+        for name in (n for k in filled for n in bound_names(self.names[k])):
+            if name in self.names:
+                raise UsageError(
+                    f"--intervals: {self.path} has a column {name!r} already; rename it"
+                )
 
     def _tell_of(self, columns: list[Column], table: Table) -> None:
         """Note the kinds of columns, and those that cannot be inferred."""
@@ -219,6 +248,11 @@ class TableFile(ABC):
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def bound_names(name: str) -> tuple[str, str]:
+    """Names of the columns of an interval's ends."""
+    return f"{name} lower", f"{name} upper"
 
 
 def quoted(name: str) -> str:

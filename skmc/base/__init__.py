@@ -11,6 +11,7 @@ from skmc.base.completer import (
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
+from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.pictures import pixels
@@ -45,6 +46,7 @@ __all__ = [
     "ReadsStored",
     "Recommends",
     "ShowsFit",
+    "SideInformed",
     "Trials",
     "WarmStart",
     "check_names",

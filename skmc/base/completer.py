@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import time
 from abc import abstractmethod
 from collections.abc import Callable
@@ -91,21 +92,32 @@ class Outcome:
     interrupted: bool = False
 
 
-def _validated(fit: Fit) -> Fit:
+def validated(fit: Fit) -> Fit:
     """Add scikit-learn's callbacks and parameter validation to ``fit``.
 
     Messages about unknown keywords name the estimator's own class.
+
+    Parameters
+    ----------
+    fit : function
+        The method ``fit`` of a completer.
+
+    Returns
+    -------
+    function
     """
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+    known = inspect.signature(fit).parameters
 
     @functools.wraps(checked)
-    def wrapper(self: BaseCompleter, X: Any, y: Any = None, **unknown: Any) -> Any:
-        for name in unknown:
-            raise TypeError(
-                f"{type(self).__name__}.fit() got an unexpected keyword argument "
-                f"{name!r}."
-            )
-        return checked(self, X, y)
+    def wrapper(self: BaseCompleter, X: Any, y: Any = None, **given: Any) -> Any:
+        for name in given:
+            if name not in known:
+                raise TypeError(
+                    f"{type(self).__name__}.fit() got an unexpected keyword argument "
+                    f"{name!r}."
+                )
+        return checked(self, X, y, **given)
 
     return cast(Fit, wrapper)
 
@@ -166,7 +178,7 @@ class BaseCompleter(
         """Apply `_complete_rows` to ``cells`` with the ``hidden`` cells removed."""
         return self._complete_rows(np.where(hidden, cells.dtype.type(np.nan), cells))
 
-    @_validated
+    @validated
     def fit(self, X: Any, y: Any = None) -> Self:
         """Complete ``X``, and learn a map that completes other rows.
 
@@ -184,9 +196,13 @@ tensor or `Entries`, of shape (n_samples, n_features)
         self
             The fitted completer.
         """
+        return self._run_fit(X, y)
+
+    def _run_fit(self, X: Any, y: Any, **given: Any) -> Self:
+        """`fit` to a matrix and to what else is given to `_read_to_fit`."""
         before, start = dict(vars(self)), time.perf_counter()
         try:
-            cells, priors = self._read_to_fit(X)
+            cells, priors = self._read_to_fit(X, **given)
             self._warn_of_empty(priors)
             scope = fit_scope(self, getattr(cells, "identity", cells))
             with scope, _threads(cells):
@@ -283,7 +299,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
         if is_lazy(X):
             return lazy_transform(self, X)  # type: ignore[no-any-return]
         cells = self._read(X, reset=False)
-        if not self._is_fitted_picture(cells):
+        if not (self._priors.informed_rows or self._is_fitted_picture(cells)):
             self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         return self._written(X, self._completed(cells))
 
@@ -305,8 +321,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
         with _threads(cells):
             return self._priors.fill(cells, self._complete_rows(cells))
 
-    def _completed(self, cells: np.ndarray) -> np.ndarray:
-        completed = self._model_values(cells)
+    def _completed(
+        self, cells: np.ndarray, values: np.ndarray | None = None
+    ) -> np.ndarray:
+        completed = self._model_values(cells) if values is None else values
         completed = completed.astype(cells.dtype, copy=False)
         if self._like is not None:
             completed = self._like.apply(completed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from skmc.base.device import resolve_device
 from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
 from skmc.base.priors import Priors
 from skmc.blocks import BlockObserved, Choice
-from skmc.cells import Entries, Scaling, SparseObserved, sparse_cells
+from skmc.cells import Entries, Scaling, Side, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
 
@@ -53,11 +54,14 @@ class FactoredCompleter(IterativeCompleter):
         if isinstance(cells, BlockObserved):
             scaling = cells.scaling_of(self.scaling, centre=self.centre)
             return Prepared(cells, priors, cells.scaled(scaling), scaling)
-        data = SparseObserved.of(
-            cells.rows, cells.cols, cells.values, cells.matrix_shape
-        ).to(resolve_device(self.device))
+        data = self._observed(cells).to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return Prepared(cells, priors, scaling.apply(data), scaling)
+
+    def _observed(self, cells: Entries) -> SparseObserved:
+        return SparseObserved.of(
+            cells.rows, cells.cols, cells.values, cells.matrix_shape
+        )
 
     def _split(
         self, data: SparseObserved | BlockObserved, seed: int
@@ -117,17 +121,25 @@ class FactoredCompleter(IterativeCompleter):
         values = np.where(priors.empty_rows[rows], priors.col_means[cols], values)
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        given = self._given(cells)
+    def _complete_rows(
+        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
+    ) -> np.ndarray:
+        given = self._given(cells, known)
         whole = torch.zeros(cells.shape, dtype=given.values.dtype)
         for model in self._models:
-            W = model.solve(given.starts, given.cols, given.values)
+            W = given.solved(model)
             whole += (W @ model.F.mT + model.offset) / len(self._models)
         completed: np.ndarray = self._scaling.undo(whole).numpy()
         return completed
 
-    def _given(self, cells: np.ndarray) -> SparseObserved:
-        """The cells of rows from which the others are predicted, scaled."""
+    def _known(self, cells: np.ndarray) -> tuple[Side, ...]:
+        """What is known about rows besides their cells."""
+        return ()
+
+    def _given(
+        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
+    ) -> SparseObserved:
+        """What is known about rows: the cells that predict the others, scaled."""
         dtype = self._models[0].F.dtype
         # The fit has learned nothing about other values of a constant column.
         priors = self._priors
@@ -136,4 +148,5 @@ class FactoredCompleter(IterativeCompleter):
         given = SparseObserved.of(
             rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
         )
-        return self._scaling.apply(given)
+        known = self._known(cells) if known is None else known
+        return replace(self._scaling.apply(given), sides=(known, ()))

@@ -39,6 +39,8 @@ class Priors:
         have different units (`skmc.cells.Scaling.unlike`).
     ids : tuple of ndarray or None
         Identifiers of rows and of columns, ascending; None if these are positions.
+    informed_rows : bool, default=False
+        Whether rows without an observed cell have an answer other than the means.
     """
 
     shape: tuple[int, int]
@@ -53,6 +55,7 @@ class Priors:
     constant: np.ndarray
     one_unit: bool
     ids: tuple[np.ndarray, np.ndarray] | None
+    informed_rows: bool = False
 
     @classmethod
     def of(
@@ -185,13 +188,13 @@ class Priors:
         ndarray of shape (k, n_cols)
         """
         observed = ~np.isnan(cells)
-        empty_rows = ~observed.any(1)
+        empty_rows = ~observed.any(1) & (not self.informed_rows)
         if not (empty_rows.any() or self.empty_cols.any()):
             return completed
         completed = np.array(completed, float)
         completed[empty_rows] = self.col_means
         count = np.maximum(observed.sum(1), 1)
         means = np.where(observed, cells, 0).sum(1, dtype=float) / count
-        means[empty_rows] = self.mean
+        means[~observed.any(1)] = self.mean
         completed[:, self.empty_cols] = means[:, None] if self.one_unit else np.nan
         return completed

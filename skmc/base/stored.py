@@ -24,9 +24,13 @@ class ReadsStored:
 
     missing_values: float
 
-    def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
+    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
         if not isinstance(X, StoredEntries):
-            return super()._read_to_fit(X)  # type: ignore[misc]
+            return super()._read_to_fit(X, **given)  # type: ignore[misc]
+        for name in given:
+            raise ValueError(
+                f"{name} needs cells in memory, but X is {X!r}; pass Entries."
+            )
         if not np.isnan(self.missing_values):
             raise ValueError(
                 f"missing_values={self.missing_values!r} has no effect on cells that "

@@ -27,6 +27,8 @@ class BlockALSState(ALSState):
         Factors and bias of each row.
     cols : Tensor of shape (n, rank + 1)
         Factors and bias of each column.
+    links : pair of sequences
+        Empty: cells that are not in memory have no linear priors.
     misfit : Tensor of shape ()
         Squared distance from the observed cells.
     next_cols : Tensor of shape (n, rank + 1)

@@ -5,6 +5,7 @@ from skmc.cells.entries import Entries, check_positions
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.scaling import Scaling
+from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.stored import StoredEntries
 
@@ -13,9 +14,11 @@ __all__ = [
     "LikeObserved",
     "Observed",
     "Scaling",
+    "Side",
     "SparseObserved",
     "StoredEntries",
     "check_positions",
+    "prior_mean",
     "sparse_cells",
     "to_cells",
 ]

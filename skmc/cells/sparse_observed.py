@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,15 +34,24 @@ class SparseObserved:
         Values of the cells.
     shape : tuple of int
         ``(n_rows, n_cols)``.
+    sides : pair of tuples of Side
+        Linear priors of the rows' and of the columns' factors.
+    weights : Tensor of shape (n_cells,) or None, default=None
+        How often each cell counts in `misfit`, `energy`, `sums`, `counts` and `solved`.
+        None means once.
     """
 
     rows: Tensor
     cols: Tensor
     values: Tensor
     shape: tuple[int, int]
+    sides: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+    weights: Tensor | None = None
 
     @classmethod
-    def of(cls, rows, cols, values, shape: tuple[int, int]) -> SparseObserved:
+    def of(
+        cls, rows, cols, values, shape: tuple[int, int], weights=None
+    ) -> SparseObserved:
         """From tensors or arrays in any order.
 
         Parameters
@@ -54,6 +64,8 @@ class SparseObserved:
             Values.
         shape : tuple of int
             ``(n_rows, n_cols)``.
+        weights : Tensor or array of shape (n_cells,), optional
+            How often each cell counts.
 
         Returns
         -------
@@ -66,6 +78,7 @@ class SparseObserved:
             place % max(shape[1], 1),
             torch.as_tensor(values)[order],
             shape,
+            weights=None if weights is None else torch.as_tensor(weights)[order],
         )
 
     @property
@@ -86,7 +99,7 @@ class SparseObserved:
     @property
     def energy(self) -> Tensor:
         """``|P(M)|_F^2``."""
-        return self.values.square().sum()
+        return self.weighted(self.values.square()).sum()
 
     @cached_property
     def starts(self) -> Tensor:
@@ -103,7 +116,43 @@ class SparseObserved:
         """The transpose, made at the first access."""
         order = self.by_column
         return SparseObserved(
-            self.cols[order], self.rows[order], self.values[order], self.shape[::-1]
+            self.cols[order],
+            self.rows[order],
+            self.values[order],
+            self.shape[::-1],
+            self.sides[::-1],
+            None if self.weights is None else self.weights[order],
+        )
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Number of cells of each row, or the sum of their weights, ``(n_rows,)``."""
+        if self.weights is None:
+            return self.starts.diff().to(self.values.dtype)
+        zero = self.weights.new_zeros(self.shape[0])
+        return zero.index_add_(0, self.rows, self.weights)
+
+    def weighted(self, cells: Tensor) -> Tensor:
+        """Multiply by the weights of the cells.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            Any numbers.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return cells if self.weights is None else cells * self.weights
+
+    @cached_property
+    def indicator(self) -> SparseObserved:
+        """``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
+        count = self.starts.diff()
+        weights = count.clamp_min(1).to(self.values.dtype).rsqrt()
+        return SparseObserved(
+            self.rows, self.cols, weights.repeat_interleave(count), self.shape
         )
 
     def matrix(self, values: Tensor) -> Tensor:
@@ -170,21 +219,26 @@ class SparseObserved:
         -------
         Tensor of shape ()
         """
-        return self.residual(X).square().sum()
+        return self.weighted(self.residual(X).square()).sum()
 
     def solved(self, model: RowModel) -> Tensor:
-        """Solve a row model for all rows.
+        """Solve a row model for all rows, given their linear priors.
 
         Parameters
         ----------
         model : RowModel
-            A model of rows.
+            A model of rows. Rows count as average for linear priors of the model that
+            the rows do not have.
 
         Returns
         -------
         Tensor of shape (n_rows, rank)
         """
-        return model.solve(self.starts, self.cols, self.values)
+        priors = zip(self.sides[0], model.sides, strict=False)
+        known = sum(side.mean(B) for side, B in priors)
+        return model.solve(
+            self.starts, self.cols, self.values, known=known, weights=self.weights
+        )
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.
@@ -200,6 +254,7 @@ class SparseObserved:
         -------
         Tensor
         """
+        cells = self.weighted(cells)
         if by_column:
             return cells.new_zeros(1, self.shape[1]).index_add_(
                 1, self.cols, cells[None]
@@ -272,8 +327,12 @@ class SparseObserved:
         -------
         SparseObserved
         """
-        return SparseObserved(
-            self.rows[chosen], self.cols[chosen], self.values[chosen], self.shape
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            cols=self.cols[chosen],
+            values=self.values[chosen],
+            weights=None if self.weights is None else self.weights[chosen],
         )
 
     def to(self, *args, **kwargs) -> SparseObserved:
@@ -291,8 +350,16 @@ class SparseObserved:
         SparseObserved
         """
         values = self.values.to(*args, **kwargs)
+        rows, cols = (
+            tuple(side.to(*args, **kwargs) for side in sides) for sides in self.sides
+        )
         return SparseObserved(
-            self.rows.to(values.device), self.cols.to(values.device), values, self.shape
+            self.rows.to(values.device),
+            self.cols.to(values.device),
+            values,
+            self.shape,
+            (rows, cols),
+            None if self.weights is None else self.weights.to(*args, **kwargs),
         )
 
 

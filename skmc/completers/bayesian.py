@@ -10,7 +10,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, FactoredCompleter, Trials
+from skmc.base import CompleterTags, Recommends, SideInformed, Trials
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
 from skmc.linalg import Randomness
@@ -19,7 +19,7 @@ from skmc.solvers import Gibbs, Solver
 RANK = 30
 
 
-class BayesianFactorizationCompleter(FactoredCompleter):
+class BayesianFactorizationCompleter(Recommends, SideInformed):
     r"""Low-rank factors with biases, averaged over posterior samples: nothing to tune.
 
     .. math::
@@ -30,7 +30,9 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     precision matrices and the variance of the noise; `skmc.solvers.gibbs.Gibbs` states
     the priors. The completion is the average over the draws of each row's expectation
     given the columns. It is more accurate than that of `FactorizationCompleter` and
-    takes longer. `predict_std` returns the standard deviation of each cell.
+    takes longer. `predict_std` returns the standard deviation of each cell. `fit` takes
+    features and graphs of rows and columns, and rows or columns without an observed
+    cell are answered from them.
 
     Parameters
     ----------
@@ -76,6 +78,9 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     New rows get their expectation given their cells, averaged over the draws.
     ``implicit`` adds a linear map of indicators, each 1 / sqrt(k) for k observed cells,
     to the means of rows and columns. This is our reading of what the papers leave open.
+    Features and graphs are such linear maps, too (`skmc.cells.Side`): the precision of
+    the map of features is a drawn multiple of the identity, and that of a graph's
+    values is a drawn multiple of its Laplacian plus a tenth of the mean degree.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
@@ -84,7 +89,9 @@ class BayesianFactorizationCompleter(FactoredCompleter):
     ----------
     Salakhutdinov, Mnih. Bayesian probabilistic matrix factorization using Markov chain
     Monte Carlo. ICML (2008). Simm et al. Macau: scalable Bayesian factorization with
-    high-dimensional side information using MCMC. MLSP (2017). Koren. Factorization
+    high-dimensional side information using MCMC. MLSP (2017). Adams, Dahl, Murray.
+    Incorporating side information in probabilistic matrix factorization with Gaussian
+    processes. UAI (2010). Koren. Factorization
     meets the neighborhood. KDD (2008), for implicit terms.
 
     Examples
@@ -177,7 +184,7 @@ class BayesianFactorizationCompleter(FactoredCompleter):
         variance = torch.zeros(cells.shape, dtype=given.values.dtype)
         mean, square = torch.zeros_like(variance), torch.zeros_like(variance)
         for done, model in enumerate(self._models, start=1):
-            W = model.solve(given.starts, given.cols, given.values)
+            W = given.solved(model)
             own = 1 + model.variance(given.starts, given.cols)
             variance += model.noise * own / n_draws
             # Welford's update: the expectations differ little.

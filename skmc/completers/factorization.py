@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -12,15 +13,17 @@ from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
-    FactoredCompleter,
+    Prepared,
+    Priors,
     ReadsStored,
     Recommends,
+    SideInformed,
     Trials,
     WarmStart,
     resolve_device,
 )
 from skmc.blocks import BlockALS, BlockObserved
-from skmc.cells import SparseObserved
+from skmc.cells import Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.linalg import Randomness
 from skmc.solvers import ALS, Solver
@@ -28,10 +31,11 @@ from skmc.solvers import ALS, Solver
 FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
+SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredCompleter):
+class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -58,6 +62,16 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
         :math:`\lambda`, for data whose variance is 1 after scaling. "auto" tries .32,
         .224, .157, ... on the same held-out cells, at rank 16 if ``rank`` is "auto"
         too.
+    lambda_side : float > 0 or "auto", default="auto"
+        Weight of what `fit` is told about rows and columns, see Notes; without effect
+        otherwise. "auto" tries :math:`\lambda` times the mean number of cells of a row
+        times 10, 3, 1, ... .003 on the same held-out cells.
+    alpha : float > 0 or None, default=None
+        For implicit feedback, see Notes: observed cells are counts :math:`r \ge 0`, for
+        example of purchases, and predictions are preferences from about 0 to 1.
+        ``rank`` and ``lambda_ridge`` must then be given; search them with
+        `skmc.model_selection.RankingScorer`. ``biases``, ``per_cell`` and ``scaling``
+        have no effect.
     biases : {"both", "rows", "columns"} or None, default="both"
         Which of ``b`` and ``c`` the model has. The mean comes with ``scaling``.
     per_cell : bool, default=True
@@ -82,6 +96,8 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
         The rank that was used.
     lambda_ridge_ : float
         The weight that was used.
+    lambda_side_ : float
+        The weight that was used; only if features or graphs were given.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Their product is the scaled completion. They include the biases: those of rows
         are the last but one column of ``row_factors_``, those of columns the last
@@ -94,6 +110,27 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
 
     Notes
     -----
+    With features :math:`S` of the rows, :math:`w_i = (u_i, b_i)` in the penalty becomes
+    :math:`w_i - (S B)_i`, and :math:`\lambda_s \|B\|_F^2 / 2` with :math:`\lambda_s` =
+    ``lambda_side`` is added: a linear prior, whose map :math:`B` is learned with the
+    factors. A graph adds :math:`g_i` to the mean of each row, and :math:`\lambda_s
+    \operatorname{tr} (G^\top (L + 0.1 I) G) / 2` with the Laplacian :math:`L` in units
+    of the mean degree. In GRALS the factors themselves have this penalty. Here a row
+    with many ratings may differ from its neighbors at the cost of the ridge penalty;
+    this reading is ours. The same holds for columns. Rows and columns without ratings
+    have :math:`w_i = (S B)_i + g_i`.
+
+    With ``alpha``, the factors minimize
+
+    .. math::
+
+        \tfrac{1}{2} \sum_{i,j} (1 + \alpha r_{ij}) (u_i^\top v_j - [r_{ij} > 0])^2
+        + \tfrac{\lambda}{2} (\|U\|_F^2 + \|V\|_F^2)
+
+    over *all* cells; unobserved ones have :math:`r_{ij} = 0`. Each system has
+    :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more than
+    one without ``alpha``.
+
     `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. Their
     identifiers are then the attributes ``row_ids_`` and ``col_ids_``, in the order of
     the rows of the factors. A tenth of the ratings is held out for "auto", as in
@@ -110,6 +147,10 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
     the Netflix prize. AAIM (2008).
+    Hu, Koren, Volinsky. Collaborative filtering for implicit feedback datasets. ICDM
+    (2008).
+    Rao, Yu, Ravikumar, Dhillon. Collaborative filtering with graph information:
+    consistency and scalable methods. NeurIPS (2015).
     Hastie, Mazumder, Lee, Zadeh. Matrix completion and low-rank SVD via fast
     alternating least squares. Journal of Machine Learning Research 16 (2015).
 
@@ -132,6 +173,11 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"auto"}),
         ],
+        "lambda_side": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto"}),
+        ],
+        "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "biases": [StrOptions({"both", "rows", "columns"}), None],
         "per_cell": ["boolean"],
     }
@@ -141,6 +187,8 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
         rank: int | Literal["auto"] = "auto",
         *,
         lambda_ridge: float | Literal["auto"] = "auto",
+        lambda_side: float | Literal["auto"] = "auto",
+        alpha: float | None = None,
         biases: Literal["both", "columns", "rows"] | None = "both",
         per_cell: bool = True,
         max_iter: int = 200,
@@ -156,6 +204,8 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
     ) -> None:
         self.rank = rank
         self.lambda_ridge = lambda_ridge
+        self.lambda_side = lambda_side
+        self.alpha = alpha
         self.biases = biases
         self.per_cell = per_cell
         self.max_iter = max_iter
@@ -169,56 +219,126 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, FactoredComplet
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
+    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
+        cells, priors = super()._read_to_fit(X, **given)
+        if self.alpha is None:
+            return cells, priors
+        if isinstance(cells, BlockObserved):
+            raise ValueError("alpha needs cells in memory; pass Entries.")
+        # Preferences are not means of counts.
+        none = np.zeros_like(priors.empty_rows), np.zeros_like(priors.empty_cols)
+        known = {"empty_rows": none[0], "empty_cols": none[1], "informed_rows": True}
+        return cells, replace(priors, **known)  # type: ignore[arg-type]
+
+    def _prepare(self, cells: Any, priors: Priors) -> Prepared:
+        prepared = super()._prepare(cells, priors)
+        if self.alpha is None:
+            return prepared
+        data = self._observed(cells).to(prepared.data.values.device)
+        one = torch.ones_like(data.values[None, :1])
+        scaling = Scaling(torch.zeros_like(one), one)
+        return replace(prepared, data=self._preferences(data), scaling=scaling)
+
+    def _preferences(self, data: SparseObserved) -> SparseObserved:
+        """Targets and weights that make the loss of counts one of least squares.
+
+        ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha
+        r``, and `ALS` adds the ``x^2`` of all cells.
+        """
+        if (data.values < 0).any():
+            raise ValueError(
+                f"X holds {float(data.values.min())}, but with alpha its cells are "
+                "counts >= 0; leave negative cells out, or set alpha=None."
+            )
+        data = data.only(data.values > 0)
+        a = data.weighted(float(self.alpha or 1.0) * data.values)
+        return replace(data, values=1 + 1 / a, weights=a)
+
+    def _given(self, cells: np.ndarray, known: Any = None) -> SparseObserved:
+        given = super()._given(cells, known)
+        return given if self.alpha is None else self._preferences(given)
+
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
+        if self.alpha is not None and "auto" in (self.rank, self.lambda_ridge):
+            raise ValueError(
+                "With alpha, rank and lambda_ridge must be numbers: errors of held-out "
+                "cells do not judge preferences. Search them with a RankingScorer."
+            )
         most, rng = min(data.shape), trials.rng
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
         rank = min(FIRST_RANK, most)
         weight: Any = self.lambda_ridge
+        informed = _is_informed(data)
+        cells = len(data.values) / data.shape[0] if self.per_cell else 1.0
+        side: Any = self.lambda_side
+
+        def side_of(weight: float) -> float:
+            return weight * cells if self.lambda_side == "auto" else self.lambda_side
+
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
         if weight == "auto":
             weight = trials.best(
                 WEIGHTS,
-                lambda weight, _: self._als(data, rank, weight, rng),
+                lambda weight, _: self._als(data, rank, weight, side_of(weight), rng),
                 max_iter=sweeps,
+            )
+        side = side_of(weight)
+        if informed and self.lambda_side == "auto":
+            side = trials.best(
+                [side * factor for factor in SIDE_FACTORS],
+                lambda side, _: self._als(data, rank, weight, side, rng),
+                max_iter=sweeps,
+                patience=3,
             )
         if self.rank == "auto":
             rank = choose_rank(
                 "auto",
                 data,
                 trials,
-                lambda rank, _: self._als(data, rank, weight, rng),
+                lambda rank, _: self._als(data, rank, weight, side, rng),
                 ranks=FACTOR_RANKS,
                 max_iter=sweeps,
                 patience=len(FACTOR_RANKS),  # the small ranks of ratings are similar
             )
-        return {"rank": rank, "lambda_ridge": weight}
+        chosen = {"rank": rank, "lambda_ridge": weight}
+        return {**chosen, "lambda_side": side} if informed else chosen
 
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
         last = self._factors().left.to(data.values) if self._resumes(data) else None
-        return self._als(data, params.rank, params.lambda_ridge, rng, last)
+        side = params.lambda_side if _is_informed(data) else 1.0
+        return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 
     def _als(
         self,
         data: SparseObserved,
         rank: int,
         weight: float,
+        side: float,
         rng: Randomness,
         last: Tensor | None = None,
     ) -> ALS:
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-        row_biases, biases = self.biases in ("both", "rows"), None
+        explicit = self.alpha is None
+        row_biases, biases = explicit and self.biases in ("both", "rows"), None
         if last is not None and last.shape[1] == rank + 1 + row_biases:
             start, biases = last[:, :rank], last[:, rank] if row_biases else None
         options: dict[str, Any] = {
             "row_biases": row_biases,
-            "col_biases": self.biases in ("both", "columns"),
-            "per_cell": self.per_cell,
+            "col_biases": explicit and self.biases in ("both", "columns"),
+            "per_cell": explicit and self.per_cell,
+            "implicit": not explicit,
+            "link_weight": side,
             "start_biases": biases,
         }
         if isinstance(data, BlockObserved):
             device = self.device if data.remote else resolve_device(self.device)
             return BlockALS(start, weight, device=device, **options)
         return ALS(start, weight, **options)
+
+
+def _is_informed(data: Any) -> bool:
+    """Whether rows or columns have linear priors."""
+    return any(getattr(data, "sides", ()))

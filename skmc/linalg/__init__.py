@@ -1,5 +1,6 @@
 """Linear algebra that several solvers share."""
 
+from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.dsvd import DSVD
 from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
@@ -12,7 +13,7 @@ from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
-from skmc.linalg.ridge import RowModel, link_matrix
+from skmc.linalg.ridge import RowModel
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.spectral import (
     ACTIVATIONS,
@@ -56,6 +57,7 @@ __all__ = [
     "apply_to_singular_values",
     "cayley_step",
     "compressed_rows",
+    "conjugate_gradients",
     "d_minv",
     "diffuse",
     "directions_of",
@@ -64,7 +66,6 @@ __all__ = [
     "fresh_seed",
     "full_svd",
     "halve",
-    "link_matrix",
     "minimize_on_stiefel",
     "nearest",
     "newton",

@@ -47,6 +47,8 @@ class RowModel:
         What each observed column of a row adds to that mean.
     noise : Tensor of shape () or None, default=None
         ``v``, if it is known.
+    sides : tuple of Tensor of shape (p, rank), default=()
+        Maps from what is known about a row to its mean: one for each linear prior.
     """
 
     F: Tensor  # (n, rank)
@@ -56,6 +58,7 @@ class RowModel:
     per_cell: bool = False
     link: Tensor | None = None  # (n, rank)
     noise: Tensor | None = None  # ()
+    sides: tuple[Tensor, ...] = ()  # (p, rank)
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
@@ -98,7 +101,8 @@ class RowModel:
             for name in ("F", "offset", "precision", "mean", "link", "noise")
             if getattr(self, name) is not None
         }
-        return replace(self, **moved)
+        sides = tuple(side.to(*args, **kwargs) for side in self.sides)
+        return replace(self, **moved, sides=sides)
 
     def solve(
         self,
@@ -106,6 +110,8 @@ class RowModel:
         cols: Tensor,
         values: Tensor,
         noise: Callable[[int, int], Tensor] | None = None,
+        known: Tensor | float = 0.0,
+        weights: Tensor | None = None,
     ) -> Tensor:
         """``w`` of every row, ``(m, rank)``.
 
@@ -120,19 +126,25 @@ class RowModel:
         noise : callable, optional
             ``noise(k, rank)`` returns standard normal numbers times the standard
             deviation of the noise; with it ``w`` is drawn from its posterior.
+        known : Tensor of shape (m, rank) or float, default=0.0
+            What else is added to the mean of each row.
+        weights : Tensor of shape (n_cells,), optional
+            How often each cell counts; once by default.
 
         Returns
         -------
         Tensor of shape (m, rank)
         """
         rank = self.F.shape[1]
-        mean = self.mean
+        mean = self.mean + known
         if self.link is not None:
             mean = mean + link_matrix(starts, cols, self.link) @ self.link
         W = values.new_zeros(len(starts) - 1, rank)
         if rank == 0:
             return W
-        for block, L in self._factored(starts, cols, values - self.offset[cols]):
+        for block, L in self._factored(
+            starts, cols, values - self.offset[cols], weights
+        ):
             centre = mean if mean.ndim == 1 else mean[block.rows]
             prior = (self._prior(block) @ centre[..., None])[..., 0]
             right = (block.right + prior)[..., None]
@@ -176,14 +188,19 @@ class RowModel:
     def _prior(self, block: RowSystems) -> Tensor:
         if not self.per_cell:
             return self.precision
-        return self.precision * block.count.clamp_min(1)[:, None, None]
+        count = torch.where(block.count > 0, block.count, 1)
+        return self.precision * count[:, None, None]
 
     def _factored(
-        self, starts: Tensor, cols: Tensor, values: Tensor
+        self,
+        starts: Tensor,
+        cols: Tensor,
+        values: Tensor,
+        weights: Tensor | None = None,
     ) -> Iterator[tuple[RowSystems, Tensor]]:
         """The systems of all rows in blocks, each with its Cholesky factor."""
         eps = torch.finfo(values.dtype).eps
-        for block in normal_equations(starts, cols, values, self.F):
+        for block in normal_equations(starts, cols, values, self.F, weights):
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
             # Rounding must not make a row of few cells indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
@@ -228,7 +245,7 @@ class RowSystems:
     right : Tensor of shape (k, rank)
         Right sides.
     count : Tensor of shape (k,)
-        Cells of each row.
+        Cells of each row, or the sum of their weights.
     """
 
     rows: Tensor  # (k,), which rows
@@ -238,7 +255,11 @@ class RowSystems:
 
 
 def normal_equations(
-    starts: Tensor, cols: Tensor, values: Tensor, F: Tensor
+    starts: Tensor,
+    cols: Tensor,
+    values: Tensor,
+    F: Tensor,
+    weights: Tensor | None = None,
 ) -> Iterator[RowSystems]:
     """Blocks of rows of similar length, each with bounded memory and batched products.
 
@@ -255,6 +276,8 @@ def normal_equations(
         Value of each cell.
     F : Tensor of shape (n, rank)
         Factors of the columns.
+    weights : Tensor of shape (n_cells,), optional
+        How often each cell counts; once by default.
 
     Yields
     ------
@@ -267,6 +290,8 @@ def normal_equations(
     F = torch.cat([F, F.new_zeros(1, rank)])
     cols = torch.cat([cols, cols.new_full((1,), len(F) - 1)])
     values = torch.cat([values, values.new_zeros(1)])
+    if weights is not None:
+        weights = torch.cat([weights, weights.new_zeros(1)])
     begin = 0
     while begin < len(lengths):
         most = max(SHORT, int(SIMILAR * lengths[begin]))
@@ -276,6 +301,10 @@ def normal_equations(
         at = starts[rows, None] + torch.arange(width, device=cols.device)
         at = torch.where(at < starts[rows + 1, None], at, len(values) - 1)
         seen = F[cols[at]]
-        right = (values[at][:, None] @ seen)[:, 0]
-        yield RowSystems(rows, seen.mT @ seen, right, lengths[begin:end])
+        left, cells = seen, lengths[begin:end]
+        if weights is not None:
+            own = weights[at]
+            left, cells = seen * own[..., None], own.sum(1)
+        right = (values[at][:, None] @ left)[:, 0]
+        yield RowSystems(rows, left.mT @ seen, right, cells)
         begin = end

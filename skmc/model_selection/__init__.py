@@ -10,6 +10,7 @@ from skmc.model_selection.comparison import (
 from skmc.model_selection.folds import Folds
 from skmc.model_selection.grid import BatchedGridSearchCV, BatchedRandomizedSearchCV
 from skmc.model_selection.halving import BatchedHalvingSearchCV
+from skmc.model_selection.ranking import LeaveLastOut, RankingScorer
 from skmc.model_selection.splitters import PATTERNS, CellSplit
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "CellSplit",
     "ComparisonDisplay",
     "Folds",
+    "LeaveLastOut",
+    "RankingScorer",
     "compare",
     "fit_batch",
     "predict_cells",

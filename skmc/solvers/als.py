@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from skmc.cells import SparseObserved
-from skmc.linalg import LowRank, RowModel
+from skmc.cells import Side, SparseObserved, prior_mean
+from skmc.linalg import LowRank, RowModel, conjugate_gradients
 from skmc.solvers.solver import Solver, State
+
+CG_STEPS = 20  # enough from a warm start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +30,14 @@ class ALSState(State):
         Factors and bias of each row.
     cols : Tensor of shape (n, rank + 1)
         Factors and bias of each column.
+    links : pair of sequences of Tensor of shape (p, rank + 1)
+        ``B`` of each linear prior of the rows, and of the columns.
     """
 
     X: LowRank
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
+    links: tuple[Sequence[Tensor], Sequence[Tensor]] = ((), ())
 
 
 class ALS(Solver):
@@ -47,6 +53,10 @@ class ALS(Solver):
     numbers of observed cells of a row and of a column, else 1. A step solves for all
     columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
 
+    With linear priors (`Side`), ``w_i = (u_i, b_i)`` in the penalty becomes ``w_i - (S
+    B)_i``, and ``link_weight tr(B' P B) / 2`` is added for each. A step then begins
+    with conjugate gradients for ``B``.
+
     Parameters
     ----------
     start : Tensor of shape (m, rank)
@@ -57,13 +67,20 @@ class ALS(Solver):
         Whether rows, and columns, have biases.
     per_cell : bool
         Whether the penalty of a row or column counts once for each of its cells.
+    link_weight : float > 0, default=1.0
+        Multiplies ``tr(B' P B) / 2`` for each linear prior.
+    implicit : bool, default=False
+        Whether all unobserved cells are zeros that count once, in addition to the
+        observed cells. ``|X|_F^2 / 2`` is then added to the objective, and ``F' F`` to
+        each system; no cell is formed.
     start_biases : Tensor of shape (m,), optional
         The biases of the rows before the first step; zero by default.
 
     References
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
-    the Netflix prize. AAIM (2008).
+    the Netflix prize. AAIM (2008). Hu, Koren, Volinsky. Collaborative filtering for
+    implicit feedback datasets. ICDM (2008).
     """
 
     def __init__(
@@ -74,6 +91,8 @@ class ALS(Solver):
         row_biases: bool,
         col_biases: bool,
         per_cell: bool,
+        link_weight: float = 1.0,
+        implicit: bool = False,
         start_biases: Tensor | None = None,
     ):
         self.start = start
@@ -82,23 +101,58 @@ class ALS(Solver):
         self.row_biases = row_biases
         self.col_biases = col_biases
         self.per_cell = per_cell
+        self.link_weight = link_weight
+        self.implicit = implicit
 
     def init(self, data: SparseObserved) -> ALSState:
         rows = with_bias(self.start.to(data.values.device), 0.0)
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
         cols = data.values.new_zeros(data.shape[1], rows.shape[1])
-        return self._state(data, rows, cols)
+        zero = cols.new_zeros
+        links = [
+            [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
+        ]
+        return self._state(data, rows, cols, (links[0], links[1]))
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
-        cols = self._solve(data.T, state.rows, self.col_biases)
-        rows = self._solve(data, cols, self.row_biases)
-        return self._state(data, rows, cols)
+        col_links = self._link(data.T, state.cols, state.links[1])
+        row_links = self._link(data, state.rows, state.links[0])
+        cols = self._solve(data.T, state.rows, self.col_biases, col_links)
+        rows = self._solve(data, cols, self.row_biases, row_links)
+        return self._state(data, rows, cols, (row_links, col_links))
 
-    def _solve(self, data: SparseObserved, others: Tensor, biases: bool) -> Tensor:
+    def _solve(
+        self,
+        data: SparseObserved,
+        others: Tensor,
+        biases: bool,
+        links: Sequence[Tensor],
+    ) -> Tensor:
         model = self._model(others, biases)
-        W = model.solve(data.starts, data.cols, data.values)
+        links = [B[:, : model.F.shape[1]] for B in links]
+        known = prior_mean(data.sides[0], links)
+        W = model.solve(
+            data.starts, data.cols, data.values, known=known, weights=data.weights
+        )
         return W if biases else with_bias(W, 0.0)
+
+    def _link(
+        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """``B`` of each linear prior of the rows, given their factors ``W``."""
+        found, sides = list(links), data.sides[0]
+        weight = self.weight * self._counts(data)[:, None]
+        for k, side in enumerate(sides):
+            others = prior_mean(sides[:k] + sides[k + 1 :], found[:k] + found[k + 1 :])
+
+            def system(Z: Tensor, side: Side = side) -> Tensor:
+                own = side.pull(weight * side.mean(Z))
+                return own + self.link_weight * side.penalty(Z)
+
+            right = side.pull(weight * (W - others))
+            found[k] = conjugate_gradients(system, right, found[k], CG_STEPS)
+        return found
 
     def _model(self, others: Tensor, biases: bool) -> RowModel:
         """How factors and biases of one side follow from those of the other."""
@@ -106,21 +160,42 @@ class ALS(Solver):
         F = with_bias(factors, 1.0) if biases else factors
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
         zero = F.new_zeros(F.shape[1])
-        return RowModel(F, offset, self.weight * eye, zero, self.per_cell)
+        precision = self.weight * eye
+        if self.implicit:
+            precision = precision + F.mT @ F
+        return RowModel(F, offset, precision, zero, self.per_cell)
 
-    def _state(self, data: SparseObserved, rows: Tensor, cols: Tensor) -> ALSState:
+    def _state(
+        self,
+        data: SparseObserved,
+        rows: Tensor,
+        cols: Tensor,
+        links: tuple[Sequence[Tensor], Sequence[Tensor]],
+    ) -> ALSState:
         X = product(rows, cols)
-        penalty = (rows.square().sum(1) * self._counts(data)).sum()
-        penalty = penalty + (cols.square().sum(1) * self._counts(data.T)).sum()
-        objective = (data.misfit(X) + self.weight * penalty) / 2
-        return ALSState(X=X, objective=objective, rows=rows, cols=cols)
+        penalty = self._penalty(data, rows, links[0])
+        penalty = penalty + self._penalty(data.T, cols, links[1])
+        if self.implicit:
+            penalty = penalty + X.squared_norm()
+        objective = (data.misfit(X) + penalty) / 2
+        return ALSState(X=X, objective=objective, rows=rows, cols=cols, links=links)
+
+    def _penalty(
+        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
+    ) -> Tensor:
+        off = W - prior_mean(data.sides[0], links)
+        penalty = self.weight * (off.square().sum(1) * self._counts(data)).sum()
+        for side, B in zip(data.sides[0], links, strict=True):
+            penalty = penalty + self.link_weight * (B * side.penalty(B)).sum()
+        return penalty
 
     def _counts(self, data: SparseObserved) -> Tensor:
-        count = data.starts.diff().to(data.values.dtype)
-        return count if self.per_cell else torch.ones_like(count)
+        return data.counts if self.per_cell else torch.ones_like(data.counts)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
         """``|dF/dV| |V| / |P(M)|^2``, as the gradient in the rows' factors is zero.
+
+        With linear priors, ``|dF/dB| |B|`` of each is added to the numerator.
 
         Parameters
         ----------
@@ -135,17 +210,39 @@ class ALS(Solver):
         -------
         Tensor of shape ()
         """
-        R = data.residual(current.X)
+        R = data.weighted(data.residual(current.X))
         ones = with_bias(current.rows[:, :-1], 1.0)
         pull = data.T.matrix(R[data.by_column]) @ ones
         if not self.col_biases:
             pull = torch.cat([pull[:, :-1], torch.zeros_like(pull[:, :1])], 1)
-        grad = pull + self.weight * self._counts(data.T)[:, None] * current.cols
-        energy = data.energy.clamp_min(torch.finfo(R.dtype).tiny)
-        return grad.norm() * current.cols.norm() / energy
+        weight = self.weight * self._counts(data.T)[:, None]
+        off = current.cols - prior_mean(data.sides[1], current.links[1])
+        grad = pull + weight * off
+        if self.implicit:
+            grad = grad + current.cols @ (current.rows.mT @ current.rows)
+        size = grad.norm() * current.cols.norm()
+        for axis, W in enumerate((current.rows, current.cols)):
+            size = size + self._link_residual(
+                data if axis == 0 else data.T, W, current.links[axis]
+            )
+        return size / data.energy.clamp_min(torch.finfo(R.dtype).tiny)
+
+    def _link_residual(
+        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
+    ) -> Tensor | float:
+        off = W - prior_mean(data.sides[0], links)
+        off = self.weight * self._counts(data)[:, None] * off
+        size: Tensor | float = 0.0
+        for side, B in zip(data.sides[0], links, strict=True):
+            grad = self.link_weight * side.penalty(B) - side.pull(off)
+            size = size + grad.norm() * B.norm()
+        return size
 
     def outputs(self, state: ALSState) -> dict[str, Any]:
-        return {"X": state.X, "rows": [self._model(state.cols, self.row_biases)]}
+        model = self._model(state.cols, self.row_biases)
+        rank = model.F.shape[1]
+        sides = tuple(B[:, :rank] for B in state.links[0])
+        return {"X": state.X, "rows": [replace(model, sides=sides)]}
 
 
 def with_bias(factors: Tensor, value: float) -> Tensor:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from skmc.cells import SparseObserved
-from skmc.linalg import LowRank, Randomness, RowModel, link_matrix
+from skmc.cells import Side, SparseObserved
+from skmc.linalg import LowRank, Randomness, RowModel, conjugate_gradients
 from skmc.solvers.als import product, with_bias
 from skmc.solvers.solver import Solver, State
 
@@ -18,7 +19,7 @@ FIRST_NOISE = 2.0  # precision of the noise in the first draw, for data of varia
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Factors:
     """Factors and biases of the rows (or of the columns), and their distribution.
 
     Parameters
@@ -29,17 +30,18 @@ class Side:
         Mean of the rows of ``W``.
     precision : Tensor of shape (rank + 1, rank + 1)
         Precision matrix of the rows of ``W``.
-    link : Tensor of shape (n, rank + 1) or None
-        What each observed column of a row adds to that mean.
-    link_precision : Tensor of shape () or float, default=1.0
-        Precision of the prior of ``link``.
+    links : list of Tensor of shape (p, rank + 1)
+        ``B`` of each linear prior: what is known about a row moves its mean by
+        ``S B``.
+    link_precisions : sequence of Tensor of shape () or float
+        Precision of the prior of each of the ``links``.
     """
 
     W: Tensor  # (m, rank + 1)
     mean: Tensor  # (rank + 1,)
     precision: Tensor  # (rank + 1, rank + 1)
-    link: Tensor | None  # (n, rank + 1), what the observed columns of a row add
-    link_precision: Tensor | float = 1.0
+    links: list[Tensor]  # (p, rank + 1)
+    link_precisions: Sequence[Tensor | float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +54,9 @@ class GibbsState(State):
         The objective at this iterate.
     X : LowRank
         The completion.
-    rows : Side
+    rows : Factors
         Factors of the rows.
-    cols : Side
+    cols : Factors
         Factors of the columns.
     noise : Tensor of shape ()
         Precision of an observed cell.
@@ -67,8 +69,8 @@ class GibbsState(State):
     """
 
     X: LowRank
-    rows: Side
-    cols: Side
+    rows: Factors
+    cols: Factors
     noise: Tensor  # (), precision of the noise
     rng: Randomness
     iteration: int
@@ -86,10 +88,12 @@ class Gibbs(Solver):
     ``(u_i, b_i)`` and ``(v_j, c_j)`` are Gaussian, each with a mean and a precision
     matrix that are drawn from the normal-Wishart prior with mean 0, identity scale and
     ``rank + 1`` degrees of freedom. ``alpha`` and the precision of the links are Gamma
-    with shape and rate of a half. With ``implicit``, the mean of row ``i`` is
-    ``mu + sum_j B_j / sqrt(k)`` over the ``k`` columns in which it has cells, likewise
-    for columns. ``B`` is drawn by perturbed conjugate gradients, from a Gaussian prior
-    whose precision is a multiple of that of the factors. A step draws everything once.
+    with shape and rate of a half. The mean of the rows is ``mu + S B``, with one sum
+    for each linear prior of the data (`Side`), likewise for columns. ``implicit`` is a
+    linear prior, too: row ``i`` of its ``S`` is ``1 / sqrt(k)`` at the ``k`` columns in
+    which the row has cells. ``B`` is drawn by perturbed conjugate gradients, from a
+    Gaussian prior whose precision is ``P`` times a multiple of that of the factors. A
+    step draws everything once.
 
     The precision of the factors is drawn from their deviations from the links alone.
     An exact sampler would count the links' own deviations as well. We leave them out
@@ -122,7 +126,7 @@ class Gibbs(Solver):
 
     def init(self, data: SparseObserved) -> GibbsState:
         rng = self.rng.stream(1)
-        rows, cols = (self._side(data, rng, axis) for axis in (0, 1))
+        rows, cols = (self._first(data, rng, axis) for axis in (0, 1))
         return GibbsState(
             X=product(rows.W, cols.W),
             objective=data.energy / 2,
@@ -134,13 +138,18 @@ class Gibbs(Solver):
             kept=[],
         )
 
-    def _side(self, data: SparseObserved, rng: Randomness, axis: int) -> Side:
+    def _first(self, data: SparseObserved, rng: Randomness, axis: int) -> Factors:
         values, size = data.values, self.rank + 1
         W = rng.normal(data.shape[axis], size, std=0.3 * self.rank**-0.5).to(values)
         eye = torch.eye(size, dtype=values.dtype, device=values.device)
-        zero = values.new_zeros
-        link = zero(data.shape[1 - axis], size) if self.implicit else None
-        return Side(W, zero(size), eye, link)
+        sides = self._sides(data if axis == 0 else data.T)
+        links = [values.new_zeros(side.size, size) for side in sides]
+        return Factors(W, values.new_zeros(size), eye, links, [1.0] * len(links))
+
+    def _sides(self, data: SparseObserved) -> tuple[Side, ...]:
+        """The linear priors of the rows; that of ``implicit`` is the first."""
+        implicit = (Side(data.indicator),) if self.implicit else ()
+        return implicit + data.sides[0]
 
     def step(self, data: SparseObserved, state: GibbsState) -> GibbsState:
         rng, noise = state.rng, state.noise
@@ -148,10 +157,10 @@ class Gibbs(Solver):
         cols = self._draw(data.T, state.cols, rows.W, noise, rng)
         X = product(rows.W, cols.W)
         misfit = data.misfit(X)
-        noise = gamma(rng, (len(data.values) + 1) / 2, (misfit.double() + 1) / 2)
+        noise = gamma(rng, (self._total(data) + 1) / 2, (misfit.double() + 1) / 2)
         kept = state.kept
         if state.iteration >= self.n_burn_in:
-            kept = [*kept, model_of(rows, cols.W, noise)]
+            kept = [*kept, self._model(rows, cols.W, noise)]
         return GibbsState(
             X=X,
             objective=misfit / 2,
@@ -163,31 +172,55 @@ class Gibbs(Solver):
             kept=kept,
         )
 
+    def _total(self, data: SparseObserved) -> float:
+        """Number of the cells, or the sum of their weights."""
+        if data.weights is None:
+            return len(data.values)
+        return round(float(data.weights.sum()))  # half-integer shapes can be drawn
+
     def _draw(
         self,
         data: SparseObserved,
-        side: Side,
+        factors: Factors,
         others: Tensor,
         noise: Tensor,
         rng: Randomness,
-    ) -> Side:
+    ) -> Factors:
         """Distribution, links and factors of the rows, given those of the columns."""
-        seen, W = None, side.W
-        if side.link is not None:
-            seen = link_matrix(data.starts, data.cols, side.link)
-            W = W - seen @ side.link
-        mean, precision = normal_wishart(rng, W)
-        side = replace(side, mean=mean, precision=precision)
-        if seen is not None:
-            transposed = data.T.matrix(seen.values()[data.by_column])
-            side = draw_link(rng, side, seen, transposed)
-        W = model_of(side, others, noise).solve(
+        sides = self._sides(data)
+        means = [side.mean(B) for side, B in zip(sides, factors.links, strict=True)]
+        mean, precision = normal_wishart(rng, factors.W - sum(means))
+        links, link_precisions = [], []
+        for k, side in enumerate(sides):
+            rest = factors.W - mean - sum(means[:k] + means[k + 1 :])
+            B, p = draw_link(
+                rng, side, rest, precision, factors.links[k], factors.link_precisions[k]
+            )
+            means[k] = side.mean(B)
+            links.append(B)
+            link_precisions.append(p)
+        factors = Factors(factors.W, mean, precision, links, link_precisions)
+        W = self._model(factors, others, noise).solve(
             data.starts,
             data.cols,
             data.values,
             lambda k, rank: rng.normal(k, rank, std=1.0).to(others) * noise**-0.5,
+            known=sum(means[self.implicit :]),
+            weights=data.weights,
         )
-        return replace(side, W=W)
+        return replace(factors, W=W)
+
+    def _model(self, factors: Factors, others: Tensor, noise: Tensor) -> RowModel:
+        """How rows follow from their cells, given the columns' factors and biases."""
+        return RowModel(
+            with_bias(others[:, :-1], 1.0),
+            others[:, -1].clone(),
+            factors.precision / noise,
+            factors.mean,
+            link=factors.links[0] if self.implicit else None,
+            noise=1 / noise,
+            sides=tuple(factors.links[self.implicit :]),
+        )
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
         """Infinity: there is no optimum, more draws are better.
@@ -208,35 +241,8 @@ class Gibbs(Solver):
         return torch.full_like(current.objective, torch.inf)
 
     def outputs(self, state: GibbsState) -> dict[str, Any]:
-        kept = state.kept or [model_of(state.rows, state.cols.W, state.noise)]
+        kept = state.kept or [self._model(state.rows, state.cols.W, state.noise)]
         return {"X": state.X, "rows": kept}
-
-
-def model_of(side: Side, others: Tensor, noise: Tensor) -> RowModel:
-    """How rows follow from their cells, given the columns' factors and biases.
-
-    Parameters
-    ----------
-    side : Side
-        The rows' factors.
-    others : Tensor of shape (n, rank + 1)
-        The columns' factors and biases.
-    noise : Tensor of shape ()
-        Precision of an observed cell.
-
-    Returns
-    -------
-    RowModel
-    """
-    F = with_bias(others[:, :-1], 1.0)
-    return RowModel(
-        F,
-        others[:, -1].clone(),
-        side.precision / noise,
-        side.mean,
-        link=side.link,
-        noise=1 / noise,
-    )
 
 
 def gamma(rng: Randomness, shape: float, rate: float | Tensor) -> Tensor:
@@ -301,50 +307,49 @@ def normal_wishart(rng: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
     return (n * mean / (strength + n) + drawn).to(W), precision.to(W)
 
 
-def draw_link(rng: Randomness, side: Side, seen: Tensor, transposed: Tensor) -> Side:
-    """``B`` given ``W ~ N(mean + seen B, precision^-1)`` and a Gaussian prior on it.
+def draw_link(
+    rng: Randomness,
+    side: Side,
+    W: Tensor,
+    precision: Tensor,
+    B: Tensor,
+    p: Tensor | float,
+) -> tuple[Tensor, Tensor]:
+    """``B`` given ``W ~ N(S B, precision^-1)`` and a Gaussian prior, and its precision.
 
-    The solution of ``(S' S + p) B = S' (W - mean + E_1) + sqrt(p) E_2`` with ``E`` from
-    ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients approximate it.
+    The solution of ``(S' S + p P) B = S' (W + E_1) + sqrt(p) P^(1/2) E_2`` with ``E``
+    from ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients
+    approximate it.
 
     Parameters
     ----------
     rng : Randomness
         Where random numbers come from.
     side : Side
-        The rows' factors.
-    seen : Tensor of shape (m, n), layout sparse_csr
-        As of `skmc.linalg.ridge.link_matrix`.
-    transposed : Tensor of shape (n, m), layout sparse_csr
-        Its transpose.
+        ``S`` and ``P``.
+    W : Tensor of shape (m, rank + 1)
+        The rows' factors, less the means that do not depend on ``B``.
+    precision : Tensor of shape (rank + 1, rank + 1)
+        Precision matrix of these rows.
+    B : Tensor of shape (p, rank + 1)
+        The last draw, from which conjugate gradients start.
+    p : Tensor of shape () or float
+        Precision of ``B`` in units of ``P`` and of ``precision``.
 
     Returns
     -------
-    Side
+    B : Tensor of shape (p, rank + 1)
+    p : Tensor of shape ()
     """
-    W, B, p = side.W, side.link, side.link_precision
-    assert B is not None
-    root = torch.linalg.cholesky(side.precision)
+    root = torch.linalg.cholesky(precision)
 
     def noise(rows: int) -> Tensor:
         z = rng.normal(rows, W.shape[1], std=1.0).to(W)
         return torch.linalg.solve_triangular(root.mT, z.mT, upper=True).mT
 
-    right = transposed @ (W - side.mean + noise(len(W))) + p**0.5 * noise(len(B))
-
-    def system(Z: Tensor) -> Tensor:
-        return transposed @ (seen @ Z) + p * Z
-
-    tiny = torch.finfo(W.dtype).tiny
-    residual = right - system(B)
-    direction, energy = residual, residual.square().sum(0)
-    for _ in range(CG_STEPS):
-        image = system(direction)
-        step = energy / (direction * image).sum(0).clamp_min(tiny)
-        B = B + step * direction
-        residual = residual - step * image
-        before, energy = energy, residual.square().sum(0)
-        direction = residual + energy / before.clamp_min(tiny) * direction
-    size = ((B @ side.precision) * B).sum().double()
-    p = gamma(rng, (B.numel() + 1) / 2, (size + 1) / 2)
-    return replace(side, link=B, link_precision=p)
+    right = side.pull(W + noise(len(W))) + p**0.5 * side.noise(noise)
+    B = conjugate_gradients(
+        lambda Z: side.pull(side.mean(Z)) + p * side.penalty(Z), right, B, CG_STEPS
+    )
+    size = ((B @ precision) * side.penalty(B)).sum().double()
+    return B, gamma(rng, (B.numel() + 1) / 2, (size + 1) / 2)

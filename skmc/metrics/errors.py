@@ -1,9 +1,4 @@
-"""Errors of a completion ``X`` with respect to the truth ``M``, on a set of cells.
-
-Matrices may be in any container. Cells where ``M`` is missing are never compared.
-``cells`` is a boolean array, True at the cells to compare. By default, all cells where
-``M`` is known are compared.
-"""
+"""Errors of a completion on a set of cells."""
 
 from __future__ import annotations
 

@@ -1,0 +1,237 @@
+"""Reading of features and graphs of rows and of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from skmc.cells import Entries, Side, SparseObserved, to_cells
+
+
+@dataclass(frozen=True)
+class FeatureScaling:
+    """How features became a matrix whose rows have a mean square of 1.
+
+    Dense features are standardized column by column. Sparse features are not centered,
+    so they remain sparse. Both are then divided by the root mean square of the rows.
+
+    Parameters
+    ----------
+    shift, scale : ndarray of shape (p,)
+        Features less ``shift``, divided by ``scale``.
+    """
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def of(cls, features: np.ndarray | sp.csr_array) -> FeatureScaling:
+        """From the features of all rows.
+
+        Parameters
+        ----------
+        features : ndarray or sparse array of shape (m, p)
+            Finite numbers.
+
+        Returns
+        -------
+        FeatureScaling
+        """
+        m, p = features.shape
+        if not isinstance(features, np.ndarray):
+            square = np.square(features.data).sum() / max(m, 1)
+            return cls(np.zeros(p), np.full(p, float(square) ** 0.5 or 1.0))
+        deviation = features.std(0)
+        varies = deviation > 1e-9 * np.abs(features).max(0, initial=0.0)
+        n_varying = max(1, int(varies.sum()))
+        # A constant feature says nothing.
+        scale = np.where(varies, deviation, np.inf) * n_varying**0.5
+        return cls(features.mean(0), scale)
+
+    def side(self, features: np.ndarray | sp.csr_array) -> Side:
+        """The linear prior that features make.
+
+        Parameters
+        ----------
+        features : ndarray or sparse array of shape (m, p)
+            Finite numbers.
+
+        Returns
+        -------
+        Side
+        """
+        if not isinstance(features, np.ndarray):
+            coo = features.tocoo()
+            values = torch.from_numpy(coo.data / self.scale[coo.col])
+            return Side(SparseObserved.of(coo.row, coo.col, values, coo.shape))
+        return Side(torch.from_numpy((features - self.shift) / self.scale))
+
+
+def read_features(
+    features: Any, n: int, name: str, n_features: int | None = None
+) -> np.ndarray | sp.csr_array:
+    """Read the features of rows or of columns.
+
+    Parameters
+    ----------
+    features : array, DataFrame, tensor or SciPy sparse matrix of shape (n, p)
+        One line for each item. A cell that a sparse matrix does not store is 0.
+    n : int
+        Number of items.
+    name : str
+        What errors call ``features``.
+    n_features : int, optional
+        ``p``, if it is known.
+
+    Returns
+    -------
+    ndarray or csr_array of float64
+
+    Raises
+    ------
+    ValueError
+        Another number of lines or columns, or missing values.
+    """
+    if sp.issparse(features):
+        read = sp.csr_array(features).astype(float)
+        read.sum_duplicates()
+        cells = to_cells(read.data, name=name)
+        missing = np.unique(read.tocoo().row[np.isnan(cells)])
+    else:
+        read = np.asarray(to_cells(features, name=name), float)
+        if read.ndim != 2:
+            raise ValueError(
+                f"{name} must have a line for each item, got {read.ndim} axes; reshape "
+                "a single feature to one column."
+            )
+        missing = np.flatnonzero(np.isnan(read).any(1))
+    if read.shape[0] != n:
+        items = "columns" if name.startswith("col") else "rows"
+        raise ValueError(
+            f"{name} has {read.shape[0]} lines, but there are {n} {items} in X; give "
+            "one line for each."
+        )
+    if n_features is not None and read.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {read.shape[1]} columns, but {n_features} in fit; give the "
+            "same features."
+        )
+    if len(missing):
+        shown = ", ".join(map(str, missing[:5])) + (" ..." if len(missing) > 5 else "")
+        raise ValueError(
+            f"{name} has missing values in line {shown}; complete them first, for "
+            "example by MeanCompleter().fit_transform."
+        )
+    return read
+
+
+def read_graph(graph: Any, n: int, name: str) -> Side:
+    """Read a graph of rows or of columns as a linear prior.
+
+    Parameters
+    ----------
+    graph : array or SciPy sparse matrix of shape (n, n)
+        Symmetric weights >= 0. The diagonal is ignored.
+    n : int
+        Number of items.
+    name : str
+        What errors call ``graph``.
+
+    Returns
+    -------
+    Side
+
+    Raises
+    ------
+    ValueError
+        Another shape, missing or negative weights, or no symmetry.
+    """
+    if not sp.issparse(graph):
+        graph = np.asarray(to_cells(graph, name=name), float)
+    if graph.shape != (n, n):
+        items = "columns" if name.startswith("col") else "rows"
+        raise ValueError(
+            f"{name} has shape {graph.shape}, but there are {n} {items} in X; it must "
+            f"have shape {(n, n)}."
+        )
+    coo = sp.coo_array(sp.csr_array(graph).astype(float))
+    wrong = ~(np.isfinite(coo.data) & (coo.data >= 0))
+    if wrong.any():
+        k = wrong.argmax()
+        raise ValueError(
+            f"{name} holds {coo.data[k]} at ({coo.row[k]}, {coo.col[k]}); weights must "
+            "be finite and at least 0."
+        )
+    largest = coo.data.max(initial=0.0)
+    off = abs(coo - coo.T).tocoo()
+    if off.data.max(initial=0.0) > 1e-9 * largest:
+        k = off.data.argmax()
+        raise ValueError(
+            f"{name} is not symmetric: the weights at ({off.row[k]}, {off.col[k]}) and "
+            f"({off.col[k]}, {off.row[k]}) differ; pass (graph + graph.T) / 2."
+        )
+    upper = sp.triu(coo, 1).tocoo()
+    upper.eliminate_zeros()
+    # Units of the mean degree of the nodes that have neighbors.
+    degree = np.bincount(upper.row, upper.data, n) + np.bincount(
+        upper.col, upper.data, n
+    )
+    unit = degree[degree > 0].mean() if upper.nnz else 1.0
+    weight = np.sqrt(upper.data / unit)
+    edge = np.tile(np.arange(upper.nnz), 2)
+    ends = np.concatenate([upper.row, upper.col])
+    values = torch.from_numpy(np.concatenate([weight, -weight]))
+    return Side(None, SparseObserved.of(edge, ends, values, (upper.nnz, n)))
+
+
+def read_weights(weights: Any, X: Any, cells: Entries) -> np.ndarray:
+    """Read how often each cell counts.
+
+    Parameters
+    ----------
+    weights : array, DataFrame or SciPy sparse matrix
+        One number for each cell of ``X`` if it is `Entries`, otherwise a matrix of the
+        shape of ``X``.
+    X : container
+        The argument of ``fit``.
+    cells : Entries
+        The observed cells of ``X``.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Weights of ``cells``.
+
+    Raises
+    ------
+    ValueError
+        Another shape, or an observed cell whose weight is negative or NaN.
+    """
+    of_cells = isinstance(X, Entries)
+    needed = (len(X),) if of_cells else cells.matrix_shape
+    shape = np.shape(weights)
+    if shape != needed:
+        kind = "one number for each cell of X" if of_cells else "the shape of X"
+        raise ValueError(
+            f"sample_weight has shape {shape}; it must have {kind}, {needed}."
+        )
+    if of_cells:
+        place, first = np.unique(X.rows * X.matrix_shape[1] + X.cols, return_index=True)
+        at = np.searchsorted(place, cells.rows * X.matrix_shape[1] + cells.cols)
+        found = np.asarray(weights, float)[first[at]]
+    elif sp.issparse(weights):
+        found = np.asarray(sp.csr_array(weights)[cells.rows, cells.cols], float)
+    else:
+        found = np.asarray(weights, float)[cells.rows, cells.cols]
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        k = wrong.argmax()
+        raise ValueError(
+            f"sample_weight is {found[k]} at row {cells.rows[k]}, column "
+            f"{cells.cols[k]}; weights of observed cells must be finite and at least 0."
+        )
+    return found

@@ -1,0 +1,150 @@
+"""What is known about rows besides their cells, as a linear prior on their factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from skmc.cells.sparse_observed import SparseObserved
+
+GRAPH_FLOOR = 0.1  # precision of a node, in units of the mean degree
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    r"""One linear prior: the factors of the rows have the mean ``S B``.
+
+    ``B`` is unknown, and ``tr(B' P B)`` is its penalty, or ``P`` its precision up to a
+    factor. Features of the rows are a matrix ``S`` with ``P = I``. A graph of the rows
+    has ``S = I``, and ``P`` is its Laplacian plus a multiple of the identity.
+
+    Parameters
+    ----------
+    matrix : Tensor or SparseObserved of shape (m, p), or None
+        ``S``; None is the identity.
+    root : SparseObserved of shape (n_edges, p) or None, default=None
+        Incidence matrix ``D`` of a graph, with ``P = D' D + 0.1 I``. None is ``P = I``.
+    """
+
+    matrix: Tensor | SparseObserved | None
+    root: SparseObserved | None = None
+
+    @property
+    def size(self) -> int:
+        """``p``, the number of rows of ``B``."""
+        known: Any = self.root if self.matrix is None else self.matrix
+        return int(known.shape[1])
+
+    def mean(self, B: Tensor) -> Tensor:
+        """``S B``.
+
+        Parameters
+        ----------
+        B : Tensor of shape (p, k)
+            The map.
+
+        Returns
+        -------
+        Tensor of shape (m, k)
+        """
+        return B if self.matrix is None else _times(self.matrix, B)
+
+    def pull(self, W: Tensor) -> Tensor:
+        """``S' W``.
+
+        Parameters
+        ----------
+        W : Tensor of shape (m, k)
+            One line for each row.
+
+        Returns
+        -------
+        Tensor of shape (p, k)
+        """
+        return W if self.matrix is None else _times(_transposed(self.matrix), W)
+
+    def penalty(self, B: Tensor) -> Tensor:
+        """``P B``.
+
+        Parameters
+        ----------
+        B : Tensor of shape (p, k)
+            The map.
+
+        Returns
+        -------
+        Tensor of shape (p, k)
+        """
+        if self.root is None:
+            return B
+        return _times(self.root.T, _times(self.root, B)) + GRAPH_FLOOR * B
+
+    def noise(self, normal: Any) -> Tensor:
+        """Numbers with the covariance ``P`` in each column.
+
+        Parameters
+        ----------
+        normal : callable
+            ``normal(n)`` returns ``n`` lines of standard normal numbers.
+
+        Returns
+        -------
+        Tensor of shape (p, k)
+        """
+        own: Tensor = normal(self.size)
+        if self.root is None:
+            return own
+        return GRAPH_FLOOR**0.5 * own + _times(self.root.T, normal(self.root.shape[0]))
+
+    def to(self, *args, **kwargs) -> Side:
+        """Move or cast both matrices.
+
+        Parameters
+        ----------
+        *args : device or dtype
+            As `torch.Tensor.to` takes them.
+        **kwargs : device or dtype
+            As `torch.Tensor.to` takes them.
+
+        Returns
+        -------
+        Side
+        """
+        matrix, root = self.matrix, self.root
+        return Side(
+            None if matrix is None else matrix.to(*args, **kwargs),
+            None if root is None else root.to(*args, **kwargs),
+        )
+
+
+def _times(matrix: Tensor | SparseObserved, Z: Tensor) -> Tensor:
+    if isinstance(matrix, SparseObserved):
+        return matrix.matrix(matrix.values) @ Z
+    return matrix @ Z
+
+
+def _transposed(matrix: Tensor | SparseObserved) -> Tensor | SparseObserved:
+    return matrix.T if isinstance(matrix, SparseObserved) else matrix.mT
+
+
+def prior_mean(sides: Sequence[Side], links: Sequence[Tensor]) -> Tensor | float:
+    """The sum of ``S B`` over the linear priors of the rows.
+
+    Parameters
+    ----------
+    sides : sequence of Side
+        The priors.
+    links : sequence of Tensor of shape (p, k)
+        ``B`` of each.
+
+    Returns
+    -------
+    Tensor of shape (m, k), or 0.0 if there are none
+    """
+    total: Tensor | float = 0.0
+    for side, B in zip(sides, links, strict=True):
+        total = total + side.mean(B)
+    return total

@@ -1,0 +1,43 @@
+"""A few steps of conjugate gradients for several right sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def conjugate_gradients(
+    system: Callable[[Tensor], Tensor], right: Tensor, start: Tensor, n_steps: int
+) -> Tensor:
+    """Approximate ``Z`` with ``system(Z) = right``, from a warm start.
+
+    Every step lowers ``<Z, system(Z)> / 2 - <right, Z>`` in each column.
+
+    Parameters
+    ----------
+    system : callable
+        Applies a symmetric positive definite operator to every column.
+    right : Tensor of shape (p, k)
+        Right sides.
+    start : Tensor of shape (p, k)
+        First guess.
+    n_steps : int
+        Number of steps.
+
+    Returns
+    -------
+    Tensor of shape (p, k)
+    """
+    tiny = torch.finfo(right.dtype).tiny
+    Z, residual = start, right - system(start)
+    direction, energy = residual, residual.square().sum(0)
+    for _ in range(n_steps):
+        image = system(direction)
+        length = energy / (direction * image).sum(0).clamp_min(tiny)
+        Z = Z + length * direction
+        residual = residual - length * image
+        before, energy = energy, residual.square().sum(0)
+        direction = residual + energy / before.clamp_min(tiny) * direction
+    return Z

@@ -1,0 +1,40 @@
+"""Errors of a completion ``X`` with respect to the truth ``M``, and rankings by it.
+
+Matrices may be in any container. Errors never compare cells where ``M`` is missing.
+``cells`` is a boolean array, True at the cells to compare or to rank. By default, all
+cells where ``M`` is known are compared, and all cells are ranked.
+"""
+
+from skmc.metrics.errors import (
+    effective_rank,
+    mae,
+    nmae,
+    psnr,
+    relative_error,
+    rmse,
+    ssim,
+)
+from skmc.metrics.ranking import (
+    RANKING,
+    auc,
+    map_at_k,
+    ndcg_at_k,
+    ranked_gains,
+    recall_at_k,
+)
+
+__all__ = [
+    "RANKING",
+    "auc",
+    "effective_rank",
+    "mae",
+    "map_at_k",
+    "ndcg_at_k",
+    "nmae",
+    "psnr",
+    "ranked_gains",
+    "recall_at_k",
+    "relative_error",
+    "rmse",
+    "ssim",
+]
