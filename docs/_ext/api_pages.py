@@ -19,6 +19,7 @@ PARTS = {
         "skmc.patterns.*",
         "skmc.metrics.*",
         "skmc.model_selection.*",
+        "skmc.pictures.*",
         "skmc.uncertainty.*",
         "skmc.plot.*",
         "skmc.loop.*Recorder",
