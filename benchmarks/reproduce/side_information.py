@@ -168,7 +168,7 @@ defaults, which choose weights on held-out known cells or sample them; one seed.
 Mean over ten folds. In CVS1, pairs are held out; in CVS2 and CVS3, whole drugs and
 whole targets, which are then answered from their features alone. Features of a drug are
 its similarities to all drugs, likewise for targets. Held-out pairs are missing, not
-zero. Means are those of each target, or of each drug in CVS3.
+zero. Means are those of each target, or of each drug in CVS3. A dash was not measured.
 
 {drugs_table}
 

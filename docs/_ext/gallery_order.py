@@ -21,6 +21,7 @@ ORDER = [
     "passenger_list",
     "pooled_estimate",
     "gaussian_intervals",
+    "stack_table",
     "hidden_link",
     "sense_picture",
     "backprop_svd",

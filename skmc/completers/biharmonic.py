@@ -49,6 +49,12 @@ class BiharmonicCompleter(BaseCompleter):
     ImportError
         At `fit`, if scikit-image is not installed (``pip install 'skmc[plot]'``).
 
+    Notes
+    -----
+    The sparse system has 13 coefficients for each missing pixel, and its factorization
+    takes several times their memory: a picture in blocks, as `skmc.pictures.complete`
+    cuts it, needs little.
+
     References
     ----------
     Damelin, Hoang. On surface completion and image inpainting by biharmonic functions:

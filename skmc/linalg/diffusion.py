@@ -52,8 +52,8 @@ def halve(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
     Returns
     -------
-    values, mask : Tensor
-        Of half the shape, rounded up.
+    values : Tensor of shape (n_channels, ceil(n_rows / 2), ceil(n_cols / 2))
+    mask : bool Tensor, same shape
     """
     weight = mask.to(values.dtype)
     sums, weight = _halves(values * weight), _halves(weight)
