@@ -227,8 +227,7 @@ def test_what_a_stack_is(matrix):
     single = rmse(stack.completers_["a"].reconstruction_, truth, X.mask)
     assert rmse(stack.reconstruction_, truth, X.mask) < 0.85 * single
     assert stack.verdict_.startswith("A stack of ")
-    assert len(stack._held_out_residuals) == len(stack._held_out_columns)
-    spread = np.sqrt(np.square(stack._held_out_residuals).mean())
+    spread = np.sqrt(np.square(stack.predict_std(X)[X.mask]).mean())
     error = rmse(stack.reconstruction_, truth, X.mask)
     assert 0.7 < spread / np.hypot(error, 0.1) < 1.4  # the cells have noise too
 

@@ -174,7 +174,7 @@ def test_weights_count_cells(per_cell, weighted):
     completer = FactorizationCompleter(
         2, lambda_ridge=0.1, biases=None, per_cell=per_cell, tol=1e-10, max_iter=5000
     ).set_params(random_state=0, scaling="global")
-    completer.fit(X, sample_weight=w)
+    completer.fit(X, cell_weight=w)
     w = np.where(np.isnan(X), 0, w).astype(int)
     twice = np.repeat(X.ravel(), w.ravel())
     Z = (np.nan_to_num(X) - twice.mean()) / twice.std()
@@ -196,18 +196,18 @@ MAKES = {
 def test_weight_zero_hides_and_one_changes_nothing(name, weighted):
     X, w = weighted
     make = MAKES[name]
-    hidden = make().fit(np.where(w > 0, X, np.nan), sample_weight=w).reconstruction_
-    completer = make().fit(X, sample_weight=w)
+    hidden = make().fit(np.where(w > 0, X, np.nan), cell_weight=w).reconstruction_
+    completer = make().fit(X, cell_weight=w)
     np.testing.assert_allclose(completer.reconstruction_, hidden)
     completed = completer.transform(X)
     missing = np.isnan(X)
     np.testing.assert_allclose(completed[missing], hidden[missing])
-    ones = make().fit(X, sample_weight=np.ones_like(X)).reconstruction_
+    ones = make().fit(X, cell_weight=np.ones_like(X)).reconstruction_
     np.testing.assert_allclose(ones, make().fit(X).reconstruction_, rtol=1e-6)
     cells = Entries(X)
-    triplets = make().fit(cells, sample_weight=w[cells.rows, cells.cols])
+    triplets = make().fit(cells, cell_weight=w[cells.rows, cells.cols])
     np.testing.assert_allclose(triplets.reconstruction_, hidden)
-    sparse = make().fit(X, sample_weight=sp.csr_array(w)).reconstruction_
+    sparse = make().fit(X, cell_weight=sp.csr_array(w)).reconstruction_
     np.testing.assert_allclose(sparse, hidden)
 
 
@@ -218,7 +218,7 @@ def test_weights_of_bayesian_factors_move_towards_heavy_cells():
     w[0] = [50, 0.02, 50, 0.02]
     completer = MAKES["bayesian"]()
     light = completer.fit(X).reconstruction_[0]
-    heavy = completer.fit(X, sample_weight=w).reconstruction_[0]
+    heavy = completer.fit(X, cell_weight=w).reconstruction_[0]
     assert heavy.mean() < light.mean()
 
 
@@ -227,16 +227,16 @@ def test_a_search_splits_weights_with_the_cells(weighted):
     cells = Entries(X)
     weights = w[cells.rows, cells.cols] + 1
     with sklearn.config_context(enable_metadata_routing=True):
-        completer = MAKES["als"]().set_fit_request(sample_weight=True)
+        completer = MAKES["als"]().set_fit_request(cell_weight=True)
         folds = KFold(3, shuffle=True, random_state=0)
         search = GridSearchCV(completer, {"rank": [2]}, cv=folds)
-        search.fit(cells, sample_weight=weights)
-    expected = MAKES["als"]().fit(cells, sample_weight=weights)
+        search.fit(cells, cell_weight=weights)
+    expected = MAKES["als"]().fit(cells, cell_weight=weights)
     np.testing.assert_allclose(
         search.best_estimator_.reconstruction_, expected.reconstruction_
     )
     train, test = next(folds.split(cells))
-    part = MAKES["als"]().fit(cells[train], sample_weight=weights[train])
+    part = MAKES["als"]().fit(cells[train], cell_weight=weights[train])
     first = search.cv_results_["split0_test_score"][0]
     assert first == pytest.approx(part.score(cells[test]))
 
@@ -246,10 +246,10 @@ def test_a_search_splits_weights_with_the_cells(weighted):
     [
         (lambda w: w[:3], r"shape \(3, 12\); it must have the shape of X, \(20, 12\)"),
         (lambda w: w - 5, "weights of observed cells must be finite and at least 0"),
-        (lambda w: w * np.nan, "sample_weight is nan at row 0"),
+        (lambda w: w * np.nan, "cell_weight is nan at row 0"),
     ],
 )
 def test_bad_weights(change, message, weighted):
     X, w = weighted
     with pytest.raises(ValueError, match=message):
-        MAKES["als"]().fit(X, sample_weight=change(w))
+        MAKES["als"]().fit(X, cell_weight=change(w))

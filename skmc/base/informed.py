@@ -21,7 +21,7 @@ from skmc.base.side_information import (
 )
 from skmc.cells import Entries, Side, SparseObserved
 
-GIVEN = ("row_features", "col_features", "row_graph", "col_graph", "sample_weight")
+GIVEN = ("row_features", "col_features", "row_graph", "col_graph", "cell_weight")
 
 
 class InformedEntries(Entries):
@@ -70,7 +70,7 @@ class SideInformed(FactoredCompleter):
         col_features: Any = None,
         row_graph: Any = None,
         col_graph: Any = None,
-        sample_weight: Any = None,
+        cell_weight: Any = None,
     ) -> Self:
         """Complete ``X``, and learn a map that completes other rows.
 
@@ -96,10 +96,11 @@ optional
             is ignored.
         col_graph : as row_graph, of shape (n_features, n_features), optional
             Weights between columns.
-        sample_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+        cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
             How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
             number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-            `transform` counts each cell of a new row once.
+            `transform` counts each cell of a new row once. (What scikit-learn calls
+            ``sample_weight`` belongs to rows.)
 
         Returns
         -------
@@ -113,14 +114,14 @@ optional
             them first), graphs that are not symmetric or have negative weights, or
             cells whose weight is negative or NaN.
         """
-        values = (row_features, col_features, row_graph, col_graph, sample_weight)
+        values = (row_features, col_features, row_graph, col_graph, cell_weight)
         given = dict(zip(GIVEN, values, strict=True))
         return self._run_fit(
             X, y, **{name: value for name, value in given.items() if value is not None}
         )
 
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
-        weight = given.pop("sample_weight", None)
+        weight = given.pop("cell_weight", None)
         cells, priors = super()._read_to_fit(X)
         if not given and weight is None:
             return cells, priors

@@ -217,7 +217,7 @@ def read_weights(weights: Any, X: Any, cells: Entries) -> np.ndarray:
     if shape != needed:
         kind = "one number for each cell of X" if of_cells else "the shape of X"
         raise ValueError(
-            f"sample_weight has shape {shape}; it must have {kind}, {needed}."
+            f"cell_weight has shape {shape}; it must have {kind}, {needed}."
         )
     if of_cells:
         place, first = np.unique(X.rows * X.matrix_shape[1] + X.cols, return_index=True)
@@ -231,7 +231,7 @@ def read_weights(weights: Any, X: Any, cells: Entries) -> np.ndarray:
     if wrong.any():
         k = wrong.argmax()
         raise ValueError(
-            f"sample_weight is {found[k]} at row {cells.rows[k]}, column "
+            f"cell_weight is {found[k]} at row {cells.rows[k]}, column "
             f"{cells.cols[k]}; weights of observed cells must be finite and at least 0."
         )
     return found

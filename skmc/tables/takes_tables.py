@@ -154,6 +154,8 @@ def _has_words(X: Any) -> bool:
     elif isinstance(X, np.ndarray):
         if X.ndim != 2 or X.dtype.kind not in "OUS":
             return False
+        if not any(isinstance(value, (str, bytes)) for value in X.flat):
+            return False
     elif not (hasattr(X, "columns") and hasattr(X, "to_numpy")):
         return False
     raws = raw_columns(as_table(X))
