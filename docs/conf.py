@@ -35,6 +35,7 @@ extensions = [
     "literal_or_name",
     "api_pages",
     "measured",
+    "stored_pictures",
 ]
 exclude_patterns = [
     "_build",

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+from skmc import SVDCompleter
 from skmc._command import main
 
 Image = pytest.importorskip("PIL.Image", reason="pillow comes with the extra cli")
@@ -157,3 +159,12 @@ def test_a_mask_with_more_than_two_values(run, tmp_path):
     assert code == 0 and not err
     restored = np.asarray(Image.open(tmp_path / "out-in.png"))
     assert (restored[mask < 200] == np.dstack([shades] * 3)[mask < 200]).all()
+
+
+def test_a_matrix_that_is_too_large_names_other_methods():
+    few = (np.ones(2), (np.arange(2), np.arange(2)))
+    large = scipy.sparse.coo_array(few, shape=(10**9, 10**9))
+    with pytest.raises(
+        MemoryError, match=r"GiB; FactorizationCompleter.* keep it sparse"
+    ):
+        SVDCompleter().fit(large)

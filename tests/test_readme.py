@@ -51,7 +51,7 @@ def test_the_table_is_the_completed_one(blocks):
 def test_figures_are_those_of_the_records(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     rows = importlib.import_module("measured").alternatives()
-    assert rows in README, f"the records say\n{rows}"
+    assert rows in README, f"run python docs/_ext/measured.py; the records say\n{rows}"
 
 
 def test_every_method_has_its_task():

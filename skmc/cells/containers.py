@@ -44,9 +44,7 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
         cells, unstored = X.to_cells(), None
     elif sp.issparse(X):
         rows, cols, values = sparse_cells(X, name=name, missing_values=missing_values)
-        cells = np.full(X.shape, np.nan, values.dtype)
-        cells[rows, cols] = values
-        return cells
+        return dense(X.shape, rows, cols, values)
     elif isinstance(X, np.ma.MaskedArray):
         unstored = np.ma.getmaskarray(X)
         cells = _to_float(X.filled(), X, name, unstored)
@@ -152,6 +150,40 @@ def _to_float(
         small = kind == "f" and array.itemsize <= 4
         return array.astype(np.float32 if small else float, copy=False)
     return _cell_by_cell(array, X, name, unread)
+
+
+def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarray:
+    """Write single cells into an array with NaN elsewhere.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Numbers of rows and columns.
+    rows, cols : ndarray of shape (n_cells,)
+        Zero-based positions.
+    values : ndarray of shape (n_cells,)
+        Numbers.
+
+    Returns
+    -------
+    ndarray of ``shape``
+
+    Raises
+    ------
+    MemoryError
+        The array does not fit; the message names methods that do not need it.
+    """
+    try:
+        cells = np.full(shape, np.nan, values.dtype)
+    except MemoryError:
+        size = shape[0] * shape[1] * values.itemsize / 2**30
+        raise MemoryError(
+            f"a dense {shape[0]} x {shape[1]} matrix takes {size:.0f} GiB; "
+            "FactorizationCompleter, BayesianFactorizationCompleter and "
+            "SoftImputeCompleter keep it sparse"
+        ) from None
+    cells[rows, cols] = values
+    return cells
 
 
 def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:

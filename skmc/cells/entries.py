@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skmc.cells.containers import sparse_cells, to_cells
+from skmc.cells.containers import dense, sparse_cells, to_cells
 from skmc.cells.stored import BLOCK_CELLS, StoredEntries
 
 
@@ -298,9 +298,7 @@ class Entries:
         -------
         ndarray of shape (n_rows, n_cols)
         """
-        cells = np.full(self.matrix_shape, np.nan, self.values.dtype)
-        cells[self.rows, self.cols] = self.values
-        return cells
+        return dense(self.matrix_shape, self.rows, self.cols, self.values)
 
 
 def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
