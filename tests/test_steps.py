@@ -16,11 +16,12 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from conftest import COMPLETERS, low_rank, make
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from skmc import sensing
+from skmc import Entries, FactorizationCompleter, sensing
 from skmc.base import IterativeCompleter
 from skmc.solvers import Solver
 
@@ -54,6 +55,7 @@ MAY_WAIT = {
     "DouglasRachford": CHOSEN,
     "GradientFlow": "only for `SpectralNetwork`: " + SHAPE,
     "ALS": ROWS,
+    "BlockALS": "blocks are read from files; " + ROWS,
     "Gibbs": ROWS,
     "NonsmoothDescent": "tries lengths of a step until one is short enough",
 }
@@ -121,6 +123,8 @@ def fits():
         if issubclass(cls, IterativeCompleter):
             for params in VARIANTS.get(cls.__name__, [{}]):
                 yield lambda c=make(cls, max_iter=30, **params): c.fit(holes)
+    stored = Entries.from_memmap(sp.csr_array(X), block_cells=100)
+    yield lambda: FactorizationCompleter(2, lambda_ridge=0.1, max_iter=3).fit(stored)
     A = rng.randn(30, 6, 5)
     y = np.tensordot(A, low_rank(6, 5, 1))
     for name in sensing.__all__:
