@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skmc import Entries, MaskedToNaN, patterns
 from skmc.base import IterativeCompleter
 from skmc.metrics import relative_error, rmse
+from skmc.tables import TakesTables
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 every_completer = pytest.mark.parametrize("cls", COMPLETERS)
@@ -295,10 +296,15 @@ BAD_INPUT = {
 }
 
 
+WORDS = {"text", "numbers as text", "dates", "text column"}
+
+
 @every_completer
 @pytest.mark.parametrize("kind", BAD_INPUT)
 def test_bad_input_says_what_and_where(cls, kind):
     X, message = BAD_INPUT[kind]
+    if issubclass(cls, TakesTables) and kind in WORDS:
+        pytest.skip("it completes tables; see test_frames.py")
     with pytest.raises((ValueError, TypeError), match=message):
         make(cls).fit(X)
 
