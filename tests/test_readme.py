@@ -59,3 +59,11 @@ def test_every_method_has_its_task():
     for name in skmc.__all__:
         if name.endswith("Completer"):
             assert f"`{name}" in tasks, name
+
+
+def test_the_address_is_the_same_everywhere():
+    (url,) = re.findall(r"^url = (.*)$", (ROOT / "setup.cfg").read_text(), re.M)
+    assert f'repository-code: "{url}"' in (ROOT / "CITATION.cff").read_text()
+    version = f"version: {skmc.__version__}\n"
+    assert version in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{skmc.__version__}] - 2" in (ROOT / "CHANGELOG.md").read_text()
