@@ -81,7 +81,7 @@ def test_the_channels_of_a_patch_are_shrunk_together():
     """One channel of a pixel tells the others."""
     truth = waves()
     missing = np.zeros(truth.shape, bool)
-    missing[..., 1] = hidden((48, 45), 0.9)
+    missing[..., 1] = hidden((48, 45), 0.95)
     together = pictures.complete(truth, missing, make(NonlocalCompleter))
     alone = make(NonlocalCompleter).fit_transform(
         np.ma.masked_array(truth[..., 1], missing[..., 1])
