@@ -180,7 +180,7 @@ def test_one_block_at_a_time(files, monkeypatch):
 
     monkeypatch.setattr(observed, "loaded", counting)
     ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
-    FactorizationCompleter(**{**SMALL, "max_iter": 2}).fit(ratings)
+    FactorizationCompleter(**SMALL).fit(ratings)
     assert most[0] <= 2  # the next one is read before the name of the last is bound
 
 
