@@ -99,8 +99,8 @@ optional
         cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
             How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
             number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-            `transform` counts each cell of a new row once. (What scikit-learn calls
-            ``sample_weight`` belongs to rows.)
+            `transform` counts each cell of a new row once. What scikit-learn calls
+            ``sample_weight`` belongs to rows.
 
         Returns
         -------
