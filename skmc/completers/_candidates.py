@@ -102,8 +102,8 @@ def family(seed: int, device: Any) -> list[Candidate]:
     chain = IterativeImputer(forest, max_iter=5, **chained)
     found: list[tuple[str, Any, Callable[[Size], float]]] = [
         ("means", MeanCompleter(), lambda s: 1e-3 + 1e-8 * s.cells),
-        ("KNN", nearest, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_observed),
-        ("KNN, weighted", weighted, lambda s: 3e-3 + 1e-9 * s.n_rows * s.n_observed),
+        ("KNN", nearest, lambda s: 3e-3 + 7e-9 * s.n_rows * s.cells),
+        ("KNN, weighted", weighted, lambda s: 3e-3 + 7e-9 * s.n_rows * s.cells),
         ("SVD", SVDCompleter(**both), lambda s: 0.05 + 2e-7 * s.svd),
         ("IALM", IALMCompleter(**on), lambda s: 0.02 + 1.5e-7 * s.svd),
         ("NCARL", NCARLCompleter(**both), lambda s: 0.2 + 2e-7 * s.svd),
