@@ -16,6 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from benchmarks.pages import PAGES, table, write_page
 from benchmarks.reproduce.results import Results
 from skmc import (
+    AutoCompleter,
     BayesianFactorizationCompleter,
     GaussianCompleter,
     SVDCompleter,
@@ -25,6 +26,7 @@ from skmc.datasets import load_table
 from skmc.uncertainty import MultipleCompletion
 
 LEVEL, QUANTILE = 0.9, 1.6449
+SIX = ["means", "KNN", "IALM", "Gaussian", "copula", "Bayesian"]
 TABLES = {
     "airfoil": lambda: load_table("airfoil").data,
     "breast cancer": lambda: load_breast_cancer().data,
@@ -61,6 +63,9 @@ METHODS: dict[str, Any] = {
     ),
     "`BayesianFactorizationCompleter`, `predict_std`": lambda X: by_deviation(
         BayesianFactorizationCompleter(random_state=0), X
+    ),
+    "`AutoCompleter` of six candidates, `predict_interval`": lambda X: (
+        AutoCompleter(SIX, random_state=0).fit(X).predict_interval(X, LEVEL)
     ),
     "`MultipleCompletion(SVDCompleter())`": lambda X: by_draws(SVDCompleter(), X),
     "`MultipleCompletion(GaussianCompleter())`": lambda X: by_draws(

@@ -131,12 +131,11 @@ def page(results: Results) -> None:
             "folds only. Columns are standardized before they are filled. The models "
             "and the imputers have their defaults.",
             table(["", *(f"{n}, {m}" for n, m in columns)], rows),
-            "Linear models gain from completion: behind the Gaussian completers and "
-            "Bayesian factors, Ridge and logistic regression lose less than behind "
-            "column means on all three tables, by one to three standard errors or "
-            "more. Boosted trees hardly do. Leaving the holes to them is as good as "
-            "most completions, and no completion is better on all tables. Indicators "
-            "of missing cells do not help where cells are missing at random.",
+            "Ridge and logistic regression score higher with the Gaussian completers "
+            "and Bayesian factors than with column means, on all three tables. Boosted "
+            "trees do not: no completer improves them on every table, and they accept "
+            "missing cells themselves. Indicators of missing cells improve no linear "
+            "model by more than a standard error.",
             "`python -m benchmarks.pipeline` makes this page. " + hardware() + ".",
         ],
     )

@@ -38,8 +38,8 @@ print(f"{inside[hidden].mean():.0%} of the hidden cells are in intervals of 90 %
 # %%
 # The error in each column
 # ------------------------
-# An error of 1 is that of the column's mean. No member is the best everywhere; the
-# stack is nearly as good as the best one in each column, and better on the whole.
+# An error of 1 is that of the column's mean. No member is the best in every column.
+# Over all columns, the stack has the lowest error.
 
 
 def error(completed):
