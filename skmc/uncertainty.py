@@ -11,11 +11,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base import FitTasks
 from skmc.cells import Entries, to_cells
 from skmc.linalg import seed_of
 from skmc.model_selection import PATTERNS, CellSplit, fit_batch
@@ -24,7 +26,7 @@ LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
 
 
-class MultipleCompletion(BaseEstimator):
+class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     r"""Several completions of one matrix, each from a part of its cells.
 
     Each draw fits the completer, with its own seed, to the observed cells without a
@@ -114,6 +116,7 @@ class MultipleCompletion(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None) -> Any:
         """Fit the completions of ``X``.
@@ -139,12 +142,16 @@ class MultipleCompletion(BaseEstimator):
                 draw.set_params(random_state=int(seed))
         parts = [np.where(out, np.nan, cells) for out in left_out]
         tags = getattr(self.completer, "completer_tags", None)
-        if tags is not None and "random_state" in tags.batched:
-            fitted = fit_batch(draws, parts)
-        else:
-            fitted = Parallel(n_jobs=self.n_jobs)(
-                delayed(draw.fit)(part) for draw, part in zip(draws, parts, strict=True)
-            )
+        fitted = []
+        with FitTasks(self, X, y, self.n_draws) as tasks:
+            if tags is not None and "random_state" in tags.batched:
+                fitted = fit_batch(draws, parts)
+            else:
+                workers = Parallel(n_jobs=self.n_jobs, return_as="generator")
+                pairs = zip(draws, parts, strict=True)
+                for draw in workers(delayed(draw.fit)(part) for draw, part in pairs):
+                    fitted.append(draw)
+                    tasks.done("draw")
         self.cells_ = cells
         self.draws_ = np.stack([draw.reconstruction_ for draw in fitted])
         self.mean_, self.std_ = self.draws_.mean(0), self.draws_.std(0, ddof=1)

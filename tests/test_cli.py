@@ -530,9 +530,9 @@ def test_failures_leave_nothing(run, tmp_path, monkeypatch, failure, code, messa
         ),
         (["in.csv", "out.csv", "--time-limit", "0"], 2, "not a positive number"),
         (
-            ["in.csv", "out.csv", "--method", "svd", "--time-limit", "9"],
+            ["in.csv", "out.csv", "--method", "knn", "--time-limit", "9"],
             2,
-            "svd has no time limit",
+            "knn does not iterate and has no time limit",
         ),
         (["in.csv", "out.csv", "--set", "depth"], 2, "not name=value"),
         (["in.csv", "out.csv", "--device", "moon"], 2, "device='moon'"),

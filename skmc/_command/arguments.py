@@ -66,7 +66,8 @@ def _add_complete(commands: Any) -> None:
         "--time-limit",
         type=_seconds,
         metavar="SECONDS",
-        help="limit the time in which auto compares methods (default: 60)",
+        help="limit the time of the fit; auto compares methods for as long (default: "
+        "60 for auto, none for others)",
     )
     parser.add_argument(
         "--intervals",

@@ -66,10 +66,11 @@ class Messages:
 
 
 class Progress:
-    """A bar for each fit, as a scikit-learn callback."""
+    """A bar for each fit and for its parts, as a scikit-learn callback."""
 
     def __init__(self, bars: Any):
         self.bars = bars
+        self.tasks: dict[int, Any] = {}  # bars by the id of their context
 
     def watch(self, completer: Any) -> None:
         """Follow the fits of a completer and of its clones."""
@@ -83,15 +84,21 @@ class Progress:
         self.bars.update(self.counted, completed=done)
 
     def setup(self, estimator: Any, context: Any) -> None:
-        name = context.estimator_name
-        self.task = self.bars.add_task(name, total=context.max_subtasks)
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         pass
 
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        if context.parent is None or context.max_subtasks:
+            name = context.estimator_name
+            if context.task_name != "fit":
+                name = f"  {context.task_name}"
+            total = context.max_subtasks or 1
+            self.tasks[id(context)] = self.bars.add_task(name, total=total)
+
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        if context.parent is not None:
-            self.bars.advance(self.task)
+        if (own := self.tasks.pop(id(context), None)) is not None:
+            self.bars.update(own, completed=context.max_subtasks or 1)
+        if (whole := self.tasks.get(id(context.parent))) is not None:
+            self.bars.advance(whole)
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        self.bars.update(self.task, completed=context.max_subtasks)
+        pass

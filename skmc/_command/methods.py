@@ -121,7 +121,9 @@ def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCom
     completer = class_of(name)()
     known = completer.get_params()
     if "max_time" in settings and "max_time" not in known:
-        raise UsageError(f"{name} has no time limit; --method auto has")
+        raise UsageError(
+            f"{name} does not iterate and has no time limit; leave --time-limit out"
+        )
     for parameter in settings:
         if parameter not in known:
             raise UsageError(

@@ -18,7 +18,14 @@ from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells, check_names
 from skmc.base.recommending import Recommends
-from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
+from skmc.base.reporting import (
+    CallbackHooks,
+    FitTasks,
+    diverged,
+    out_of_time,
+    record,
+    unfinished,
+)
 from skmc.base.shared_docs import documented
 from skmc.base.stored import ReadsStored
 from skmc.base.summary import ShowsFit
@@ -37,6 +44,7 @@ __all__ = [
     "CompleterTags",
     "EarlyStopping",
     "FactoredCompleter",
+    "FitTasks",
     "IterativeCompleter",
     "LearnedLaplacians",
     "Outcome",
@@ -53,6 +61,7 @@ __all__ = [
     "diverged",
     "documented",
     "memory_of",
+    "out_of_time",
     "pixels",
     "record",
     "resolve_device",

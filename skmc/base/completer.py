@@ -20,7 +20,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.callback import with_callbacks
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -123,7 +123,12 @@ def validated(fit: Fit) -> Fit:
 
 
 class BaseCompleter(
-    ReadsCells, ShowsFit, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
+    CallbackSupportMixin,
+    ReadsCells,
+    ShowsFit,
+    TransformerMixin,
+    OneToOneFeatureMixin,
+    BaseEstimator,
 ):
     """Base class that reads any container, completes new rows and computes scores.
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import joblib
 import numpy as np
 import torch
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
@@ -23,16 +22,31 @@ from skmc.base.batching import CannotBatch
 from skmc.base.completer import BaseCompleter, Outcome
 from skmc.base.device import resolve_device
 from skmc.base.priors import Priors
-from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
+from skmc.base.reporting import (
+    CallbackHooks,
+    diverged,
+    out_of_time,
+    record,
+    unfinished,
+)
 from skmc.base.trials import Trials
 from skmc.cells import Observed, Scaling
 from skmc.linalg import Randomness, seed_of
-from skmc.loop import HeldOut, Run, Solution, Status, solve
+from skmc.loop import (
+    HeldOut,
+    Run,
+    Solution,
+    Status,
+    seconds_left,
+    solve,
+    time_limit,
+)
 from skmc.new_rows import Deferred, FoldIn, RowIndex
 from skmc.solvers import Solver
 
 # Share of the observed cells that are held out to choose a hyper-parameter.
 HELD_OUT_SHARE = 0.1
+CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 # A relative misfit on the observed cells above this is reported as a poor fit.
 POOR = 0.7
 # Upper bounds of the numbers stored per parameter and per cell of a fit, the overhead
@@ -62,7 +76,7 @@ class Prepared:
     scaling: Scaling
 
 
-class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
+class IterativeCompleter(BaseCompleter):
     """Base class that scales the cells, runs a solver and completes new rows.
 
     Subclasses define `_make_solver`, and `_choose` if they choose a hyper-parameter on
@@ -71,6 +85,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
 
     max_iter: Any  # an int, or a property that returns one
     tol: float
+    max_time: float | None = None  # in seconds
     scaling: str | None
     device: str | torch.device
     random_state: Any
@@ -88,6 +103,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "scaling": [StrOptions({"auto", "columns", "global"}), None],
         "device": [str, torch.device],
         "random_state": ["random_state"],
@@ -111,6 +127,10 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         """
 
     def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
+        with time_limit(self.max_time):
+            return self._solved(cells, priors, y)
+
+    def _solved(self, cells: Any, priors: Priors, y: Any) -> Outcome:
         seed = seed_of(self.random_state)
         prepared = self._prepare(cells, priors)
         train, rules = self._hold_out(prepared.data, [cells], [seed])
@@ -119,7 +139,9 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         fitted = partial(self._all_fitted, prepared)
         hooks = CallbackHooks(self, cells, y, lambda outputs: fitted({}, outputs))
         hooks.begin()
-        chosen = self._choose(train, trials)
+        with time_limit(CHOICE_SHARE * seconds_left()):
+            chosen = self._choose(train, trials)
+            hurried = trials.n_solutions > 0 and seconds_left() <= 0
         solution = Solution.before(train)
         if not trials.interrupted:
             with trials.interruptible():
@@ -131,7 +153,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
                     stop=[*rules, hooks],
                     check_every=self.check_every,
                 )
-        outcome = self._outcome(prepared, chosen, solution)
+        outcome = self._outcome(prepared, chosen, solution, hurried=hurried)
         hooks.end(solution.outputs)
         return outcome
 
@@ -173,6 +195,7 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         chosen: Mapping[str, Any],
         solution: Solution,
         defer: bool = False,
+        hurried: bool = False,
     ) -> Outcome:
         """Compute the fitted attributes from the solution of one fit."""
         attributes = self._all_fitted(prepared, chosen, solution.outputs)
@@ -183,7 +206,8 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         return Outcome(
             {**attributes, **record(solution)},
-            self._advice(solution, float(misfit)),
+            out_of_time(solution, self.max_time, hurried)
+            or self._advice(solution, float(misfit)),
             solution.status[0] is Status.INTERRUPTED,
         )
 
@@ -259,13 +283,15 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         ------
         CannotBatch
             The completer has no batched solve, chooses hyper-parameters by fits of its
-            own, or has callbacks.
+            own, or has callbacks or a time limit.
         """
         name, batched = type(self).__name__, self.completer_tags.batched
         if not batched:
             raise CannotBatch(f"{name} has no batched solve")
         if type(self)._choose is not IterativeCompleter._choose:
             raise CannotBatch(f"{name} chooses hyper-parameters by fits of its own")
+        if self.max_time is not None:
+            raise CannotBatch(f"max_time={self.max_time:g} is for single fits")
         if getattr(self, "_skl_callbacks", None):
             raise CannotBatch(f"the callbacks of {name} need single fits")
         params = self.get_params(deep=False)

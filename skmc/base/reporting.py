@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -12,7 +13,137 @@ from torch import Tensor
 from skmc.loop import Progress, Solution, Status
 
 
-class CallbackHooks:
+class FitTasks:
+    """The tasks of a fit, as scikit-learn's callbacks see them.
+
+    This is a context manager: the fit begins and ends with the block.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator being fitted, with `sklearn.callback.CallbackSupportMixin`.
+    X, y : container and target
+        Arguments of ``fit``, which are passed on to the callbacks.
+    n_tasks : int or None, default=0
+        Largest number of tasks; None if it is unknown.
+    context : sklearn.callback.CallbackContext or None, default=None
+        Context of these tasks. None makes that of the fit.
+    name : str, default="fit"
+        Name of the whole.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        n_tasks: int | None = 0,
+        context: Any = None,
+        name: str = "fit",
+    ):
+        self.estimator, self.X, self.y = estimator, X, y
+        if context is None:
+            context = estimator._init_callback_context(name, max_subtasks=n_tasks)
+        self.context = context
+        self.active = bool(getattr(estimator, "_skl_callbacks", ()))
+
+    def begin(self) -> None:
+        """Announce these tasks."""
+        self.context.call_on_fit_task_begin(**self._arguments())
+
+    def __enter__(self) -> Self:
+        self.begin()
+        return self
+
+    def __exit__(self, kind: Any, *error: Any) -> None:
+        if kind is None:
+            self.finish()
+
+    def finish(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
+        """Announce the end of these tasks.
+
+        Parameters
+        ----------
+        fitted : callable or None, default=None
+            Returns the attributes that prediction needs.
+
+        Returns
+        -------
+        bool
+            Whether a callback asks to stop.
+        """
+        arguments = self._arguments()
+        if fitted is not None:
+            arguments["reconstruction_attributes"] = fitted
+        return bool(self.context.call_on_fit_task_end(**arguments))
+
+    def part(self, name: str, n_tasks: int | None = 0) -> FitTasks:
+        """Return one of the tasks, which may have tasks of its own.
+
+        Parameters
+        ----------
+        name : str
+            Name of the task.
+        n_tasks : int or None, default=0
+            As for the class.
+
+        Returns
+        -------
+        FitTasks
+        """
+        context = self.context.subcontext(task_name=name, max_subtasks=n_tasks)
+        return FitTasks(self.estimator, self.X, self.y, context=context)
+
+    def done(
+        self, name: str, fitted: Callable[[], dict[str, Any]] | None = None
+    ) -> bool:
+        """Announce that a task without parts is done.
+
+        Parameters
+        ----------
+        name : str
+            Name of the task.
+        fitted : callable or None, default=None
+            As for `finish`.
+
+        Returns
+        -------
+        bool
+            Whether a callback asks to stop.
+        """
+        if not self.active:
+            return False
+        task = self.part(name)
+        task.begin()
+        return task.finish(fitted)
+
+    @contextmanager
+    def handed_to(self, estimator: Any) -> Iterator[None]:
+        """Make the fit of another estimator one of these tasks.
+
+        Without callbacks, nothing is done: the other estimator may have its own.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Estimator that is fitted in this block.
+
+        Yields
+        ------
+        None
+        """
+        if not self.active:
+            yield
+            return
+        with self.part("completer") as part:
+            with part.context.propagate_callback_context(estimator):
+                yield
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"estimator": self.estimator, "X": self.X, "y": self.y}
+
+
+class CallbackHooks(FitTasks):
     """Stop rule that calls scikit-learn's callbacks at every check.
 
     It stops the fit if a callback asks for that.
@@ -35,29 +166,13 @@ class CallbackHooks:
         y: Any,
         fitted: Callable[[dict[str, Any]], dict[str, Any]],
     ):
-        self.estimator, self.X, self.y, self.fitted = estimator, X, y, fitted
-        self.root = estimator._init_callback_context(
-            max_subtasks=math.ceil(estimator.max_iter / estimator.check_every)
-        )
-        self.active = bool(getattr(estimator, "_skl_callbacks", ()))
-
-    def _arguments(self, outputs: dict[str, Any] | None = None) -> dict[str, Any]:
-        arguments = {"estimator": self.estimator, "X": self.X, "y": self.y}
-        if outputs is not None:
-            arguments["reconstruction_attributes"] = lambda: self.fitted(outputs)
-        return arguments
-
-    def begin(self) -> None:
-        """Announce the fit."""
-        self.root.call_on_fit_task_begin(**self._arguments())
+        self.fitted = fitted
+        n_checks = math.ceil(estimator.max_iter / estimator.check_every)
+        super().__init__(estimator, X, y, n_checks)
 
     def __call__(self, progress: Progress) -> Tensor:
-        stop = torch.zeros_like(progress.running)
-        if self.active:
-            task = self.root.subcontext(task_name="iterations")
-            task.call_on_fit_task_begin(**self._arguments())
-            stop |= bool(task.call_on_fit_task_end(**self._arguments(progress.outputs)))
-        return stop
+        stop = self.done("iterations", lambda: self.fitted(progress.outputs))
+        return torch.full_like(progress.running, stop)
 
     def end(self, outputs: dict[str, Any]) -> None:
         """Announce the end of the fit.
@@ -67,7 +182,7 @@ class CallbackHooks:
         outputs : dict
             Outputs of the solver.
         """
-        self.root.call_on_fit_task_end(**self._arguments(outputs))
+        self.finish(lambda: self.fitted(outputs))
 
 
 def record(solution: Solution) -> dict[str, Any]:
@@ -135,3 +250,34 @@ def unfinished(solution: Solution, tol: float) -> str | None:
         f"stopped after {max(1, int(solution.n_iter))} iterations with residual "
         f"{float(solution.residual):.1e} > tol={tol:g}; raise max_iter or tol."
     )
+
+
+def out_of_time(
+    solution: Solution, max_time: float | None, hurried: bool
+) -> str | None:
+    """Make the warning about a fit that ``max_time`` has ended.
+
+    Parameters
+    ----------
+    solution : Solution
+        Solution without a batch axis.
+    max_time : float or None
+        Time limit in seconds.
+    hurried : bool
+        Whether the choice of hyper-parameters used all of its time.
+
+    Returns
+    -------
+    str or None
+        None if there was time enough.
+    """
+    if solution.status[0] is Status.MAX_TIME:
+        n_iter = max(1, int(solution.n_iter))
+        count = f"{n_iter} iteration{'s' * (n_iter > 1)}"
+        return f"stopped after {count}, at max_time={max_time:g} s; raise max_time."
+    if hurried:
+        return (
+            f"cut its choice of hyper-parameters short at half of max_time="
+            f"{max_time:g} s; raise max_time, or set them."
+        )
+    return None

@@ -29,6 +29,13 @@ DESCRIPTIONS: dict[str, Description] = {
         Iterations without a better iterate after which ``early_stopping`` stops. The
         held-out error is computed every 25 iterations.""",
     ),
+    "max_time": (
+        "float > 0 or None",
+        """\
+        Time limit of `fit` in seconds; the choice of hyper-parameters gets at most half
+        of it. When it has passed, the fit ends after the running iteration, with a
+        warning. None sets no limit.""",
+    ),
     "warm_start": (
         "bool",
         """\
@@ -91,7 +98,7 @@ DESCRIPTIONS: dict[str, Description] = {
         Number of iterations.""",
     ),
     "status_": (
-        '{"converged", "stopped", "max_iter", "diverged", "interrupted"}',
+        '{"converged", "stopped", "max_iter", "max_time", "diverged", "interrupted"}',
         """\
         Reason why the fit ended.""",
     ),

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from skmc.linalg import Randomness
-from skmc.loop import Solution, solve_part
+from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
 from skmc.solvers import Solver
 
 T = TypeVar("T")
@@ -49,6 +49,7 @@ class Trials:
     ):
         self.split, self.rng, self.tol, self.check_every = split, rng, tol, check_every
         self.interrupted = False
+        self.n_solutions = 0
 
     @cached_property
     def cells(self) -> tuple[Any, Any]:
@@ -61,7 +62,9 @@ class Trials:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """End this block at a ``KeyboardInterrupt``, and set `interrupted`.
+        """End this block at a ``KeyboardInterrupt``, or if there is no time left.
+
+        The former sets `interrupted`.
 
         Yields
         ------
@@ -71,6 +74,8 @@ class Trials:
             yield
         except KeyboardInterrupt:
             self.interrupted = True
+        except OutOfTime:
+            pass  # the best candidate so far is chosen
 
     def run(self, solver: Solver, **params: Any) -> Solution:
         """Fit one candidate to the cells to train on.
@@ -85,9 +90,17 @@ class Trials:
         Returns
         -------
         Solution
+
+        Raises
+        ------
+        OutOfTime
+            Time has passed, and this is not the first trial.
         """
         if self.interrupted:
             raise KeyboardInterrupt
+        if self.n_solutions and seconds_left() <= 0:
+            raise OutOfTime
+        self.n_solutions += 1
         limits = {"tol": self.tol, "check_every": self.check_every, **params}
         return solve_part(solver, self.cells[0], **limits)
 

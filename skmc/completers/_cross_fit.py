@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skmc.base import FitTasks
 from skmc.cells import Entries
 from skmc.completers._candidates import Candidate, Size
 from skmc.completers._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
@@ -112,29 +113,39 @@ class CrossFit:
         """The trials that have predicted a part."""
         return [t for t in self.trials if t.residuals]
 
-    def run(self, candidates: Sequence[Candidate], named: bool) -> None:
+    def run(
+        self, candidates: Sequence[Candidate], named: bool, tasks: FitTasks
+    ) -> None:
         """Fit candidates; those that a user has named are tried whatever they cost."""
         waiting = [
             Trial(c, c.cost(self.size), c.cost(self.full_size) / c.cost(self.size))
             for c in candidates
         ]
         waiting.sort(key=lambda t: t.cost)
+        most = int(self.labels.max()) + 1
         try:
-            for trial in waiting:
-                if reason := self._against(trial, named):
-                    trial.status = f"not tried: {reason}"
-                else:
-                    self._predict([trial], range(1))
-                self.trials.append(trial)
+            with tasks.part("candidates", len(waiting)) as first:
+                for trial in waiting:
+                    if reason := self._against(trial, named):
+                        trial.status = f"not tried: {reason}"
+                    else:
+                        self._predict([trial], range(1))
+                    self.trials.append(trial)
+                    if first.done(trial.name):
+                        break
             self.members, self.n_parts = self.judged, 1
-            most = self.labels.max() + 1
-            while self.members and self._excess() > WORTHWHILE:
-                n_parts = min(2 * self.n_parts, self.n_parts + self._affordable(), most)
-                if n_parts == self.n_parts:
-                    break
-                self._predict(self.members, range(self.n_parts, n_parts))
-                self.members = [t for t in self.members if t.residuals]
-                self.n_parts = n_parts
+            with tasks.part("further parts", max(1, most - 1)) as further:
+                while self.members and self._excess() > WORTHWHILE:
+                    n_parts = min(
+                        2 * self.n_parts, self.n_parts + self._affordable(), most
+                    )
+                    if n_parts == self.n_parts:
+                        break
+                    self._predict(self.members, range(self.n_parts, n_parts))
+                    self.members = [t for t in self.members if t.residuals]
+                    self.n_parts = n_parts
+                    if further.done("parts"):
+                        break
         except KeyboardInterrupt:
             self.interrupted = True
             self.members = [t for t in self.members or self.judged if t.residuals]

@@ -91,6 +91,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         sparse one must be diagonally dominant, as the Laplacians of graphs are.
     max_iter : int >= 1, default=400
         Number of steps of Adam.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all factors ``W``.
@@ -189,6 +190,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         neighbors: int | Literal["auto"] | None = "auto",
         fixed_laplacians: Mapping[Any, Any] | None = None,
         max_iter: int = 400,
+        max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -214,6 +216,7 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         self.neighbors = neighbors
         self.fixed_laplacians = fixed_laplacians
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

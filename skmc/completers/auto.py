@@ -15,7 +15,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    FitTasks,
+    Outcome,
+    Priors,
+    resolve_device,
+)
 from skmc.cells import Entries, Observed, Scaling
 from skmc.completers._candidates import Candidate, Size, family
 from skmc.completers._cross_fit import CrossFit, Trial
@@ -170,6 +177,10 @@ class AutoCompleter(TakesTables):
         self.keep_observed = keep_observed
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+        with FitTasks(self, cells, y, 3) as tasks:
+            return self._fit_stack(cells, priors, tasks)
+
+    def _fit_stack(self, cells: np.ndarray, priors: Priors, tasks: FitTasks) -> Outcome:
         seed = seed_of(self.random_state)
         scaling = _units(cells)
         scaled = sample = _standardized(cells, scaling)
@@ -182,16 +193,19 @@ class AutoCompleter(TakesTables):
         entries = Entries(sample)
         label = labels[entries.rows, entries.cols]
         race = CrossFit(entries, label, Size.of(scaled), self.max_time)
-        race.run(self._candidates(seed), named=not isinstance(self.candidates, str))
+        named = not isinstance(self.candidates, str)
+        race.run(self._candidates(seed), named, tasks)
         if not race.members:
             if race.interrupted:
                 raise KeyboardInterrupt
             said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
             raise ValueError(f"None of the candidates could be fitted: {said}.")
         stacking = race.stack()
-        completers = {
-            t.name: self._final(t, race, scaled, sample) for t in race.members
-        }
+        completers = {}
+        with tasks.part("last fits", len(race.members)) as last:
+            for trial in race.members:
+                completers[trial.name] = self._final(trial, race, scaled, sample)
+                last.done(trial.name)
         weights = stacking.columns.T
         whole = _combined(completers, weights, scaled, scaling, _reconstruction)
         found = [

@@ -67,6 +67,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         Rows in a mini-batch. Rows are assigned to mini-batches at random, once.
     max_iter : int >= 1, default=500
         Number of epochs, which are passes over all rows, for each stage of training.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all parameters ``W``.
@@ -133,6 +134,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         lr: float = 0.01,
         batch_size: int = 100,
         max_iter: int = 500,
+        max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,
         validation_fraction: float = 0.05,
@@ -150,6 +152,7 @@ class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
         self.lr = lr
         self.batch_size = batch_size
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

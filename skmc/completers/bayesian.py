@@ -48,6 +48,8 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         it, whatever their values, and likewise for columns. True suits ratings, as
         people rate what they chose. If cells are missing at random it costs time and a
         little accuracy.
+    {max_time}
+        Draws made by then count; in the burn-in, the last of them does.
     {scaling}
         The priors are meant for data of variance 1; use None only for such data.
     {device}
@@ -69,7 +71,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         "n_iter", "objective" (half the squared misfit of a draw) and "residual"
         (infinite: there is no optimum) at every draw.
     {n_iter_}
-    status_ : {"max_iter", "diverged", "interrupted"}
+    status_ : {"max_iter", "max_time", "diverged", "interrupted"}
         How the fit ended; "max_iter" is the normal end.
     {input}
 
@@ -125,6 +127,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         n_draws: int = 60,
         n_burn_in: int = 15,
         implicit: bool = False,
+        max_time: float | None = None,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -137,6 +140,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         self.n_draws = n_draws
         self.n_burn_in = n_burn_in
         self.implicit = implicit
+        self.max_time = max_time
         self.scaling = scaling
         self.device = device
         self.random_state = random_state

@@ -49,6 +49,7 @@ class BiBNNCompleter(EarlyStopping, IterativeCompleter):
         without a hidden layer). Further weights have variance ``1 / fan_in``.
     max_iter : int >= 1, default=1000
         Number of steps of Adam.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all weights ``W``.
@@ -117,6 +118,7 @@ class BiBNNCompleter(EarlyStopping, IterativeCompleter):
         lr: float = 0.003,
         init_scale: float = 0.03,
         max_iter: int = 1000,
+        max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,
         validation_fraction: float = 0.05,
@@ -134,6 +136,7 @@ class BiBNNCompleter(EarlyStopping, IterativeCompleter):
         self.lr = lr
         self.init_scale = init_scale
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

@@ -9,7 +9,14 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, pixels
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    FitTasks,
+    Outcome,
+    Priors,
+    pixels,
+)
 from skmc.cells import Observed
 from skmc.new_rows import FoldIn, RowIndex
 
@@ -92,6 +99,10 @@ class BiharmonicCompleter(BaseCompleter):
         self.keep_observed = keep_observed
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+        with FitTasks(self, cells, y):
+            return self._inpaint(cells, priors)
+
+    def _inpaint(self, cells: np.ndarray, priors: Priors) -> Outcome:
         picture = pixels(cells, self.channels).astype(float)
         mask = np.isnan(picture)
         if (mask == mask[:, :, :1]).all():

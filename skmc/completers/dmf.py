@@ -78,6 +78,7 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         Standard deviation of the factors' initial entries, whose mean is zero.
     max_iter : int >= 1, default=2000
         Number of steps of Adam.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all factors ``W``.
@@ -161,6 +162,7 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         lr: float = 0.003,
         init_scale: float = 0.01,
         max_iter: int = 2000,
+        max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,
         validation_fraction: float = 0.05,
@@ -185,6 +187,7 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         self.lr = lr
         self.init_scale = init_scale
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

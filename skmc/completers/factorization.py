@@ -79,6 +79,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         and of the column. False sets them to 1.
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when the gradient with respect to the columns' factors ``V`` is at most
         ``tol |P(M)|^2 / |V|``. The gradient with respect to the rows' factors is zero.
@@ -192,6 +193,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         biases: Literal["both", "columns", "rows"] | None = "both",
         per_cell: bool = True,
         max_iter: int = 200,
+        max_time: float | None = None,
         tol: float = 1e-3,
         warm_start: bool = False,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
@@ -209,6 +211,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         self.biases = biases
         self.per_cell = per_cell
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.warm_start = warm_start
         self.scaling = scaling

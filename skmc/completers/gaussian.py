@@ -75,6 +75,7 @@ class GaussianCompleter(IterativeCompleter):
         `skmc.solvers.em.FactorEM`. "auto" is None up to 300 columns, 20 above.
     max_iter : int >= 1, default=200
         EM steps.
+    {max_time}
     tol : float >= 0, default=1e-4
         Stop once a step moves mean and covariance (with factors: the completion) by at
         most ``tol`` times their norm.
@@ -166,6 +167,7 @@ class GaussianCompleter(IterativeCompleter):
         marginals: Literal["copula", "normal"] = "normal",
         rank: int | Literal["auto"] | None = "auto",
         max_iter: int = 200,
+        max_time: float | None = None,
         tol: float = 1e-4,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -178,6 +180,7 @@ class GaussianCompleter(IterativeCompleter):
         self.marginals = marginals
         self.rank = rank
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.device = device
         self.random_state = random_state

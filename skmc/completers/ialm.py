@@ -29,6 +29,7 @@ class IALMCompleter(IterativeCompleter):
     max_iter : int >= 1, default=1000
         Maximum number of iterations. Each one decomposes the matrix: it computes all
         singular values, or only the largest if few exceed the threshold.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when ``|X + E - P(M)| / |P(M)|`` is at most ``tol`` and the filled-in cells
         ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``.
@@ -77,6 +78,7 @@ class IALMCompleter(IterativeCompleter):
         self,
         *,
         max_iter: int = 1000,
+        max_time: float | None = None,
         tol: float = 1e-3,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
         device: str | torch.device = "auto",
@@ -86,6 +88,7 @@ class IALMCompleter(IterativeCompleter):
         keep_observed: bool = True,
     ) -> None:
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.scaling = scaling
         self.device = device

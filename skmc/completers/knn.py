@@ -7,12 +7,22 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    FitTasks,
+    Outcome,
+    Priors,
+    resolve_device,
+)
 from skmc.linalg import threads_for, work_of
 from skmc.new_rows import RowIndex, knn_values
+
+ROWS_AT_ONCE = 1000  # between two steps of a progress bar
 
 
 class KNNCompleter(BaseCompleter):
@@ -51,8 +61,9 @@ class KNNCompleter(BaseCompleter):
 
     Notes
     -----
-    Memory grows with ``n_samples n_features``; distances are computed in blocks. Time
-    grows with ``n_samples**2 n_features``: for hundreds of thousands of rows, use
+    `fit` only stores the rows. Callbacks therefore see `transform`, 1000 rows at a
+    time. Memory grows with ``n_samples n_features``; distances are computed in blocks.
+    Time grows with ``n_samples**2 n_features``: for hundreds of thousands of rows, use
     `GaussianCompleter` or `TreesCompleter("boosting")`.
 
     References
@@ -108,7 +119,21 @@ class KNNCompleter(BaseCompleter):
         return self._priors.fill(self._cells, completed).astype(self._cells.dtype)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        return self._average(cells, everywhere=not self.keep_observed)
+        everywhere = not self.keep_observed
+        if len(cells) and getattr(self, "_skl_callbacks", None):
+            return self._watched(cells, everywhere)
+        return self._average(cells, everywhere=everywhere)
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def _watched(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        """Complete some rows after the others, so that progress can be shown."""
+        parts = np.array_split(cells, -(-len(cells) // ROWS_AT_ONCE))
+        done = []
+        with FitTasks(self, cells, None, len(parts), name="transform") as tasks:
+            for part in parts:
+                done.append(self._average(part, everywhere=everywhere))
+                tasks.done("rows")
+        return np.concatenate(done)
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # The fitted rows still contain the cells that are hidden here.

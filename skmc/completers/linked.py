@@ -66,6 +66,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     max_iter : int >= 1, default=400
         Number of steps of Adam. Trials of "auto" take three eighths of it.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all parameters ``W``.
@@ -128,6 +129,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         *,
         lr: float = 0.03,
         max_iter: int = 400,
+        max_time: float | None = None,
         tol: float = 1e-6,
         scaling: Literal["auto", "columns", "global"] | None = "global",
         device: str | torch.device = "auto",
@@ -141,6 +143,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         self.lambda_ridge = lambda_ridge
         self.lr = lr
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.scaling = scaling
         self.device = device

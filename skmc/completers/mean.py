@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, ReadsStored
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    FitTasks,
+    Outcome,
+    Priors,
+    ReadsStored,
+)
 from skmc.blocks import BlockObserved
 
 
@@ -55,7 +62,9 @@ class MeanCompleter(ReadsStored, BaseCompleter):
     ) -> Outcome:
         if isinstance(cells, BlockObserved):
             return Outcome()  # everything is in the priors
-        completed = priors.fill(cells, np.tile(priors.col_means, (len(cells), 1)))
+        with FitTasks(self, cells, y):
+            means = np.tile(priors.col_means, (len(cells), 1))
+        completed = priors.fill(cells, means)
         return Outcome({"reconstruction_": completed.astype(cells.dtype)})
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:

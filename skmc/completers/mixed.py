@@ -14,10 +14,11 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, ShowsFit
+from skmc.base import BaseCompleter, FitTasks, ShowsFit
 from skmc.completers.auto import AutoCompleter
 from skmc.tables import Table, as_table, warn_of_left
 
@@ -25,8 +26,9 @@ KINDS = ("numeric", "ordinal", "categorical", "date")
 
 
 class MixedCompleter(
+    CallbackSupportMixin,  # type: ignore[misc]  # scikit-learn has no types
     ShowsFit,
-    OneToOneFeatureMixin,  # type: ignore[misc]  # scikit-learn has no types
+    OneToOneFeatureMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
@@ -161,7 +163,8 @@ float, or None, default=None
         self.min_value = min_value
         self.max_value = max_value
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> MixedCompleter:
         """Learn how the columns are related.
 
@@ -194,7 +197,9 @@ float, or None, default=None
         if completer is None:
             completer = AutoCompleter(random_state=0)
         numbers, _ = table.read(X)
-        self.completer_ = table.completer_of(completer).fit(table.encode(numbers))
+        completer = table.completer_of(completer)
+        with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
+            self.completer_ = completer.fit(table.encode(numbers))
         self._table, self.kinds_ = table, table.kinds
         return self
 

@@ -60,6 +60,7 @@ class NCARLCompleter(IterativeCompleter):
     max_iter : int >= 1, default=15
         Maximum number of iterations; 15 is the paper's number. The fit normally ends
         there, without a warning.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when an iteration moves X by at most ``tol |X|_F``. This measure and its
         value are ours, see `skmc.solvers.ncarl.NCARL.residual`.
@@ -128,6 +129,7 @@ class NCARLCompleter(IterativeCompleter):
         *,
         lambda_noise: float | None = None,
         max_iter: int = 15,
+        max_time: float | None = None,
         tol: float = 1e-3,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
         device: str | torch.device = "auto",
@@ -141,6 +143,7 @@ class NCARLCompleter(IterativeCompleter):
         self.n_neighbors = n_neighbors
         self.lambda_noise = lambda_noise
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.scaling = scaling
         self.device = device

@@ -86,6 +86,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         whole.
     max_iter : int >= 1, default=24
         Rounds.
+    {max_time}
     tol : float >= 0, default=1e-4
         Stop once a round moves the picture by at most this share of its norm.
     {early_stopping}
@@ -166,6 +167,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         min_threshold: float = 0.015,
         channels: int = 1,
         max_iter: int = 24,
+        max_time: float | None = None,
         tol: float = 1e-4,
         early_stopping: bool = False,
         validation_fraction: float = 0.02,
@@ -186,6 +188,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         self.min_threshold = min_threshold
         self.channels = channels
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

@@ -112,6 +112,7 @@ class NSRCompleter(IterativeCompleter):
     max_iter : int >= 1, default=400
         Number of epochs of either variant. The fit normally ends there, as does the
         schedule. "paper" needs 1000 and more.
+    {max_time}
     tol : float >= 0, default=1e-4
         "sparse_decoder" stops when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``,
         for the objective ``F`` and all parameters ``W``. "paper" stops when ``|h - z|^2
@@ -206,6 +207,7 @@ class NSRCompleter(IterativeCompleter):
         hidden: Sequence[int] | None = None,
         bound: float = 10.0,
         max_iter: int = 400,
+        max_time: float | None = None,
         tol: float = 1e-4,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
         device: str | torch.device = "auto",
@@ -232,6 +234,7 @@ class NSRCompleter(IterativeCompleter):
         self.hidden = hidden
         self.bound = bound
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.scaling = scaling
         self.device = device

@@ -75,6 +75,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         Number of iterations. An iteration is a twenty-fifth of an epoch, but at least
         one mini-batch of 128 cells (or of a quarter of all cells, if that is fewer).
         200 iterations are 8 epochs of a picture of at least 3200 cells.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W|`` of a mini-batch, divided by the mean square of the
         observed cells, is at most ``tol``, for the objective ``F`` and all parameters
@@ -146,6 +147,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         *,
         lr: float = 0.003,
         max_iter: int = 200,
+        max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,
         validation_fraction: float = 0.05,
@@ -161,6 +163,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         self.patch_size = patch_size
         self.lr = lr
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

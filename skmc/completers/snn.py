@@ -57,6 +57,7 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
     max_iter : int >= 1, default=2000
         Maximum number of steps of gradient flow. Their length is adaptive, see
         `skmc.solvers.gradient_flow.GradientFlow`.
+    {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
         ``F`` and all parameters ``W``.
@@ -119,6 +120,7 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
         init: Literal["near_zero", "spectral"] = "near_zero",
         width: int | None = None,
         max_iter: int = 2000,
+        max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,
         validation_fraction: float = 0.05,
@@ -137,6 +139,7 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
         self.init = init
         self.width = width
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

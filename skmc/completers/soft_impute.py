@@ -43,6 +43,7 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
         Bound on the rank. None sets no bound.
     max_iter : int >= 1, default=500
         Maximum number of iterations at one value of :math:`\lambda`.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective, which is then
         within that share of its minimum. The path uses .01.
@@ -109,6 +110,7 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
         *,
         max_rank: int | None = None,
         max_iter: int = 500,
+        max_time: float | None = None,
         tol: float = 1e-3,
         warm_start: bool = False,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
@@ -122,6 +124,7 @@ class SoftImputeCompleter(WarmStart, FactoredCompleter):
         self.lambda_nuclear = lambda_nuclear
         self.max_rank = max_rank
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.warm_start = warm_start
         self.scaling = scaling

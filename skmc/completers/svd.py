@@ -36,6 +36,7 @@ class SVDCompleter(WarmStart, IterativeCompleter):
         all cells. This choice is ours.
     max_iter : int >= 1, default=500
         Maximum number of iterations, each of which updates rows and columns in turn.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when the gradient along the matrices of this rank is at most ``tol`` times
         the norm of the observed cells, both as Frobenius norms.
@@ -87,6 +88,7 @@ class SVDCompleter(WarmStart, IterativeCompleter):
         rank: int | Literal["auto"] = "auto",
         *,
         max_iter: int = 500,
+        max_time: float | None = None,
         tol: float = 1e-3,
         warm_start: bool = False,
         scaling: Literal["auto", "columns", "global"] | None = "columns",
@@ -99,6 +101,7 @@ class SVDCompleter(WarmStart, IterativeCompleter):
     ) -> None:
         self.rank = rank
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.warm_start = warm_start
         self.scaling = scaling

@@ -40,6 +40,7 @@ class SVTCompleter(IterativeCompleter):
         momentum, which is ours: it converges for any share, and faster.
     max_iter : int >= 1, default=1000
         Maximum number of singular value decompositions.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when ``|P(X - M)|`` is at most ``tol`` times ``|P(mean - M)|``, the misfit
         of the mean, where ``P`` selects the observed cells.
@@ -92,6 +93,7 @@ class SVTCompleter(IterativeCompleter):
         *,
         delta: float | Literal["auto"] = "auto",
         max_iter: int = 1000,
+        max_time: float | None = None,
         tol: float = 1e-3,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
         device: str | torch.device = "auto",
@@ -103,6 +105,7 @@ class SVTCompleter(IterativeCompleter):
         self.tau = tau
         self.delta = delta
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.scaling = scaling
         self.device = device

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +17,17 @@ from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, memory_of
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    FitTasks,
+    Outcome,
+    Priors,
+    memory_of,
+)
 from skmc.cells import Observed, Scaling
 from skmc.linalg import seed_of, threads_for
+from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
 FOLDS = 5  # each tree is trained without the rows of one fold
@@ -149,6 +158,9 @@ class TreesCompleter(BaseCompleter):
         trained anew on the other columns as the previous round completed them, and
         `transform` applies the same rounds. As in missForest, a round that changes the
         missing cells more than the previous one is discarded and is the last.
+    {max_time}
+        Columns that have no trees by then are completed by their means; an unfinished
+        further round is discarded.
     n_jobs : int or None, default=None
         Columns trained at the same time, in threads; -1 is all cores. The result does
         not depend on it.
@@ -208,6 +220,7 @@ class TreesCompleter(BaseCompleter):
         ],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -218,6 +231,7 @@ class TreesCompleter(BaseCompleter):
         *,
         n_estimators: int = 50,
         max_iter: int = 1,
+        max_time: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         missing_values: float = np.nan,
@@ -228,6 +242,7 @@ class TreesCompleter(BaseCompleter):
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.max_iter = max_iter
+        self.max_time = max_time
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.missing_values = missing_values
@@ -237,6 +252,13 @@ class TreesCompleter(BaseCompleter):
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         self._refuse_too_large(priors)
+        n_tasks = priors.shape[1] * self.max_iter
+        with time_limit(self.max_time), FitTasks(self, cells, y, n_tasks) as tasks:
+            return self._fit_rounds(cells, priors, tasks)
+
+    def _fit_rounds(
+        self, cells: np.ndarray, priors: Priors, tasks: FitTasks
+    ) -> Outcome:
         values = torch.from_numpy(np.array(cells, float))
         data = Observed(values, ~torch.isnan(values))
         scaling = Scaling.of(data, "columns")
@@ -247,10 +269,12 @@ class TreesCompleter(BaseCompleter):
         own = np.arange(len(cells))
         rounds: list[Models] = []
         whole, inputs, last = np.zeros(X.shape), X, np.inf
-        interrupted = False
-        while len(rounds) < self.max_iter and not interrupted:
-            models, interrupted = self._train(X, inputs, varies, rng)
-            if rounds and interrupted:
+        interrupted, advice = False, None
+        while len(rounds) < self.max_iter and not (interrupted or advice):
+            models, interrupted = self._train(X, inputs, varies, rng, tasks)
+            advice = self._out_of_time(len(rounds), len(models), varies)
+            late = advice is not None and len(models) < varies.sum()
+            if rounds and (interrupted or late):
                 break
             values_now = _predict(models, inputs, own)
             filled = _filled(X, values_now)
@@ -271,8 +295,29 @@ class TreesCompleter(BaseCompleter):
                 "_scaling": scaling,
                 "_rows": RowIndex(cells),
             },
+            advice=advice,
             interrupted=interrupted,
         )
+
+    def _out_of_time(
+        self, n_rounds: int, n_models: int, varies: np.ndarray
+    ) -> str | None:
+        """A warning if ``max_time`` has passed in a round, and anything is left."""
+        if seconds_left() > 0:
+            return None
+        n_cols, limit = int(varies.sum()), f"max_time={self.max_time:g} s"
+        if n_models < n_cols and n_rounds == 0:
+            return (
+                f"trained trees for {n_models} of {n_cols} columns until {limit} had "
+                "passed, and completes the others by their means; raise max_time."
+            )
+        n_rounds += n_models == n_cols
+        if n_rounds < self.max_iter:
+            return (
+                f"stopped after {n_rounds} of {self.max_iter} rounds, at {limit}; "
+                "raise max_time."
+            )
+        return None
 
     def _refuse_too_large(self, priors: Priors) -> None:
         n_rows, n_cols = priors.shape
@@ -291,13 +336,20 @@ class TreesCompleter(BaseCompleter):
         inputs: np.ndarray,
         varies: np.ndarray,
         rng: np.random.RandomState,
+        tasks: FitTasks,
     ) -> tuple[Models, bool]:
-        """One model for each column that varies, and whether a user interrupted."""
+        """One model for each column that varies, and whether a user interrupted.
+
+        Columns that would begin after the time limit have none, except for the first.
+        """
+        end = time.perf_counter() + seconds_left()  # workers do not know the limit
         seeds = rng.randint(2**31, size=len(varies))
         # Workers have one thread each; without any, scikit-learn starts its own.
         work = inf if effective_n_jobs(self.n_jobs) == 1 else 0
 
-        def trained(col: int) -> _Forest | _Fitted:
+        def trained(col: int) -> _Forest | _Fitted | None:
+            if time.perf_counter() >= end and col != cols[0]:
+                return None
             with threads_for(work):
                 return grown(col)
 
@@ -319,7 +371,9 @@ class TreesCompleter(BaseCompleter):
             workers = Parallel(self.n_jobs, prefer="threads", return_as="generator")
             found = workers(delayed(trained)(col) for col in cols)
             for col, model in zip(cols, found, strict=True):
-                models[col] = model
+                if model is not None:
+                    models[col] = model
+                tasks.done("column")
         except KeyboardInterrupt:
             return models, True
         return models, False

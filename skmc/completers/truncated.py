@@ -56,6 +56,7 @@ class TNNRCompleter(IterativeCompleter):
         0..255 is 27 on a picture of 240 x 240.
     max_iter : int >= 1, default=500
         Maximum number of singular value decompositions.
+    {max_time}
     tol : float >= 0, default=1e-3
         Stop when the violation of the optimality conditions is at most ``tol``: see
         ``residual`` of the solvers in `skmc.solvers`. TNN-WRE stops when all further
@@ -121,6 +122,7 @@ class TNNRCompleter(IterativeCompleter):
         weighted: bool = False,
         lambda_fit: float = 10.0,
         max_iter: int = 500,
+        max_time: float | None = None,
         tol: float = 1e-3,
         scaling: Literal["auto", "columns", "global"] | None = "global",
         device: str | torch.device = "auto",
@@ -135,6 +137,7 @@ class TNNRCompleter(IterativeCompleter):
         self.weighted = weighted
         self.lambda_fit = lambda_fit
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.scaling = scaling
         self.device = device

@@ -1,4 +1,4 @@
-"""The iteration loop: statuses, history, stop rules, checkpoints and recorders."""
+"""The iteration loop: statuses, history, stop rules, time limits and recorders."""
 
 from skmc.loop.recorder import TITLE, SpectrumRecorder, matrix_of
 from skmc.loop.run import Run
@@ -6,6 +6,7 @@ from skmc.loop.scope import STORE, CheckpointStore, Work, fit_scope
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.loop.solve import solve, solve_part
 from skmc.loop.stop import HeldOut
+from skmc.loop.time_limit import OutOfTime, seconds_left, time_limit
 
 __all__ = [
     "STORE",
@@ -13,6 +14,7 @@ __all__ = [
     "Callback",
     "CheckpointStore",
     "HeldOut",
+    "OutOfTime",
     "Progress",
     "Run",
     "Solution",
@@ -22,6 +24,8 @@ __all__ = [
     "Work",
     "fit_scope",
     "matrix_of",
+    "seconds_left",
     "solve",
     "solve_part",
+    "time_limit",
 ]

@@ -13,6 +13,7 @@ from skmc.cells import Observed, SparseObserved
 from skmc.linalg import threads_for
 from skmc.loop.scope import Work
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
+from skmc.loop.time_limit import seconds_left
 from skmc.solvers import Solver, State
 
 # An iterate has diverged if its distance from the observed cells is this many times
@@ -158,11 +159,14 @@ class Run:
             previous = self.state  # frees the state before it
             self.iteration = n_iter
             self.state = self.solver.step(self.data, previous)
-            if n_iter % self.check_every and n_iter != until:
+            late = n_iter != until and seconds_left() <= 0
+            if n_iter % self.check_every and n_iter != until and not late:
                 continue
             progress = self.check(previous)
             for callback in self.callbacks:
                 callback(progress)
+            if late:
+                self.end(self.running, Status.MAX_TIME)
             if not self.running.any():
                 break
             if self.compact:

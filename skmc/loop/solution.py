@@ -22,6 +22,7 @@ class Status(StrEnum):
     MAX_ITER = "max_iter"
     DIVERGED = "diverged"
     INTERRUPTED = "interrupted"
+    MAX_TIME = "max_time"
 
 
 @dataclass

@@ -49,7 +49,8 @@ def solve(
         A stopped member keeps its last iterate. A diverged member (not finite, or 1000
         times further from the observed cells than zero is) gets its finite iterate
         with the lowest objective. A ``KeyboardInterrupt`` ends the loop with the
-        current iterates (``INTERRUPTED``) and is not raised again.
+        current iterates (``INTERRUPTED``) and is not raised again. Members that run
+        when the time of `time_limit` has passed end with ``MAX_TIME``.
 
     Raises
     ------

@@ -52,6 +52,9 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         low ranks for a time proportional to ``init_scale ** (2 - depth)``.
     max_iter : int >= 1, default=3000
         Steps of gradient flow. `skmc.solvers.GradientFlow` adapts their length.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds. When it has passed, the fit ends after the
+        running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it.
     device : str or torch.device, default="auto"
@@ -65,7 +68,8 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         "n_iter", "objective" (in the units of the solution) and "residual" at every
         25th iteration.
     n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    status_ : {"converged", "stopped", "max_iter", "max_time", "diverged", \
+"interrupted"}
     n_features_in_ : int
         ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
@@ -105,6 +109,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         shape: Any = None,
         init_scale: float | None = None,
         max_iter: int = 3000,
+        max_time: float | None = None,
         tol: float = 1e-6,
         device: str | torch.device = "auto",
     ) -> None:
@@ -113,6 +118,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         self.shape = shape
         self.init_scale = init_scale
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.device = device
 

@@ -45,6 +45,9 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
     max_iter : int >= 1, default=10000
         Iterations. Each costs the measurements of one matrix, their adjoint, and the
         singular values of one matrix.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds. When it has passed, the fit ends after the
+        running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
         Stop when a subgradient of the objective falls to this share of the gradient of
         the sum of squares. In the limit, stop when the relative distance between the
@@ -61,7 +64,8 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         that of the problem as solved, where ``y`` and the entries of ``A`` have root
         mean square 1; in the limit it is the nuclear norm there.
     n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    status_ : {"converged", "stopped", "max_iter", "max_time", "diverged", \
+"interrupted"}
     n_features_in_ : int
         ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
@@ -101,12 +105,14 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         *,
         shape: Any = None,
         max_iter: int = 10000,
+        max_time: float | None = None,
         tol: float = 1e-6,
         device: str | torch.device = "auto",
     ) -> None:
         self.lambda_nuclear = lambda_nuclear
         self.shape = shape
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.device = device
 

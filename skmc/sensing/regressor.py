@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Integral, Real
@@ -22,12 +21,14 @@ from skmc.base import (
     CallbackHooks,
     ShowsFit,
     diverged,
+    out_of_time,
     record,
     resolve_device,
     unfinished,
+    warn_user,
 )
 from skmc.linalg import Randomness, seed_of
-from skmc.loop import Solution, Status, solve
+from skmc.loop import Solution, Status, solve, time_limit
 from skmc.sensing.checks import check_plain, is_shape
 from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements
 from skmc.sensing.measured import Measured
@@ -99,15 +100,17 @@ n_cols), or `Measurements`
             setattr(self, name, value)
         advice = self._advice(solution)
         if advice:
-            warnings.warn(
-                f"{type(self).__name__} {advice}", ConvergenceWarning, stacklevel=5
-            )
+            warn_user(f"{type(self).__name__} {advice}", ConvergenceWarning)
         if solution.status[0] is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
     def _advice(self, solution: Solution) -> str | None:
         """A warning for a fit that did not end well, with what to change."""
-        return diverged(solution, "check A and y") or unfinished(solution, self.tol)
+        return (
+            out_of_time(solution, getattr(self, "max_time", None), False)
+            or diverged(solution, "check A and y")
+            or unfinished(solution, self.tol)
+        )
 
     def predict(self, A: Any) -> Any:
         """``<A_i, matrix_>``.
@@ -220,11 +223,13 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     """
 
     check_every: ClassVar[int] = 25
+    max_time: float | None = None  # in seconds
 
     _parameter_constraints: ClassVar[dict] = {
         **BaseSensingRegressor._parameter_constraints,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     @abstractmethod
@@ -252,14 +257,15 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         hooks = CallbackHooks(self, operator, y.cpu().numpy(), fitted)
         hooks.begin()
         if data.values.any():
-            solution = solve(
-                self._make_solver(data, rng),
-                data,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                stop=[hooks],
-                check_every=self.check_every,
-            )
+            with time_limit(self.max_time):
+                solution = solve(
+                    self._make_solver(data, rng),
+                    data,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    stop=[hooks],
+                    check_every=self.check_every,
+                )
         else:  # zero is the matrix of least norm that fits best
             solution = _zero(data)
         hooks.end(solution.outputs)

@@ -60,6 +60,9 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     max_iter : int >= 1, default=3000
         Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
         length is found on the way.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds. When it has passed, the fit ends after the
+        running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it, ``W`` all
         parameters.
@@ -76,7 +79,8 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         "n_iter", "objective" (in the units of the solution) and "residual" at every
         25th iteration.
     n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "diverged", "interrupted"}
+    status_ : {"converged", "stopped", "max_iter", "max_time", "diverged", \
+"interrupted"}
     n_features_in_ : int
         ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
@@ -118,6 +122,7 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         width: int | None = None,
         shape: Any = None,
         max_iter: int = 3000,
+        max_time: float | None = None,
         tol: float = 1e-6,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -128,6 +133,7 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         self.width = width
         self.shape = shape
         self.max_iter = max_iter
+        self.max_time = max_time
         self.tol = tol
         self.device = device
         self.random_state = random_state
