@@ -26,8 +26,9 @@ from skmc import (
     patterns,
 )
 from skmc.completers import auto as module
-from skmc.completers._candidates import Candidate, Size, family
+from skmc.completers._candidates import Candidate, family
 from skmc.completers._stacking import PRIOR_CELLS, Stacking, simplex_minimum
+from skmc.completers.costs import Size
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 

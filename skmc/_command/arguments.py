@@ -162,6 +162,12 @@ def _add_methods(commands: Any) -> None:
         "methods", help="list the methods, or describe one with its parameters"
     )
     parser.add_argument("name", type=methods.method, nargs="?", metavar="METHOD")
+    parser.add_argument(
+        "--shape",
+        type=methods.shape,
+        metavar="ROWSxCOLUMNS",
+        help="print about how long each method takes for a matrix of this shape",
+    )
     _add_quiet(parser)
 
 

@@ -135,9 +135,11 @@ class FitTasks:
         if not self.active:
             yield
             return
-        with self.part("completer") as part:
-            with part.context.propagate_callback_context(estimator):
-                yield
+        with (
+            self.part("completer") as part,
+            part.context.propagate_callback_context(estimator),
+        ):
+            yield
 
     def _arguments(self) -> dict[str, Any]:
         return {"estimator": self.estimator, "X": self.X, "y": self.y}

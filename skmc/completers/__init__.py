@@ -6,6 +6,7 @@ from skmc.completers.autoencoder import AutoencoderCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.bibranch import BiBNNCompleter
 from skmc.completers.biharmonic import BiharmonicCompleter
+from skmc.completers.costs import COSTS, Cost, Size
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.gaussian import GaussianCompleter
@@ -26,12 +27,14 @@ from skmc.completers.trees import TreesCompleter
 from skmc.completers.truncated import TNNRCompleter
 
 __all__ = [
+    "COSTS",
     "AIRCompleter",
     "AutoCompleter",
     "AutoencoderCompleter",
     "BayesianFactorizationCompleter",
     "BiBNNCompleter",
     "BiharmonicCompleter",
+    "Cost",
     "DMFCompleter",
     "FactorizationCompleter",
     "GaussianCompleter",
@@ -47,6 +50,7 @@ __all__ = [
     "SNNCompleter",
     "SVDCompleter",
     "SVTCompleter",
+    "Size",
     "SoftImputeCompleter",
     "TNNRCompleter",
     "TreesCompleter",

@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 from skmc.base import FitTasks
 from skmc.cells import Entries
-from skmc.completers._candidates import Candidate, Size
+from skmc.completers._candidates import Candidate
 from skmc.completers._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
+from skmc.completers.costs import Size
 from skmc.model_selection import predict_cells
 
 WORTHWHILE = 0.01  # share of the error that further parts must promise

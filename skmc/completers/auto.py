@@ -24,10 +24,11 @@ from skmc.base import (
     resolve_device,
 )
 from skmc.cells import Entries, Observed, Scaling
-from skmc.completers._candidates import Candidate, Size, family
+from skmc.completers._candidates import Candidate, family
 from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._report import leaderboard, verdict
 from skmc.completers._spread import Spread
+from skmc.completers.costs import Size
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
 from skmc.tables import TakesTables

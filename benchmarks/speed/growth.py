@@ -1,0 +1,231 @@
+"""Time and memory of every completer: ``python -m benchmarks.speed.growth [NAME ...]``.
+
+Squares and tables of twenty columns, from a thousand to ten million cells, one thread.
+Each completer gets a process for each of the two shapes; it is ended when a size takes
+more than ``CAP`` seconds, so the whole takes about half an hour. What is recorded in
+``docs/reproduction/speed-growth.json`` is not run again, unless completers are named.
+``page`` writes the page and the figure alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
+from skmc.checks import all_completers
+from skmc.completers import COSTS, Size
+
+CAP = 25  # seconds of one size, all calls together
+N_COLS = 20  # of the tables
+CELLS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+HIDDEN = 0.2
+LONG = 0.03  # seconds; exponents are fitted to longer times
+NAME = "speed-growth"
+SHAPES = {
+    "square": [(round(n**0.5), round(n**0.5)) for n in CELLS],
+    "table": [(n // N_COLS, N_COLS) for n in CELLS],
+}
+# These choose among the others, within a time limit of their own.
+LEFT_OUT = ("AutoCompleter",)
+
+
+def problem(n_rows: int, n_cols: int) -> np.ndarray:
+    """Rank 5 with a tenth of noise, a fifth of the cells missing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 5)) @ rng.normal(size=(5, n_cols))
+    X += 0.1 * np.sqrt(5) * rng.normal(size=X.shape)
+    X[rng.random(X.shape) < HIDDEN] = np.nan
+    return X
+
+
+def measured(name: str, shape: str) -> Iterator[dict[str, Any]]:
+    """Times and memory of one completer for larger and larger matrices."""
+    (cls,) = (cls for cls in all_completers() if cls.__name__ == name)
+    cls().fit_transform(problem(30, 10))  # imports
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for n_rows, n_cols in SHAPES[shape]:
+        X = problem(2 * n_rows, n_cols)
+        completer = cls()
+        if "random_state" in completer.get_params():
+            completer.set_params(random_state=0)
+        row: dict[str, Any] = {"rows": n_rows, "columns": n_cols}
+        for what, rows in (("fit_transform", X[:n_rows]), ("transform", X[n_rows:])):
+            start = time.process_time()
+            getattr(completer, what)(rows)
+            row[what] = time.process_time() - start
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            row["GB"] = (peak - base) / 1e6
+            yield row
+
+
+def run(name: str, shape: str) -> list[dict[str, Any]]:
+    """`measured` in a child process, which gets ``CAP`` seconds for each line."""
+    command = [sys.executable, "-m", "benchmarks.speed.growth", "child", name, shape]
+    one = {f"{lib}_NUM_THREADS": "1" for lib in ("OMP", "MKL", "OPENBLAS")}
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | one,
+    )
+    assert child.stdout is not None
+    rows: dict[tuple[int, int], dict[str, Any]] = {}
+    timer = threading.Timer(2 * CAP, child.kill)  # with the time of the imports
+    timer.start()
+    for line in child.stdout:
+        row = json.loads(line)
+        rows[row["rows"], row["columns"]] = row
+        if "transform" in row:
+            timer.cancel()
+            timer = threading.Timer(CAP, child.kill)
+            timer.start()
+    timer.cancel()
+    child.wait()
+    return list(rows.values())
+
+
+def exponent(cells: list[int], values: list[float]) -> float | None:
+    """The slope of the values that are long enough, on logarithmic axes."""
+    long = [(c, v) for c, v in zip(cells, values, strict=True) if v >= LONG]
+    if len(long) < 2:
+        return None
+    x, y = np.log(np.array(long, float)).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def expected(name: str, sizes: list[tuple[int, int]]) -> float | None:
+    """The slope of the estimate of `skmc methods --shape`, without its constant."""
+    if len(sizes) < 2:
+        return None
+    found = [
+        (np.log(m * n), np.log(COSTS[name].growing(Size(m, n, int(0.8 * m * n)))))
+        for m, n in sizes
+    ]
+    (x, a), (y, b) = found[-2:]
+    return float((b - a) / (y - x))
+
+
+def rows_of(known: Mapping[str, Any], shape: str) -> Iterator[list[str]]:
+    """A line of the table for each completer."""
+    for name, shapes in sorted(known.items()):
+        rows = shapes.get(shape, [])
+        if not rows:
+            yield [f"`{name}`", *["-"] * 7]
+            continue
+        cells = [r["rows"] * r["columns"] for r in rows]
+        sizes = [(r["rows"], r["columns"]) for r in rows]
+        fits = [r["fit_transform"] for r in rows]
+        news = [r["transform"] for r in rows if "transform" in r]
+        slope = exponent(cells, fits)
+        long = [s for s, t in zip(sizes, fits, strict=True) if t >= LONG]
+        theory = expected(name, long)
+        new = exponent(cells[: len(news)], news)
+        memory = exponent(cells, [r["GB"] for r in rows])
+        guess = COSTS[name](Size(*sizes[-1], int(0.8 * cells[-1])))
+        yield [
+            f"`{name}`",
+            f"{sizes[-1][0]} x {sizes[-1][1]}",
+            f"{fits[-1]:.2g}",
+            f"{guess:.2g}",
+            *("-" if s is None else f"{s:.2f}" for s in (slope, theory, new)),
+            f"{rows[-1]['GB']:.2g}" + ("" if memory is None else f" ({memory:.2f})"),
+        ]
+
+
+def page() -> None:
+    """Write the page and the figure from the record."""
+    import matplotlib.pyplot as plt
+
+    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    found = {name: known[name] for name in known if name in COSTS}
+    figure, axes = plt.subplots(1, 2, figsize=(13, 6), sharey=True, layout="tight")
+    styles = ["-", "--", ":", "-."]
+    for ax, shape in zip(axes, SHAPES, strict=True):
+        for k, (name, shapes) in enumerate(sorted(found.items())):
+            rows = shapes.get(shape, [])
+            ax.loglog(
+                [r["rows"] * r["columns"] for r in rows],
+                [r["fit_transform"] for r in rows],
+                marker=".",
+                color=f"C{k % 10}",
+                linestyle=styles[k // 10],
+                label=name.removesuffix("Completer"),
+            )
+        ax.set(xlabel="cells", title=TITLES[shape])
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("processor seconds of fit_transform")
+    axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    save_figure(figure, NAME)
+    header = [
+        "",
+        "largest",
+        "s",
+        "estimate, s",
+        "exponent",
+        "in theory",
+        "new rows",
+        "GB (exponent)",
+    ]
+    parts = [INTRODUCTION]
+    for shape in SHAPES:
+        parts += [f"## {TITLES[shape]}", table(header, rows_of(found, shape))]
+    write_page("growth", [*(p.strip() for p in parts), known.get("hardware", "")])
+
+
+TITLES = {"square": "Square matrices", "table": f"Tables of {N_COLS} columns"}
+INTRODUCTION = f"""
+# Growth of time and memory
+
+Every completer with its defaults, from a thousand to ten million cells: rank five,
+noise of a tenth, a fifth of the cells missing. One thread, processor seconds of one
+run. A shape ends where a size took more than {CAP} seconds on the clock, fit and new
+rows together, on a machine that other programs used as well.
+
+![Processor seconds versus cells, on logarithmic axes]({NAME}.png)
+
+"largest" is the largest size that was finished, with the seconds of `fit_transform`,
+and with what `skmc methods --shape` says. "exponent" is the slope of the seconds over
+the cells on logarithmic axes, for times above {LONG} s. "in theory" is that of the
+estimate, which follows from the algorithm, between the two largest sizes. "new rows" is
+the exponent of `transform` of as many new rows. Memory is the growth of the peak of the
+process, new rows included. An exponent below that of the theory means that fixed costs
+still count, or that fits of larger matrices take fewer iterations. A dash means that
+fewer than two sizes took that long.
+
+`AutoCompleter` fits others within `max_time` and is left out.
+"""
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["child"]:
+        warnings.simplefilter("ignore")
+        for row in measured(*arguments[1:]):
+            print(json.dumps(row), flush=True)
+        return
+    if arguments != ["page"]:
+        path = PAGES / f"{NAME}.json"
+        for cls in all_completers():
+            name = cls.__name__
+            known = json.loads(path.read_text()) if path.exists() else {}
+            if name in LEFT_OUT or (name not in arguments and name in known):
+                continue
+            if not arguments or name in arguments:
+                record(NAME, {name: {shape: run(name, shape) for shape in SHAPES}})
+        record(NAME, {"hardware": hardware()})
+    page()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,142 @@
+"""How long fits take: estimates from the shape and the number of observed cells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+MOST_PAIRED = 2000  # rows, or columns, of which `AIRCompleter` compares all pairs
+
+
+class Size(NamedTuple):
+    """Rows, columns and observed cells of a matrix, and what costs are made of.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        Shape of the matrix.
+    n_observed : int
+        Number of observed cells.
+    """
+
+    n_rows: int
+    n_cols: int
+    n_observed: int
+
+    @classmethod
+    def of(cls, cells: np.ndarray) -> Size:
+        """Return the size of a matrix.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_rows, n_cols)
+            The matrix, NaN where a cell is missing.
+
+        Returns
+        -------
+        Size
+        """
+        n_rows, n_cols = cells.shape
+        return cls(n_rows, n_cols, int(np.count_nonzero(~np.isnan(cells))))
+
+    @property
+    def cells(self) -> int:
+        """Number of cells, the missing ones included."""
+        return self.n_rows * self.n_cols
+
+    @property
+    def svd(self) -> int:
+        """A singular value decomposition, or a product with a square matrix."""
+        return self.cells * min(self.n_rows, self.n_cols)
+
+    @property
+    def rows_compared(self) -> int:
+        """Comparisons of all pairs of rows."""
+        return self.n_rows * self.cells
+
+    @property
+    def columns(self) -> int:
+        """Models, one for each column, whatever their size."""
+        return self.n_cols
+
+    @property
+    def trees(self) -> int:
+        """Models of each column whose inputs are the other columns."""
+        return self.cells * self.n_cols
+
+    @property
+    def systems(self) -> int:
+        """Linear systems of the columns, one for each row."""
+        return self.cells * self.n_cols**2
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of rows and of columns that `AIRCompleter` compares."""
+        return sum(n * min(n, MOST_PAIRED) for n in (self.n_rows, self.n_cols))
+
+    @property
+    def factors(self) -> int:
+        """A sweep over factors of rank 30, which visits observed cells alone."""
+        rank = min(30, self.n_rows, self.n_cols)
+        return 2 * self.n_observed * rank**2 + (self.n_rows + self.n_cols) * rank**3
+
+
+class Cost:
+    """The time of a fit with one thread.
+
+    Parameters
+    ----------
+    fixed : float
+        Seconds of any fit.
+    **seconds : float
+        Seconds for each unit of what grows, by the name of a property of `Size`.
+    """
+
+    def __init__(self, fixed: float, **seconds: float) -> None:
+        self.fixed, self.seconds = fixed, seconds
+
+    def growing(self, size: Size) -> float:
+        """Return the seconds that grow with the matrix.
+
+        Parameters
+        ----------
+        size : Size
+            Size of the matrix.
+
+        Returns
+        -------
+        float
+        """
+        return sum(s * getattr(size, unit) for unit, s in self.seconds.items())
+
+    def __call__(self, size: Size) -> float:
+        return self.fixed + self.growing(size)
+
+
+# Of the defaults of each class. Units follow from the algorithms. Seconds were fitted
+# by eye to times on one core, see docs/reproduction/growth.md.
+COSTS = {
+    "AIRCompleter": Cost(0.5, pairs=3e-6, svd=5e-7),
+    "AutoencoderCompleter": Cost(1.0, cells=1e-4),
+    "BayesianFactorizationCompleter": Cost(0.2, factors=5e-8),
+    "BiBNNCompleter": Cost(1.0, cells=1e-4),
+    "BiharmonicCompleter": Cost(0.05, cells=1e-4),
+    "DMFCompleter": Cost(1.0, svd=1e-6),
+    "FactorizationCompleter": Cost(0.3, factors=6e-8),
+    "GaussianCompleter": Cost(0.05, systems=2e-8),
+    "IALMCompleter": Cost(0.02, svd=1.5e-7),
+    "KNNCompleter": Cost(3e-3, rows_compared=7e-9),
+    "LinkedFactorizationCompleter": Cost(1.0, cells=1e-4),
+    "MeanCompleter": Cost(1e-3, cells=1e-8),
+    "NCARLCompleter": Cost(0.2, svd=2e-7),
+    "NSRCompleter": Cost(1.0, cells=1e-4),
+    "NonlocalCompleter": Cost(0.05, cells=1.2e-4),
+    "PatchCNNCompleter": Cost(0.2, cells=5e-4),
+    "SNNCompleter": Cost(1.0, svd=1e-6),
+    "SVDCompleter": Cost(0.05, svd=2e-7),
+    "SVTCompleter": Cost(0.1, svd=5e-7),
+    "SoftImputeCompleter": Cost(0.5, cells=4e-4),
+    "TNNRCompleter": Cost(0.1, svd=7e-7),
+    "TreesCompleter": Cost(0.0, columns=0.03, trees=1e-5),
+}
