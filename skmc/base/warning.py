@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 
 # Packages whose frames are skipped to find the user's line.
-SKIPPED_PACKAGES = {"skmc", "sklearn", "joblib", "contextlib"}
+SKIPPED_PACKAGES = {"skmc", "sklearn", "joblib", "contextlib", "pandas", "polars"}
 MAX_NAMES = 5  # rows or columns that a warning names
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside of skmc, scikit-learn and joblib.
+    """Warn at the innermost line outside of skmc and of what calls it for a user.
 
     Parameters
     ----------
