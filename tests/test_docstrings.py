@@ -6,12 +6,16 @@ import enum
 import importlib
 import inspect
 import pkgutil
+import re
 from functools import cached_property
 
+import numpy as np
 import pytest
+from numpydoc.docscrape import ClassDoc
 from numpydoc.validate import validate
 
 import skmc
+from skmc import sensing
 from skmc.checks import all_completers
 
 IGNORED = {
@@ -100,3 +104,31 @@ def test_completers_say_how_their_memory_grows(cls):
     notes = cls.__doc__.split("Notes\n")[-1]
     tries_others = cls.__name__ == "AutoCompleter"
     assert tries_others or "emory" in notes
+
+
+def weights():
+    """Classes, and the weights in their objectives."""
+    regressors = [getattr(sensing, name) for name in sensing.__all__]
+    for cls in [*all_completers(), *filter(inspect.isclass, regressors)]:
+        for name, parameter in inspect.signature(cls).parameters.items():
+            if name.startswith("lambda_") or name in ("alpha", "beta", "tau"):
+                yield pytest.param(
+                    cls, name, parameter.default, id=f"{cls.__name__}.{name}"
+                )
+
+
+@pytest.mark.parametrize(("cls", "name", "default"), [*weights()])
+def test_weights_say_which_values_to_try(cls, name, default):
+    """Log-spaced ones around the default, and what they are relative to."""
+    entries = {
+        n: p.desc for p in ClassDoc(cls)["Parameters"] for n in p.name.split(", ")
+    }
+    text = " ".join(entries[name])
+    found = re.search(r"Values to try: ([\d., e-]+) \(relative to ([^)]+)\)", text)
+    assert found, text
+    values = np.array([float(value) for value in found[1].split(", ")])
+    steps = np.diff(np.log10(values))
+    assert len(values) >= 3 and values[-1] >= 10 * values[0] > 0
+    assert (steps > 0).all() and steps.max() < 1.4 * steps.min(), "log-spaced"
+    if isinstance(default, float):
+        assert values[0] <= default <= values[-1]

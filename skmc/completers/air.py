@@ -51,12 +51,14 @@ class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
     Parameters
     ----------
     lambda_row, lambda_col : float >= 0, default=0.25
-        Multiply the energies of rows and of columns; 0 drops the term. The paper's
+        Multiply the energies of rows and of columns; 0 drops the term. Values to try:
+        .025, .08, .25, .8, 2.5 (relative to data of variance 1). The paper's
         weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units.
         The default is ours, as are those of ``depth``, ``lr``, ``init_scale`` and
         ``max_iter``: they worked on a dozen pictures, ratings and tables.
     blocks : dict of {int: float} or None, default=None
-        Further energies between disjoint blocks, as block size -> weight >= 0. Blocks
+        Further energies between disjoint blocks, as block size -> weight >= 0, on the
+        scale of ``lambda_row``. Blocks
         of ``b x b`` are compared as vectors; cells that do not fill a block are left
         out.
     adjacency : {"row", "global"}, default="row"

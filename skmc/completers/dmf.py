@@ -59,7 +59,8 @@ class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeComplet
         - "dirichlet" (DMF+DE): ``lambda_row tr(X' L_r X) + lambda_col tr(X L_c X')``
           with the Laplacians of the graphs.
     lambda_row, lambda_col : float >= 0, default=0.1
-        Multiply the regularizer between rows and between columns.
+        Multiply the regularizer between rows and between columns. Values to try: .01,
+        .03, .1, .3, 1 (relative to data of variance 1, and to a mean degree of 1).
     row_graph, col_graph : array or SciPy sparse matrix, default=None
         Symmetric non-negative adjacency matrices for "dirichlet", of shape (n_samples,
         n_samples) and (n_features, n_features); their diagonals are ignored. None uses

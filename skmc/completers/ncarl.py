@@ -45,8 +45,8 @@ class NCARLCompleter(IterativeCompleter):
     Parameters
     ----------
     alpha : float >= 0 or "auto", default="auto"
-        Multiplies the graph's energy. Both terms have the same unit, so this is a pure
-        number. "auto" tries 10, 100, 1e3 and 1e4 (times ``lambda_noise`` if given) with
+        Multiplies the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
+        the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3 and 1e4 (times ``lambda_noise`` if given) with
         5 neighbors on a held-out tenth of the observed cells, 5 iterations each. The
         range is the paper's, the choice is ours. Small values fail where few cells are
         observed.
@@ -55,7 +55,9 @@ class NCARLCompleter(IterativeCompleter):
         columns (rows) minus one. "auto" tries 5, 10 and 20 like ``alpha``, after it.
     lambda_noise : float > 0 or None, default=None
         Multiplies the squared nuclear norm in the second form, which does not keep the
-        observed cells; ``keep_observed=False`` returns its values there. 1e-3 suits
+        observed cells; ``keep_observed=False`` returns its values there. Values to try:
+        1e-5, 1e-4, 1e-3, 1e-2 (relative to the misfit, which has the same unit). 1e-3
+        suits
         noise of a tenth of a picture's range. None is the first form.
     max_iter : int >= 1, default=15
         Maximum number of iterations; 15 is the paper's number. The fit normally ends

@@ -71,12 +71,15 @@ class NSRCompleter(IterativeCompleter):
     n_units : int >= 1 or None, default=None
         Width of the layer. None is ``4 n_features``, at most 1000.
     lambda_decoder : float >= 0 or "auto", default="auto"
-        Multiplies :math:`\|D\|_1`. "auto" tries 32, 8 and 2 on a held-out tenth of the
+        Multiplies :math:`\|D\|_1`. Values to try: .5, 2, 8, 32 (relative to data of
+        variance 1). "auto" tries 32, 8 and 2 on a held-out tenth of the
         observed cells, with three eighths of ``max_iter`` epochs each.
     lambda_encoder : float >= 0, default=2.0
-        Multiplies half of :math:`\|E\|_F^2`.
+        Multiplies half of :math:`\|E\|_F^2`. Values to try: .2, 2, 20, 200 (relative to
+        data of variance 1); it matters little.
     lambda_skip : float >= 0, default=0.2
-        Multiplies half of :math:`\|S\|_F^2`.
+        Multiplies half of :math:`\|S\|_F^2`. Values to try: .02, .2, 2, 20 (relative to
+        data of variance 1); it matters little.
     lr : float > 0, default=0.01
         Learning rate of Adam, which rises over a tenth of ``max_iter`` epochs and
         decays to zero by a cosine. The rise matters: without it the units settle before
@@ -84,11 +87,16 @@ class NSRCompleter(IterativeCompleter):
     batch_size : int >= 1, default=1000
         Rows in a mini-batch.
     alpha : float >= 0, default=0.1
-        Multiplies the l1 norm of the hidden outputs. The paper's value.
+        Multiplies the l1 norm of the hidden outputs. The default is the paper's. Values
+        to try: .001, .01, .1, 1 (relative to data of variance 1, as the next two).
     beta : float >= 0, default=0.1
-        Multiplies the nuclear norms of the weight matrices. The paper's value.
+        Multiplies the nuclear norms of the weight matrices. The default is the paper's.
+        Values to try: .01, .1, 1, 10 (relative to data of variance 1); it matters
+        little.
     lambda_weights : float >= 0, default=0.001
-        Multiplies the squared norms of the weight matrices. The paper's value.
+        Multiplies the squared norms of the weight matrices. The default is the paper's.
+        Values to try: .001, .01, .1, 1 (relative to data of variance 1); it matters
+        little.
     mu_max, mu_min : float > 0, default=1e5 and 1
         The slack variables have weight ``1/(2 mu)``, where mu falls from ``mu_max`` to
         ``mu_min`` on half a cosine over ``max_iter`` epochs. The paper's values (it

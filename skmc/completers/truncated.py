@@ -50,7 +50,8 @@ class TNNRCompleter(IterativeCompleter):
         observed cells. The observed cells are matched exactly. ``solver="apgl"`` is an
         error here.
     lambda_fit : float > 0, default=10
-        Multiplies the misfit of "apgl"; the other solvers ignore it. Its unit is one
+        Multiplies the misfit of "apgl"; the other solvers ignore it. Values to try: 1,
+        3, 10, 30, 100, 300 (relative to the unit that follows). Its unit is one
         over the mean singular value of the scaled matrix with missing cells set to
         zero, so that it means the same in all units. The paper's .06 for pictures in
         0..255 is 27 on a picture of 240 x 240.

@@ -35,7 +35,8 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
     Parameters
     ----------
     lambda_nuclear : float in [0, 1], default=0.01
-        ``lambda`` as a share of ``|sum_i y_i A_i|_2``; at 1 the answer is zero. 0 is
+        ``lambda`` as a share of ``|sum_i y_i A_i|_2``; at 1 the answer is zero. Values
+        to try: .001, .003, .01, .03, .1 (relative to that norm). 0 is
         the limit, which suits only measurements without noise: with about as many
         measurements as cells it fits the noise.
     shape : tuple of int or None, default=None
