@@ -46,10 +46,10 @@ class NCARLCompleter(IterativeCompleter):
     ----------
     alpha : float >= 0 or "auto", default="auto"
         Multiplies the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
-        the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3 and 1e4 (times ``lambda_noise`` if given) with
-        5 neighbors on a held-out tenth of the observed cells, 5 iterations each. The
-        range is the paper's, the choice is ours. Small values fail where few cells are
-        observed.
+        the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3
+        and 1e4 (times ``lambda_noise`` if given) with 5 neighbors on a held-out tenth
+        of the observed cells, 5 iterations each. The range is the paper's, the choice
+        is ours. Small values fail where few cells are observed.
     n_neighbors : int >= 1 or "auto", default="auto"
         Number of neighbors of each column (row) in the graph, at most the number of
         columns (rows) minus one. "auto" tries 5, 10 and 20 like ``alpha``, after it.
