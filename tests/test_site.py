@@ -64,17 +64,28 @@ RUN = [
 
 @pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
 def test_code_of_a_page_runs(path, capsys):
-    page = {}
-    for code in blocks(path):
+    page, all_printed = {}, ""
+    shown = r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?"
+    number = r"\d+(?:\.\d+)?"
+    for code, output in re.findall(shown, path.read_text(), re.DOTALL):
         exec(code, page)
-    assert capsys.readouterr().out
+        printed = capsys.readouterr().out
+        all_printed += printed
+        if output:  # the words literally, the numbers nearly
+            assert re.split(number, output) == re.split(number, printed)
+            assert [float(n) for n in re.findall(number, output)] == pytest.approx(
+                [float(n) for n in re.findall(number, printed)], rel=0.1, abs=0.03
+            )
+    assert all_printed
 
 
 @pytest.mark.parametrize("path", OURS, ids=ids)
 def test_links_of_markdown(path):
     text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"https?:|#", target) or target.startswith(("gallery/", "api/")):
+        if re.match(r"https?:|#", target) or target.lstrip("/").startswith(
+            ("gallery/", "api/")
+        ):
             continue
         assert (path.parent / urldefrag(target).url).exists(), target
 
