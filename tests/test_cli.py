@@ -26,6 +26,7 @@ from skmc import MeanCompleter, SVDCompleter, patterns
 from skmc._command import main, methods, reproduce
 from skmc._command.csv_file import _cells, _separator
 from skmc.checks import all_completers
+from skmc.completers import COSTS
 from skmc.model_selection import METRICS, PATTERNS, compare
 
 TABLE = '''\
@@ -223,7 +224,7 @@ def test_columns_without_cells_and_rows_without(run, tmp_path):
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "svd")
     assert code == 0
     assert "column 'b' has no observed cell and stays empty" in err
-    assert "Row 1 of X has no observed cell" in err
+    assert "in.csv: row 2 has no cell to infer others from;" in err
     assert (tmp_path / "out.csv").read_text() == "a,b,c\n1,,2\n2,,3\n3,,4\n"
     code, _, err = run("complete", "out.csv", "copy.csv", "--method", "svd")
     assert code == 0 and "copy of out.csv" in err
@@ -540,7 +541,8 @@ def test_failures_leave_nothing(run, tmp_path, monkeypatch, failure, code, messa
         (["in.csv", "out.csv", "--index", "z"], 2, "--index z: no such column"),
         (["in.csv", "out.csv", "--mask", "m.png"], 2, "does not apply to in.csv"),
         (["in.csv", "out.png"], 2, "must have the format of in.csv"),
-        (["in.csv", "out.xlsx"], 2, "must end in one of"),
+        (["in.csv", "out.xlsx"], 2, "is a spreadsheet; use CSV"),
+        (["in.csv", "out.doc"], 2, "must end in one of"),
         (["in.csv", "none/out.csv"], 1, "folder none does not exist"),
         (["in.csv", "."], 2, "must end in one of"),
         (["none.csv", "out.csv"], 1, "none.csv: No such file"),
@@ -746,6 +748,17 @@ def test_methods_are_described(run):
     code, out, _ = run("methods", "soft_impute")
     assert code == 0 and out.startswith("SoftImputeCompleter") and "Parameters" in out
     assert run("methods", "none")[0] == 2
+
+
+def test_methods_say_how_long_they_take(run):
+    code, out, err = run("methods", "--shape", "20000x50")
+    times = dict(line.split(maxsplit=1) for line in out.splitlines())
+    assert code == 0 and times.keys() == methods.METHODS.keys() and "rough" in err
+    assert set(COSTS) == {c.__name__ for c in all_completers()} - {"AutoCompleter"}
+    large = run("methods", "knn", "--shape", "2000000 x 50")[1]
+    assert times["knn"].endswith("min") and re.match(r"knn  \d+ (days|h)|years", large)
+    code, _, err = run("methods", "--shape", "1000")
+    assert code == 2 and "is not ROWSxCOLUMNS, as in 1000x20" in err
 
 
 @pytest.fixture

@@ -115,6 +115,36 @@ def test_a_number_that_marks_what_is_missing(run):
     assert code == 0 and "warning" not in err and b"1e30" not in result
 
 
+def test_a_repeated_number_far_from_all_others(run):
+    content = lines("a,b", lambda k: f"{k},{-999 if k % 5 == 0 else k * k}")
+    code, err, _ = run("in.csv", content, *QUICK)
+    assert code == 0 and "-999 occurs 3 times and is further from" in err
+    code, err, result = run("in.csv", content, *QUICK, "--missing", "-999")
+    assert code == 0 and "warning" not in err and b"-999" not in result
+
+
+def test_numbers_with_signs_and_mixed_commas(run):
+    content = lines("rate,x", lambda k: f"{k} %,{k if k % 4 else ''}")
+    code, err, _ = run("in.csv", content, *QUICK)
+    assert code == 0 and "with a sign such as %" in err
+    assert "3 rows have no cell to infer others from, the first is row 1" in err
+    content = lines("x,y", lambda k: f'"{k},5",{k}' if k % 2 else f"{k}.5,")
+    code, err, _ = run("in.csv", content, *QUICK)
+    assert code == 1 and "'1,5' (and 5 more) has a comma" in err
+
+
+def test_the_line_that_tells_excel_the_separator(run):
+    content = b"sep=;\n" + lines("a;b", lambda k: f"{k};{k if k % 4 else ''}")
+    code, err, result = run("in.csv", content, *QUICK)
+    assert code == 0 and "3 of 24 cells" in err
+    assert result.startswith(b"sep=;\na;b\n0;")
+
+
+def test_a_spreadsheet(run):
+    code, err, _ = run("in.xlsx", b"")
+    assert code == 2 and "in.xlsx is a spreadsheet; use CSV" in err
+
+
 def test_two_columns_with_one_name(run):
     content = lines("x,x,y", lambda k: f"{k},{2 * k if k != 4 else ''},{k * k}")
     code, err, result = run("in.csv", content, *QUICK)
@@ -158,6 +188,12 @@ def test_a_mask_with_more_than_two_values(run, tmp_path):
     )
     assert code == 0 and not err
     restored = np.asarray(Image.open(tmp_path / "out-in.png"))
+    Image.fromarray((mask < 200).astype(np.uint8) * 255).save(tmp_path / "mask.png")
+    options = ("--mask", "mask.png", "--method", "mean")
+    code, err, _ = run("in.png", photo, *options)
+    assert code == 0 and "mask.png marks 96% of in.png as missing" in err
+    code, err, _ = run("in.png", photo, *options, "--invert-mask")
+    assert code == 0 and "warning" not in err
     assert (restored[mask < 200] == np.dstack([shades] * 3)[mask < 200]).all()
 
 

@@ -13,7 +13,7 @@ from skmc._command.picture_file import PictureFile
 
 
 def run(options: Namespace, messages: Messages) -> None:
-    if files.format_of(options.target) is not files.format_of(options.source):
+    if files.format_of(options.source) is not files.format_of(options.target):
         raise UsageError(f"{options.target} must have the format of {options.source}")
     files.check_target(options.target, options.force)
     file = files.read(options.source, options)

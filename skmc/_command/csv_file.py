@@ -20,6 +20,9 @@ MISSING = {
 }
 SEPARATORS = ",;\t|"
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+SIGNS = re.compile(r"[%$€£¥\s]")
+# With this line, Excel is told the separator.
+SEPARATOR_LINE = re.compile(r"sep=(.)(\r\n|\n|\r)")
 
 
 class Cell(NamedTuple):
@@ -48,8 +51,10 @@ class CSVFile(TableFile):
             self.encoding, self.text = "utf-8", raw.decode("utf-8")
         except UnicodeDecodeError:  # every byte is a character of Latin-1
             self.encoding, self.text = "latin-1", raw.decode("latin-1")
-        self.separator = options.separator or _separator(path, self.text)
-        lines = _cells(self.text, 0, self.separator, path)
+        told = SEPARATOR_LINE.match(self.text)
+        found = told[1] if told else _separator(path, self.text)
+        self.separator = options.separator or found
+        lines = _cells(self.text, told.end() if told else 0, self.separator, path)
         if not lines:
             raise CommandError(f"{path} is empty")
         first = lines[0][1]
@@ -97,10 +102,11 @@ class CSVFile(TableFile):
             return Column(name, "category", values)
         numbers = [None if word is None else self._number(word) for word in values]
         if not any(numbers):
-            if all(THOUSANDS.fullmatch(w.strip()) for w in values if w is not None):
+            if all(self._nearly_number(w) for w in values if w is not None):
                 self.warnings.append(
                     f"{self.path}: column {name!r} has numbers with commas between "
-                    "thousands, which are read as words; remove the commas"
+                    "thousands, or with a sign such as %, which are read as words; "
+                    "remove these characters"
                 )
             return Column(name, "words", values)
         wrong = [
@@ -111,9 +117,15 @@ class CSVFile(TableFile):
         if wrong:
             word = values[wrong[0]]
             more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""
+            why = "is not a number, but other cells of the column are; correct it"
+            if re.fullmatch(r"[+-]?\d+(,\d+)+", word.strip()):
+                why = (
+                    "has a comma, and other numbers of the column do not; write a "
+                    "decimal point, or no comma between thousands"
+                )
             raise CommandError(
-                f"{self.place(k, wrong[0])}: {word!r}{more} is not a number, but other "
-                f"cells of the column are; correct it, or pass --missing {quoted(word)}"
+                f"{self.place(k, wrong[0])}: {word!r}{more} {why}, or pass --missing "
+                f"{quoted(word)}"
                 f" (the cell is missing), --categorical {quoted(name)} (the numbers are"
                 f" names) or --index {quoted(name)} (the column stays unchanged)"
             )
@@ -190,6 +202,11 @@ class CSVFile(TableFile):
             re.ASCII | re.IGNORECASE,
         )
         return text if ok else None
+
+    def _nearly_number(self, text: str) -> bool:
+        """Tell whether a text is a number but for a sign or commas in it."""
+        plain = SIGNS.sub("", text)
+        return bool(THOUSANDS.fullmatch(plain) or self._number(plain))
 
     def _row_like(self, texts: list[str]) -> bool:
         """Tell whether texts are numbers and missing cells rather than names."""

@@ -25,6 +25,7 @@ FORMATS = {
     ".jpg": PictureFile,
     ".jpeg": PictureFile,
 }
+SPREADSHEETS = (".xlsx", ".xls", ".ods")
 # Options for some formats only, and their defaults.
 OPTIONS: dict[str, tuple[tuple, Any]] = {
     "index": ((CSVFile, ParquetFile), []),
@@ -46,6 +47,10 @@ def format_of(path: str) -> Any:
     if path == "-":
         return CSVFile
     suffix = Path(path).suffix.lower()
+    if suffix in SPREADSHEETS:
+        raise UsageError(
+            f"{path} is a spreadsheet; use CSV, to which every spreadsheet can be saved"
+        )
     if suffix not in FORMATS:
         raise UsageError(f"{path}: the name must end in one of {', '.join(FORMATS)}")
     return FORMATS[suffix]

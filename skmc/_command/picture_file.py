@@ -133,9 +133,16 @@ class PictureFile:
 
     def _missing(self, options: Namespace) -> np.ndarray:
         if options.mask is not None:
-            return self._masked(
-                options.mask, options.invert_mask, options.mask_threshold
-            )
+            black = options.invert_mask
+            missing = self._masked(options.mask, black, options.mask_threshold)
+            if missing.mean() > 0.5:
+                without = "without" if black else "with"
+                self.warnings.append(
+                    f"{options.mask} marks {missing.mean():.0%} of {self.path} as "
+                    f"missing, its {'black' if black else 'white'} pixels; {without} "
+                    "--invert-mask it is the others"
+                )
+            return missing
         if options.missing_color is not None:
             return self._near(options.missing_color, options.tolerance)
         if self.alpha:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
@@ -130,6 +131,13 @@ class TableFile(ABC):
                 f"large as usual in this column; if it marks missing cells, "
                 f"{self.mark_as_missing}"
             )
+        elif (first := lonely(values)) is not None:
+            value = values[first]
+            self.warnings.append(
+                f"{self.place(k, first)}: {value:g} occurs {values.count(value)} times "
+                "and is further from the other values of this column than these are "
+                f"from each other; if it marks missing cells, {self.mark_as_missing}"
+            )
         return Column(self.names[k], kind, values)
 
     @property
@@ -182,7 +190,20 @@ class TableFile(ABC):
             self._check_names(used[p] for p in np.flatnonzero(missing.any(0)))
         self.fitted = table.completer_of(completer)
         given = table.encode(numbers)
-        matrix = self.fitted.fit_transform(given)
+        empty = np.isnan(given).all(1)
+        if empty.any() and len(self.columns) > 1:
+            count, first = empty.sum(), empty.argmax() + 1
+            rows = f"row {first} has"
+            if count > 1:
+                rows = f"{count} rows have"
+            where = f", the first is row {first}" if count > 1 else ""
+            self.warnings.append(
+                f"{self.path}: {rows} no cell to infer others from{where}; means or "
+                "most frequent values fill them"
+            )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
+            matrix = self.fitted.fit_transform(given)
         completed = table.write(cells, table.decode(matrix), missing)
         self.changes = {
             k: [
@@ -248,6 +269,22 @@ class TableFile(ABC):
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def lonely(values: list) -> int | None:
+    """Find the first cell of a repeated value that is far from all others.
+
+    >>> lonely([3, -999, None, 5, 7, -999]), lonely([0, 1, 0, 1]), lonely([1, 2, 3, 9])
+    (1, None, None)
+    """
+    levels = sorted({value for value in values if value is not None})
+    if len(levels) < 4:
+        return None
+    for value, *others in (levels, levels[::-1]):
+        spread = abs(others[-1] - others[0])
+        if abs(value - others[0]) > spread and values.count(value) > 1:
+            return values.index(value)
+    return None
 
 
 def bound_names(name: str) -> tuple[str, str]:
