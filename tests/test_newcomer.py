@@ -127,7 +127,7 @@ def test_numbers_with_signs_and_mixed_commas(run):
     content = lines("rate,x", lambda k: f"{k} %,{k if k % 4 else ''}")
     code, err, _ = run("in.csv", content, *QUICK)
     assert code == 0 and "with a sign such as %" in err
-    assert "3 rows have no cell to infer others from, the first is row 1" in err
+    assert "3 rows, the first is row 1, have no cell to infer others" in err
     content = lines("x,y", lambda k: f'"{k},5",{k}' if k % 2 else f"{k}.5,")
     code, err, _ = run("in.csv", content, *QUICK)
     assert code == 1 and "'1,5' (and 5 more) has a comma" in err
@@ -138,6 +138,12 @@ def test_the_line_that_tells_excel_the_separator(run):
     code, err, result = run("in.csv", content, *QUICK)
     assert code == 0 and "3 of 24 cells" in err
     assert result.startswith(b"sep=;\na;b\n0;")
+
+
+def test_words_that_differ_in_capitals_alone(run):
+    content = lines("a,b", lambda k: f"{('yes', 'no', 'Yes', '')[k % 4]},{k}")
+    code, err, _ = run("in.csv", content, *QUICK)
+    assert code == 0 and "'Yes' and 'yes' count as different categories" in err
 
 
 def test_a_spreadsheet(run):

@@ -192,14 +192,14 @@ class TableFile(ABC):
         given = table.encode(numbers)
         empty = np.isnan(given).all(1)
         if empty.any() and len(self.columns) > 1:
-            count, first = empty.sum(), empty.argmax() + 1
-            rows = f"row {first} has"
-            if count > 1:
-                rows = f"{count} rows have"
-            where = f", the first is row {first}" if count > 1 else ""
+            places = f"row {empty.argmax() + 1} has"
+            if empty.sum() > 1:
+                places = (
+                    f"{empty.sum()} rows, the first is row {empty.argmax() + 1}, have"
+                )
             self.warnings.append(
-                f"{self.path}: {rows} no cell to infer others from{where}; means or "
-                "most frequent values fill them"
+                f"{self.path}: {places} no cell to infer others from; means or most "
+                "frequent values fill such rows"
             )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
@@ -244,6 +244,12 @@ class TableFile(ABC):
                 for c, found in zip(columns, table.kinds, strict=True)
                 if found == kind
             ]
+        for c, kind in zip(columns, table.kinds, strict=True):
+            if kind == "categorical" and (pair := alike(c.values)):
+                self.warnings.append(
+                    f"{self.path}, column {c.name!r}: {pair[0]!r} and {pair[1]!r} count "
+                    "as different categories"
+                )
         if table.left:
             names = [f"{columns[k].name!r} ({why})" for k, why in table.left.items()]
             if not any(table.kinds):
@@ -285,6 +291,18 @@ def lonely(values: list) -> int | None:
         if abs(value - others[0]) > spread and values.count(value) > 1:
             return values.index(value)
     return None
+
+
+def alike(words: list) -> list[str]:
+    """Find two words that differ in capitals or spaces alone, if there are any.
+
+    >>> alike(["yes", "no", "Yes ", "no"]), alike(["yes", None, 1.5])
+    (['Yes ', 'yes'], [])
+    """
+    found: dict[str, set[str]] = {}
+    for word in {word for word in words if isinstance(word, str)}:
+        found.setdefault("".join(word.casefold().split()), set()).add(word)
+    return next((sorted(same)[:2] for same in found.values() if len(same) > 1), [])
 
 
 def bound_names(name: str) -> tuple[str, str]:
