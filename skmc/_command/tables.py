@@ -244,11 +244,12 @@ class TableFile(ABC):
                 for c, found in zip(columns, table.kinds, strict=True)
                 if found == kind
             ]
-        for c, kind in zip(columns, table.kinds, strict=True):
-            if kind == "categorical" and (pair := alike(c.values)):
+        for c, found in zip(columns, table.kinds, strict=True):
+            if found == "categorical" and (pair := alike(c.values)):
+                one, other = map(repr, pair)
                 self.warnings.append(
-                    f"{self.path}, column {c.name!r}: {pair[0]!r} and {pair[1]!r} count "
-                    "as different categories"
+                    f"{self.path}, column {c.name!r}: {one} and {other} count as "
+                    "different categories"
                 )
         if table.left:
             names = [f"{columns[k].name!r} ({why})" for k, why in table.left.items()]
