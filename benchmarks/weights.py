@@ -188,8 +188,9 @@ RMSE over hidden cells, divided by their standard deviation, for one weight at a
 the other parameters are the defaults. "wine" is scikit-learn's table of 178 x 13, its
 columns standardized; "china" is its photograph in gray, 80 x 80. 30 % of the cells are
 hidden at random, one seed. Gradual learning is off in `NSRCompleter("paper")`, or its
-weights would hardly matter. The lowest error is bold. These curves show which values are
-worth a search; they are too few to choose a default, and no default was chosen on them.
+weights would hardly matter. The lowest error is bold. These curves show which values
+are worth a search; they are too few to choose a default, and no default was chosen on
+them.
 """
 
 

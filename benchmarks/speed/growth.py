@@ -4,7 +4,8 @@ Squares and tables of twenty columns, from a thousand to ten million cells, one 
 Each completer gets a process for each of the two shapes; it is ended when a size takes
 more than ``CAP`` seconds, so the whole takes about half an hour. What is recorded in
 ``docs/reproduction/speed-growth.json`` is not run again, unless completers are named.
-``page`` writes the page and the figure alone.
+``page`` writes the page and the figure alone, ``costs`` prints what
+`skmc.completers.COSTS` would be by least squares.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
 from skmc.checks import all_completers
-from skmc.completers import COSTS, Size
+from skmc.completers import COSTS, Cost, Size
 
 CAP = 25  # seconds of one size, all calls together
 N_COLS = 20  # of the tables
@@ -115,6 +117,30 @@ def expected(name: str, sizes: list[tuple[int, int]]) -> float | None:
     ]
     (x, a), (y, b) = found[-2:]
     return float((b - a) / (y - x))
+
+
+def suggested(name: str, shapes: Mapping[str, Any]) -> Cost:
+    """The cost with the smallest relative errors, as sums of squares."""
+    rows = [row for shape in shapes.values() for row in shape]
+    times = np.array([max(row["fit_transform"], 1e-3) for row in rows])
+    shape = [(row["rows"], row["columns"]) for row in rows]
+    sizes = [Size(m, n, int((1 - HIDDEN) * m * n)) for m, n in shape]
+    units = list(COSTS[name].seconds)
+    parts = np.array([[1.0, *(getattr(s, unit) for unit in units)] for s in sizes])
+    parts /= times[:, None]
+    scale = parts.max(0)
+    found = nnls(parts / scale, np.ones(len(times)))[0] / scale
+    fixed, *seconds = (float(f"{value:.1g}") for value in found)
+    return Cost(fixed, **dict(zip(units, seconds, strict=True)))
+
+
+def print_costs() -> None:
+    """Print a cost for each completer of the record."""
+    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    for name in (name for name in sorted(known) if name in COSTS):
+        cost = suggested(name, known[name])
+        seconds = "".join(f", {unit}={s:g}" for unit, s in cost.seconds.items())
+        print(f'    "{name}": Cost({cost.fixed:g}{seconds}),')
 
 
 def rows_of(known: Mapping[str, Any], shape: str) -> Iterator[list[str]]:
@@ -213,6 +239,9 @@ def main(arguments: list[str]) -> None:
         warnings.simplefilter("ignore")
         for row in measured(*arguments[1:]):
             print(json.dumps(row), flush=True)
+        return
+    if arguments == ["costs"]:
+        print_costs()
         return
     if arguments != ["page"]:
         path = PAGES / f"{NAME}.json"

@@ -75,7 +75,7 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("copula", copula, None),
         ("Factorization", factors, None),
         ("Bayesian", bayesian, None),
-        ("Bayesian, implicit", implicit, Cost(0.5, factors=7e-8)),
+        ("Bayesian, implicit", implicit, Cost(0.5, factors=5e-8)),
         ("trees", TreesCompleter(**seeds), None),
         ("trees, 3 rounds", rounds, Cost(0.0, columns=0.06, trees=2.5e-5)),
         ("boosting", boosting, Cost(0.0, columns=0.01, trees=6e-6)),

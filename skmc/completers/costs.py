@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_PAIRED = 2000  # rows, or columns, of which `AIRCompleter` compares all pairs
+MOST_COLUMNS, RANK = 300, 20  # of a full covariance; of the factors above
 
 
 class Size(NamedTuple):
@@ -67,8 +68,9 @@ class Size(NamedTuple):
 
     @property
     def systems(self) -> int:
-        """Linear systems of the columns, one for each row."""
-        return self.cells * self.n_cols**2
+        """Linear systems of the columns, or of their factors, one for each row."""
+        side = self.n_cols if self.n_cols <= MOST_COLUMNS else RANK
+        return self.cells * side**2
 
     @property
     def pairs(self) -> int:
@@ -117,23 +119,23 @@ class Cost:
 # Of the defaults of each class. Units follow from the algorithms. Seconds were fitted
 # by eye to times on one core, see docs/reproduction/growth.md.
 COSTS = {
-    "AIRCompleter": Cost(0.5, pairs=3e-6, svd=5e-7),
-    "AutoencoderCompleter": Cost(1.0, cells=1e-4),
-    "BayesianFactorizationCompleter": Cost(0.2, factors=5e-8),
-    "BiBNNCompleter": Cost(1.0, cells=1e-4),
-    "BiharmonicCompleter": Cost(0.05, cells=1e-4),
-    "DMFCompleter": Cost(1.0, svd=1e-6),
-    "FactorizationCompleter": Cost(0.3, factors=6e-8),
-    "GaussianCompleter": Cost(0.05, systems=2e-8),
-    "IALMCompleter": Cost(0.02, svd=1.5e-7),
-    "KNNCompleter": Cost(3e-3, rows_compared=7e-9),
-    "LinkedFactorizationCompleter": Cost(1.0, cells=1e-4),
-    "MeanCompleter": Cost(1e-3, cells=1e-8),
-    "NCARLCompleter": Cost(0.2, svd=2e-7),
-    "NSRCompleter": Cost(1.0, cells=1e-4),
-    "NonlocalCompleter": Cost(0.05, cells=1.2e-4),
-    "PatchCNNCompleter": Cost(0.2, cells=5e-4),
-    "SNNCompleter": Cost(1.0, svd=1e-6),
+    "AIRCompleter": Cost(0.1, pairs=2e-7, svd=2e-7),
+    "AutoencoderCompleter": Cost(0.3, cells=7e-6),
+    "BayesianFactorizationCompleter": Cost(0.5, factors=3e-8),
+    "BiBNNCompleter": Cost(0.4, cells=2e-5),
+    "BiharmonicCompleter": Cost(0.01, cells=4e-6),
+    "DMFCompleter": Cost(0.2, svd=2e-7),
+    "FactorizationCompleter": Cost(0.3, factors=2e-8),
+    "GaussianCompleter": Cost(0.1, systems=2e-9),
+    "IALMCompleter": Cost(0.03, svd=5e-8),
+    "KNNCompleter": Cost(3e-3, rows_compared=1e-9),
+    "LinkedFactorizationCompleter": Cost(1.0, cells=3e-4),
+    "MeanCompleter": Cost(1e-3, cells=7e-8),
+    "NCARLCompleter": Cost(0.05, svd=2e-7),
+    "NSRCompleter": Cost(0.5, cells=1e-4),
+    "NonlocalCompleter": Cost(0.02, cells=3e-4),
+    "PatchCNNCompleter": Cost(0.3, cells=5e-4),
+    "SNNCompleter": Cost(0.6, svd=3e-7),
     "SVDCompleter": Cost(0.05, svd=2e-7),
     "SVTCompleter": Cost(0.1, svd=5e-7),
     "SoftImputeCompleter": Cost(0.5, cells=4e-4),
