@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
 import os
 import re
 import subprocess
@@ -26,7 +27,7 @@ from skmc import MeanCompleter, SVDCompleter, patterns
 from skmc._command import main, methods, reproduce
 from skmc._command.csv_file import _cells, _separator
 from skmc.checks import all_completers
-from skmc.completers import COSTS
+from skmc.completers import COSTS, Size
 from skmc.model_selection import METRICS, PATTERNS, compare
 
 TABLE = '''\
@@ -756,9 +757,20 @@ def test_methods_say_how_long_they_take(run):
     assert code == 0 and times.keys() == methods.METHODS.keys() and "rough" in err
     assert set(COSTS) == {c.__name__ for c in all_completers()} - {"AutoCompleter"}
     large = run("methods", "knn", "--shape", "2000000 x 50")[1]
-    assert times["knn"].endswith("min") and re.match(r"knn  \d+ (days|h)|years", large)
+    assert times["knn"].endswith(" s") and re.fullmatch(r"knn  \d+ (h|days)\n", large)
     code, _, err = run("methods", "--shape", "1000")
     assert code == 2 and "is not ROWSxCOLUMNS, as in 1000x20" in err
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_estimates_of_times_are_those_of_the_record(name):
+    """Within a factor of five at the largest size of each shape, from half a second."""
+    pages = Path(__file__).parents[1] / "docs" / "reproduction"
+    record = json.loads((pages / "speed-growth.json").read_text())
+    for rows in record[name].values():
+        m, n, seconds = (rows[-1][k] for k in ("rows", "columns", "fit_transform"))
+        estimate = COSTS[name](Size(m, n, int(0.8 * m * n)))
+        assert max(seconds, 0.5) / 5 < max(estimate, 0.5) < 5 * max(seconds, 0.5)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 Squares and tables of twenty columns, from a thousand to ten million cells, one thread.
 Each completer gets a process for each of the two shapes; it is ended when a size takes
-more than ``CAP`` seconds, so the whole takes about half an hour. What is recorded in
-``docs/reproduction/speed-growth.json`` is not run again, unless completers are named.
+more than ``CAP`` seconds, so the whole takes about half an hour. Completers that are in
+``docs/reproduction/speed-growth.json`` already are run again only if they are named.
 ``page`` writes the page and the figure alone, ``costs`` prints what
 `skmc.completers.COSTS` would be by least squares.
 """

@@ -77,7 +77,7 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("Bayesian", bayesian, None),
         ("Bayesian, implicit", implicit, Cost(0.5, factors=5e-8)),
         ("trees", TreesCompleter(**seeds), None),
-        ("trees, 3 rounds", rounds, Cost(0.0, columns=0.06, trees=2.5e-5)),
+        ("trees, 3 rounds", rounds, Cost(0.0, columns=0.06, trees=1.2e-5)),
         ("boosting", boosting, Cost(0.0, columns=0.01, trees=6e-6)),
         ("chained, linear", linear, Cost(0.0, columns=0.02, trees=6e-7)),
         ("chained, trees", chain, Cost(0.0, columns=0.15, trees=2.5e-5)),
