@@ -68,8 +68,8 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         "n_iter", "objective" (in the units of the solution) and "residual" at every
         25th iteration.
     n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "max_time", "diverged", \
-"interrupted"}
+    status_ : str
+        "converged", "stopped", "max_iter", "max_time", "diverged" or "interrupted".
     n_features_in_ : int
         ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str

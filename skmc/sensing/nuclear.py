@@ -65,8 +65,8 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         that of the problem as solved, where ``y`` and the entries of ``A`` have root
         mean square 1; in the limit it is the nuclear norm there.
     n_iter_ : int
-    status_ : {"converged", "stopped", "max_iter", "max_time", "diverged", \
-"interrupted"}
+    status_ : str
+        "converged", "stopped", "max_iter", "max_time", "diverged" or "interrupted".
     n_features_in_ : int
         ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
