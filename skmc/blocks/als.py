@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from skmc.blocks.observed import Block
 from skmc.linalg import LowRank, RowModel
-from skmc.solvers import ALS, ALSState, product, with_bias
+from skmc.solvers import ALS, ALSState, half_step, product, too_slow, with_bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +32,21 @@ class BlockALSState(ALSState):
     misfit : Tensor of shape ()
         Squared distance from the observed cells.
     next_cols : Tensor of shape (n, rank + 1)
-        The solution for the columns, given ``rows``.
-    grad : Tensor of shape ()
-        Norm of the gradient with respect to ``cols``.
+        The factors and biases of the columns after the next step.
+    slopes : pair of Tensor of shape ()
+        Norms of the gradient with respect to ``rows`` and to ``cols``.
     """
 
     misfit: Tensor
     next_cols: Tensor
-    grad: Tensor
+    slopes: tuple[Tensor, Tensor]
 
 
 class BlockALS(ALS):
     """`ALS` for a `BlockObserved`, with two passes a sweep.
 
-    The iterates are those of `ALS`. The pass over blocks of columns, which solves for
-    the columns of the next sweep, also evaluates the gradient at the present iterate:
+    The iterates are those of `ALS`. The pass over blocks of columns, which improves
+    the columns for the next sweep, also evaluates the gradient at the present iterate:
     both need the same cells and the same factors. A fit therefore makes one pass more
     than its sweeps need. The pass over blocks of rows also evaluates the misfit.
 
@@ -76,56 +76,86 @@ class BlockALS(ALS):
             rows[:, -1] = self.start_biases
         cols = data.values.new_zeros(data.shape[1], rows.shape[1])
         infinite = rows.new_full((), torch.inf)
-        return self._state_at(data, rows, cols, infinite, infinite)
+        first = Sums(infinite, infinite, infinite, infinite)
+        return self._state_at(data, rows, cols, first, (False, False))
 
     def step(self, data: Any, state: Any) -> BlockALSState:
-        cols = state.next_cols
-        model = self._model(cols, self.row_biases)
-        parts = data.map("row", half_step, None, model, self.device)
-        rows, misfit, penalty = self._joined(parts, self.row_biases)
-        return self._state_at(data, rows, cols, misfit, penalty)
+        cols, exact = state.next_cols, state.exact
+        rows, sums = self._pass(data, "row", state.rows, cols, exact[0], False)
+        exact = too_slow(exact[0], sums.before, sums.after), exact[1]
+        return self._state_at(data, rows, cols, sums, exact)
 
     def _state_at(
         self,
         data: Any,
         rows: Tensor,
         cols: Tensor,
-        misfit: Tensor,
-        penalty: Tensor,
+        sums: Sums,
+        exact: tuple[bool, bool],
     ) -> BlockALSState:
-        model = self._model(rows, self.col_biases)
-        own = cols if self.col_biases else cols[:, :-1]
-        parts = data.map("col", half_step, own, model, self.device)
-        next_cols, grad, col_penalty = self._joined(parts, self.col_biases)
-        objective = (misfit + self.weight * (penalty + col_penalty)) / 2
+        next_cols, own = self._pass(data, "col", cols, rows, exact[1], True)
+        penalty = sums.penalty + own.penalty
         return BlockALSState(
             X=product(rows, cols),
-            objective=objective,
+            objective=(sums.value + self.weight * penalty) / 2,
             rows=rows,
             cols=cols,
-            misfit=misfit,
+            exact=(exact[0], too_slow(exact[1], own.before, own.after)),
+            misfit=sums.value,
             next_cols=next_cols,
-            grad=grad.sqrt(),
+            slopes=(sums.after.sqrt(), own.before.sqrt()),
         )
 
-    def _joined(self, parts: Any, biases: bool) -> tuple[Tensor, Tensor, Tensor]:
-        factors, *sums = zip(*parts, strict=True)
+    def _pass(
+        self, data: Any, side: str, own: Tensor, others: Tensor, *flags: bool
+    ) -> tuple[Tensor, Sums]:
+        """A half-step over all blocks of one side."""
+        biases = self.row_biases if side == "row" else self.col_biases
+        model = self._model(others, biases)
+        own = own[:, : model.F.shape[1]]
+        parts = data.map(side, block_step, own, model, *flags, self.device)
+        factors, sums = zip(*parts, strict=True)
         W = torch.cat(factors)
-        first, second = (torch.stack(values).sum() for values in sums)
-        return (W if biases else with_bias(W, 0.0)), first, second
+        total = Sums(*(torch.stack(values).sum() for values in zip(*sums, strict=True)))
+        return (W if biases else with_bias(W, 0.0)), total
 
     def residual(self, data: Any, previous: Any, current: Any) -> Tensor:
         energy = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
-        return current.grad * current.cols.norm() / energy
+        rows, cols = current.slopes
+        return (rows * current.rows.norm() + cols * current.cols.norm()) / energy
 
     def misfit(self, data: Any, state: BlockALSState, X: LowRank) -> Tensor:
         return state.misfit
 
 
-def half_step(
-    block: Block, own: Tensor | None, model: RowModel, device: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Solve for the rows of one block, given the factors of the other side.
+class Sums(NamedTuple):
+    """Sums over the rows of a block, or of all blocks.
+
+    Parameters
+    ----------
+    before, after : Tensor of shape ()
+        Squared norms of the gradient before and after a half-step.
+    value : Tensor of shape ()
+        Squared misfit.
+    penalty : Tensor of shape ()
+        Penalty, without its weight.
+    """
+
+    before: Tensor
+    after: Tensor
+    value: Tensor
+    penalty: Tensor
+
+
+def block_step(
+    block: Block,
+    own: Tensor,
+    model: RowModel,
+    exact: bool,
+    judge_own: bool,
+    device: Any,
+) -> tuple[Tensor, Sums]:
+    """Take a half-step for the rows of one block.
 
     This function depends on nothing but its arguments: `BlockALS` calls it for one
     block after the other, or as tasks of a cluster.
@@ -134,37 +164,36 @@ def half_step(
     ----------
     block : Block
         The cells of some rows, or of some columns.
-    own : Tensor of shape (n_rows of the block, rank) or None
+    own : Tensor of shape (n_rows of the block, rank)
         Present factors and biases of these rows.
     model : RowModel
         Made of the factors of the other side.
+    exact : bool
+        Whether the systems are to be solved exactly.
+    judge_own : bool
+        Whether the penalty is that of ``own``, and ``before`` is needed; otherwise they
+        are those of the new factors, and ``value`` is needed.
     device : device
         Where to compute. "auto" is CUDA if this process has a CUDA device.
 
     Returns
     -------
     factors : Tensor of shape (n_rows of the block, rank)
-        Solutions of the systems of ``model``.
-    value : Tensor of shape ()
-        Without ``own`` the squared misfit at the solution. With ``own`` the squared
-        norm of the gradient of the objective at ``own``.
-    penalty : Tensor of shape ()
-        Penalty of the solution, or of ``own``, without its weight.
+        The new factors and biases.
+    sums : Sums
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    cells, model = block.cells(device), model.to(device)
-    count = torch.ones_like(cells.values[:1]).expand(block.shape[0])
-    if model.per_cell:
-        count = cells.starts.diff().to(cells.values.dtype)
-    W = model.solve(cells.starts, cells.cols, cells.values)
-    at = W if own is None else own.to(device)
-    difference = cells.at(LowRank(at, model.F)) + model.offset[cells.cols]
-    difference -= cells.values
+    cells, model, own = block.cells(device), model.to(device), own.to(device)
+    W, before, after = half_step(cells, own, model, exact)
+    count = cells.counts if model.per_cell else torch.ones_like(cells.counts)
+    if judge_own:
+        at, value = own, torch.zeros_like(after)
+        if torch.isinf(before):
+            before = cells.slope(model, own).square().sum()
+    else:
+        at, offset = W, model.offset[cells.cols]
+        difference = cells.at(LowRank(W, model.F)) + offset - cells.values
+        value = difference.square().sum()
     penalty = (at.square().sum(1) * count).sum()
-    value = difference.square().sum()
-    if own is not None:
-        grad = cells.matrix(difference) @ model.F
-        grad += (at @ model.precision) * count[:, None]
-        value = grad.square().sum()
-    return W.cpu(), value.cpu(), penalty.cpu()
+    return W.cpu(), Sums(before.cpu(), after.cpu(), value.cpu(), penalty.cpu())

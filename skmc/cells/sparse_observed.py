@@ -14,8 +14,11 @@ from skmc.linalg import (
     RowModel,
     SparsePlusLowRank,
     compressed_rows,
+    conjugate_gradients,
     work_of,
 )
+
+CG_STEPS = 3  # of a half-step, from the solutions of the sweep before
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +147,7 @@ class SparseObserved:
         -------
         Tensor of shape (n_cells,)
         """
-        return cells if self.weights is None else cells * self.weights
+        return cells if self.weights is None else cells * self.weights.to(cells.dtype)
 
     @cached_property
     def indicator(self) -> SparseObserved:
@@ -190,7 +193,10 @@ class SparseObserved:
         if X.left.shape[1] == 0:
             return torch.zeros_like(self.values)
         return torch.sparse.sampled_addmm(
-            self.matrix(torch.zeros_like(self.values)), X.left, X.right.mT, beta=0.0
+            self.matrix(X.left.new_zeros(len(self.values))),
+            X.left,
+            X.right.mT,
+            beta=0.0,
         ).values()
 
     def residual(self, X: LowRank) -> Tensor:
@@ -239,6 +245,75 @@ class SparseObserved:
         return model.solve(
             self.starts, self.cols, self.values, known=known, weights=self.weights
         )
+
+    def improved(
+        self, model: RowModel, W: Tensor, known: Tensor | float = 0.0
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Take a few steps of conjugate gradients on the systems of all rows at once.
+
+        The residuals have the precision of the data, the changes single precision.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows, without links.
+        W : Tensor of shape (n_rows, rank)
+            Present solutions.
+        known : Tensor of shape (n_rows, rank) or float, default=0.0
+            What is added to the mean of each row.
+
+        Returns
+        -------
+        solutions : Tensor of shape (n_rows, rank)
+        before, after : Tensor of shape ()
+            Squared norms of the residuals at ``W`` and at the solutions. The latter is
+            not finite if numbers are too large for single precision.
+        """
+        slope = self.slope(model, W, known)
+        # A power of two: rounding does not depend on it, nor rows on each other.
+        largest = slope.abs().amax().clamp_min(torch.finfo(slope.dtype).tiny)
+        unit = largest.log2().floor().exp2()
+        small = model.to(torch.float32)
+        right = (-slope / unit).to(torch.float32).mT
+        change, left = conjugate_gradients(
+            lambda Z: self._system(small, Z.mT).mT, right, None, CG_STEPS
+        )
+        after = unit.square() * left.sum()
+        return W + unit * change.mT, slope.square().sum(), after
+
+    def slope(self, model: RowModel, W: Tensor, known: Tensor | float = 0.0) -> Tensor:
+        """Left minus right sides of the systems of all rows.
+
+        This is half the gradient of what `RowModel.solve` minimizes.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows, without links.
+        W : Tensor of shape (n_rows, rank)
+            Where to evaluate it.
+        known : Tensor of shape (n_rows, rank) or float, default=0.0
+            What is added to the mean of each row.
+
+        Returns
+        -------
+        Tensor of shape (n_rows, rank)
+        """
+        off = self.at(LowRank(W, model.F)) + model.offset[self.cols] - self.values
+        prior = (W - model.mean - known) @ model.precision
+        pull = self.matrix(self.weighted(off)) @ model.F
+        return pull + self._prior_counts(model) * prior
+
+    def _system(self, model: RowModel, Z: Tensor) -> Tensor:
+        at = self.weighted(self.at(LowRank(Z, model.F)))
+        prior = self._prior_counts(model) * (Z @ model.precision)
+        return self.matrix(at) @ model.F + prior
+
+    def _prior_counts(self, model: RowModel) -> Tensor | float:
+        if not model.per_cell:
+            return 1.0
+        counts = torch.where(self.counts > 0, self.counts, 1)
+        return counts[:, None].to(model.F.dtype)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

@@ -2,7 +2,14 @@
 
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import ALS, ALSState, product, with_bias
+from skmc.solvers.als import (
+    ALS,
+    ALSState,
+    half_step,
+    product,
+    too_slow,
+    with_bias,
+)
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
@@ -56,7 +63,9 @@ __all__ = [
     "TruncatedADMM",
     "TruncatedAPGL",
     "WeightedTruncated",
+    "half_step",
     "largest_weight",
     "product",
+    "too_slow",
     "with_bias",
 ]
