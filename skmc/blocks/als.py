@@ -29,17 +29,20 @@ class BlockALSState(ALSState):
         Factors and bias of each column.
     links : pair of sequences
         Empty: cells that are not in memory have no linear priors.
+    exact : pair of bool
+        Whether the systems of the rows, and of the columns, are to be solved exactly.
     misfit : Tensor of shape ()
         Squared distance from the observed cells.
+    row_slope : Tensor of shape ()
+        Norm of the gradient with respect to ``rows``.
     next_cols : Tensor of shape (n, rank + 1)
         The factors and biases of the columns after the next step.
-    slopes : pair of Tensor of shape ()
-        Norms of the gradient with respect to ``rows`` and to ``cols``.
+    col_slope : Tensor of shape ()
+        Norm of the gradient with respect to ``cols``.
     """
 
-    misfit: Tensor
     next_cols: Tensor
-    slopes: tuple[Tensor, Tensor]
+    col_slope: Tensor
 
 
 class BlockALS(ALS):
@@ -103,7 +106,8 @@ class BlockALS(ALS):
             exact=(exact[0], too_slow(exact[1], own.before, own.after)),
             misfit=sums.value,
             next_cols=next_cols,
-            slopes=(sums.after.sqrt(), own.before.sqrt()),
+            row_slope=sums.after.sqrt(),
+            col_slope=own.before.sqrt(),
         )
 
     def _pass(
@@ -119,13 +123,8 @@ class BlockALS(ALS):
         total = Sums(*(torch.stack(values).sum() for values in zip(*sums, strict=True)))
         return (W if biases else with_bias(W, 0.0)), total
 
-    def residual(self, data: Any, previous: Any, current: Any) -> Tensor:
-        energy = data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
-        rows, cols = current.slopes
-        return (rows * current.rows.norm() + cols * current.cols.norm()) / energy
-
-    def misfit(self, data: Any, state: BlockALSState, X: LowRank) -> Tensor:
-        return state.misfit
+    def _col_slope(self, data: Any, state: Any) -> Tensor:
+        return state.col_slope
 
 
 class Sums(NamedTuple):

@@ -38,6 +38,10 @@ class ALSState(State):
         ``B`` of each linear prior of the rows, and of the columns.
     exact : pair of bool
         Whether the systems of the rows, and of the columns, are to be solved exactly.
+    misfit : Tensor of shape ()
+        Squared distance from the observed cells.
+    row_slope : Tensor of shape ()
+        Norm of the gradient with respect to ``rows``.
     """
 
     X: LowRank
@@ -45,6 +49,8 @@ class ALSState(State):
     cols: Tensor  # (n, rank + 1)
     links: tuple[Sequence[Tensor], Sequence[Tensor]] = ((), ())
     exact: tuple[bool, bool] = (False, False)
+    misfit: Tensor
+    row_slope: Tensor
 
 
 class ALS(Solver):
@@ -125,19 +131,20 @@ class ALS(Solver):
         links = [
             [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
         ]
-        return self._state(data, rows, cols, (links[0], links[1]))
+        infinite = rows.new_full((), torch.inf)
+        return self._state(data, rows, cols, (links[0], links[1]), infinite)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
         col_links = self._link(data.T, state.cols, state.links[1])
         row_links = self._link(data, state.rows, state.links[0])
         exact_rows, exact_cols = state.exact
-        cols, exact_cols = self._solve(
+        cols, exact_cols, _ = self._solve(
             data.T, state.cols, state.rows, self.col_biases, col_links, exact_cols
         )
-        rows, exact_rows = self._solve(
+        rows, exact_rows, slope = self._solve(
             data, state.rows, cols, self.row_biases, row_links, exact_rows
         )
-        new = self._state(data, rows, cols, (row_links, col_links))
+        new = self._state(data, rows, cols, (row_links, col_links), slope)
         return replace(new, exact=(exact_rows, exact_cols))
 
     def _solve(
@@ -148,13 +155,13 @@ class ALS(Solver):
         biases: bool,
         links: Sequence[Tensor],
         exact: bool,
-    ) -> tuple[Tensor, bool]:
-        """Factors and biases of one side, and whether to solve exactly from now on."""
+    ) -> tuple[Tensor, bool, Tensor]:
+        """Factors and biases of one side, whether to solve exactly, and the slope."""
         model, known = self._given(data, others, biases, links)
         own = own[:, : model.F.shape[1]]
         W, before, after = half_step(data, own, model, exact, known)
         exact = too_slow(exact, before, after)
-        return (W if biases else with_bias(W, 0.0)), exact
+        return (W if biases else with_bias(W, 0.0)), exact, after.sqrt()
 
     def _given(
         self,
@@ -202,14 +209,23 @@ class ALS(Solver):
         rows: Tensor,
         cols: Tensor,
         links: tuple[Sequence[Tensor], Sequence[Tensor]],
+        slope: Tensor,
     ) -> ALSState:
         X = product(rows, cols)
         penalty = self._penalty(data, rows, links[0])
         penalty = penalty + self._penalty(data.T, cols, links[1])
         if self.implicit:
             penalty = penalty + X.squared_norm()
-        objective = (data.misfit(X) + penalty) / 2
-        return ALSState(X=X, objective=objective, rows=rows, cols=cols, links=links)
+        misfit = data.misfit(X)
+        return ALSState(
+            X=X,
+            objective=(misfit + penalty) / 2,
+            rows=rows,
+            cols=cols,
+            links=links,
+            misfit=misfit,
+            row_slope=slope,
+        )
 
     def _penalty(
         self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
@@ -241,17 +257,18 @@ class ALS(Solver):
         -------
         Tensor of shape ()
         """
-        size: Tensor | float = 0.0
-        sides = (
-            (data, current.rows, current.cols, self.row_biases),
-            (data.T, current.cols, current.rows, self.col_biases),
-        )
-        for (cells, W, others, biases), links in zip(sides, current.links, strict=True):
-            model, known = self._given(cells, others, biases, links)
-            slope = cells.slope(model, W[:, : model.F.shape[1]], known)
-            size = size + slope.norm() * W.norm()
-            size = size + self._link_residual(cells, W, links)
-        return size / data.energy.clamp_min(torch.finfo(data.values.dtype).tiny)
+        size = current.row_slope * current.rows.norm()
+        size = size + self._col_slope(data, current) * current.cols.norm()
+        for axis, W in enumerate((current.rows, current.cols)):
+            if current.links[axis]:
+                cells = data.T if axis else data
+                size = size + self._link_residual(cells, W, current.links[axis])
+        return size / data.energy.clamp_min(torch.finfo(size.dtype).tiny)
+
+    def _col_slope(self, data: SparseObserved, state: ALSState) -> Tensor:
+        cells, cols = data.T, state.cols
+        model, known = self._given(cells, state.rows, self.col_biases, state.links[1])
+        return cells.slope(model, cols[:, : model.F.shape[1]], known).norm()
 
     def _link_residual(
         self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
@@ -263,6 +280,9 @@ class ALS(Solver):
             grad = self.link_weight * side.penalty(B) - side.pull(off)
             size = size + grad.norm() * B.norm()
         return size
+
+    def misfit(self, data: SparseObserved, state: ALSState, X: LowRank) -> Tensor:
+        return state.misfit
 
     def outputs(self, state: ALSState) -> dict[str, Any]:
         model = self._model(state.cols, self.row_biases)
