@@ -246,12 +246,40 @@ class SparseObserved:
             self.starts, self.cols, self.values, known=known, weights=self.weights
         )
 
-    def improved(
+    def slope(
         self, model: RowModel, W: Tensor, known: Tensor | float = 0.0
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor]:
+        """Left minus right sides of the systems of all rows, and the misfit.
+
+        The former is half the gradient of what `RowModel.solve` minimizes.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows, without links.
+        W : Tensor of shape (n_rows, rank)
+            Where to evaluate them.
+        known : Tensor of shape (n_rows, rank) or float, default=0.0
+            What is added to the mean of each row.
+
+        Returns
+        -------
+        slope : Tensor of shape (n_rows, rank)
+        misfit : Tensor of shape ()
+            Squared distance from the observed cells.
+        """
+        off = self.at(LowRank(W, model.F)) + model.offset[self.cols] - self.values
+        weighted = self.weighted(off)
+        prior = (W - model.mean - known) @ model.precision
+        slope = self.matrix(weighted) @ model.F + self._prior_counts(model) * prior
+        return slope, (weighted * off).sum()
+
+    def improved(
+        self, model: RowModel, W: Tensor, slope: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Take a few steps of conjugate gradients on the systems of all rows at once.
 
-        The residuals have the precision of the data, the changes single precision.
+        The change is computed in single precision; that of `slope` is what counts.
 
         Parameters
         ----------
@@ -259,17 +287,16 @@ class SparseObserved:
             A model of rows, without links.
         W : Tensor of shape (n_rows, rank)
             Present solutions.
-        known : Tensor of shape (n_rows, rank) or float, default=0.0
-            What is added to the mean of each row.
+        slope : Tensor of shape (n_rows, rank)
+            Left minus right sides of the systems at ``W``.
 
         Returns
         -------
         solutions : Tensor of shape (n_rows, rank)
-        before, after : Tensor of shape ()
-            Squared norms of the residuals at ``W`` and at the solutions. The latter is
-            not finite if numbers are too large for single precision.
+        after : Tensor of shape ()
+            Squared norm of the slope at the solutions, not finite if numbers are too
+            large for single precision.
         """
-        slope = self.slope(model, W, known)
         # A power of two: rounding does not depend on it, nor rows on each other.
         largest = slope.abs().amax().clamp_min(torch.finfo(slope.dtype).tiny)
         unit = largest.log2().floor().exp2()
@@ -278,31 +305,7 @@ class SparseObserved:
         change, left = conjugate_gradients(
             lambda Z: self._system(small, Z.mT).mT, right, None, CG_STEPS
         )
-        after = unit.square() * left.sum()
-        return W + unit * change.mT, slope.square().sum(), after
-
-    def slope(self, model: RowModel, W: Tensor, known: Tensor | float = 0.0) -> Tensor:
-        """Left minus right sides of the systems of all rows.
-
-        This is half the gradient of what `RowModel.solve` minimizes.
-
-        Parameters
-        ----------
-        model : RowModel
-            A model of rows, without links.
-        W : Tensor of shape (n_rows, rank)
-            Where to evaluate it.
-        known : Tensor of shape (n_rows, rank) or float, default=0.0
-            What is added to the mean of each row.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, rank)
-        """
-        off = self.at(LowRank(W, model.F)) + model.offset[self.cols] - self.values
-        prior = (W - model.mean - known) @ model.precision
-        pull = self.matrix(self.weighted(off)) @ model.F
-        return pull + self._prior_counts(model) * prior
+        return W + unit * change.mT, unit.square() * left.sum()
 
     def _system(self, model: RowModel, Z: Tensor) -> Tensor:
         at = self.weighted(self.at(LowRank(Z, model.F)))

@@ -258,6 +258,13 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         given = super()._given(cells, known)
         return given if self.alpha is None else self._preferences(given)
 
+    def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
+        train, held = super()._split(data, seed)
+        if isinstance(data, BlockObserved) or self.scaling is None or held is None:
+            return train, held
+        # A choice needs no more than single precision, where scaled cells fit in.
+        return train.to(torch.float32), held.to(torch.float32)
+
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         if self.alpha is not None and "auto" in (self.rank, self.lambda_ridge):
             raise ValueError(
@@ -280,14 +287,16 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         if weight == "auto":
             weight = trials.best(
                 WEIGHTS,
-                lambda weight, _: self._als(data, rank, weight, side_of(weight), rng),
+                lambda weight, part: self._als(
+                    part, rank, weight, side_of(weight), rng
+                ),
                 max_iter=sweeps,
             )
         side = side_of(weight)
         if informed and self.lambda_side == "auto":
             side = trials.best(
                 [side * factor for factor in SIDE_FACTORS],
-                lambda side, _: self._als(data, rank, weight, side, rng),
+                lambda side, part: self._als(part, rank, weight, side, rng),
                 max_iter=sweeps,
                 patience=3,
             )
@@ -296,7 +305,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
                 "auto",
                 data,
                 trials,
-                lambda rank, _: self._als(data, rank, weight, side, rng),
+                lambda rank, part: self._als(part, rank, weight, side, rng),
                 ranks=FACTOR_RANKS,
                 max_iter=sweeps,
                 patience=len(FACTOR_RANKS),  # the small ranks of ratings are similar
@@ -321,6 +330,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
         last: Tensor | None = None,
     ) -> ALS:
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
+        start = start.to(data.values.dtype)
         explicit = self.alpha is None
         row_biases, biases = explicit and self.biases in ("both", "rows"), None
         if last is not None and last.shape[1] == rank + 1 + row_biases:

@@ -5,9 +5,9 @@ from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import (
     ALS,
     ALSState,
+    HalfStep,
     half_step,
     product,
-    too_slow,
     with_bias,
 )
 from skmc.solvers.alternating import HardRank
@@ -45,6 +45,7 @@ __all__ = [
     "FactorEM",
     "Gibbs",
     "GradientFlow",
+    "HalfStep",
     "HardRank",
     "InexactALM",
     "InexactALMState",
@@ -66,6 +67,5 @@ __all__ = [
     "half_step",
     "largest_weight",
     "product",
-    "too_slow",
     "with_bias",
 ]

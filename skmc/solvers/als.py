@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,23 +34,48 @@ class ALSState(State):
         Factors and bias of each row.
     cols : Tensor of shape (n, rank + 1)
         Factors and bias of each column.
+    next_cols : Tensor of shape (n, rank + 1)
+        Factors and biases of the columns after the next step.
     links : pair of sequences of Tensor of shape (p, rank + 1)
         ``B`` of each linear prior of the rows, and of the columns.
     exact : pair of bool
         Whether the systems of the rows, and of the columns, are to be solved exactly.
     misfit : Tensor of shape ()
         Squared distance from the observed cells.
-    row_slope : Tensor of shape ()
-        Norm of the gradient with respect to ``rows``.
+    slopes : pair of Tensor of shape ()
+        Norms of the gradient with respect to ``rows`` and to ``cols``.
     """
 
     X: LowRank
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
-    links: tuple[Sequence[Tensor], Sequence[Tensor]] = ((), ())
-    exact: tuple[bool, bool] = (False, False)
+    next_cols: Tensor  # (n, rank + 1)
+    links: tuple[Sequence[Tensor], Sequence[Tensor]]
+    exact: tuple[bool, bool]
     misfit: Tensor
-    row_slope: Tensor
+    slopes: tuple[Tensor, Tensor]
+
+
+class HalfStep(NamedTuple):
+    """What a half-step finds; all but ``factors`` are sums over the rows.
+
+    Parameters
+    ----------
+    factors : Tensor of shape (m, rank)
+        New factors and biases.
+    before, after : Tensor of shape ()
+        Squared norms of the gradient before and after the half-step.
+    misfit : Tensor of shape ()
+        Squared distance from the observed cells before the half-step.
+    penalty : Tensor of shape ()
+        Penalty without its weight, before or after the half-step.
+    """
+
+    factors: Tensor
+    before: Tensor
+    after: Tensor
+    misfit: Tensor
+    penalty: Tensor
 
 
 class ALS(Solver):
@@ -132,55 +157,79 @@ class ALS(Solver):
             [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
         ]
         infinite = rows.new_full((), torch.inf)
-        return self._state(data, rows, cols, (links[0], links[1]), infinite)
+        own = rows if self.row_biases else rows[:, :-1]
+        first = HalfStep(own, infinite, infinite, infinite, zero(()))
+        return self._state(data, first, cols, (links[0], links[1]), (False, False))
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
-        col_links = self._link(data.T, state.cols, state.links[1])
-        row_links = self._link(data, state.rows, state.links[0])
-        exact_rows, exact_cols = state.exact
-        cols, exact_cols, _ = self._solve(
-            data.T, state.cols, state.rows, self.col_biases, col_links, exact_cols
-        )
-        rows, exact_rows, slope = self._solve(
-            data, state.rows, cols, self.row_biases, row_links, exact_rows
-        )
-        new = self._state(data, rows, cols, (row_links, col_links), slope)
-        return replace(new, exact=(exact_rows, exact_cols))
+        links = self._link(data, 0, state.rows, state.links[0]), state.links[1]
+        cols, exact = state.next_cols, state.exact
+        half = self._half(data, 0, state.rows, cols, links[0], exact[0])
+        exact = _too_slow(exact[0], half), exact[1]
+        return self._state(data, half, cols, links, exact)
 
-    def _solve(
+    def _state(
         self,
         data: SparseObserved,
+        half: HalfStep,
+        cols: Tensor,
+        links: tuple[Sequence[Tensor], Sequence[Tensor]],
+        exact: tuple[bool, bool],
+    ) -> ALSState:
+        """The iterate after a half-step for the rows.
+
+        The gradient with respect to the columns needs the same products as the next
+        half-step, which is therefore made here.
+        """
+        rows = self._whole(half.factors, self.row_biases)
+        links = links[0], self._link(data, 1, cols, links[1])
+        ahead = self._half(data, 1, cols, rows, links[1], exact[1])
+        X = product(rows, cols)
+        penalty = self.weight * (half.penalty + ahead.penalty)
+        for axis, maps in enumerate(links):
+            for side, B in zip(data.sides[axis], maps, strict=True):
+                penalty = penalty + self.link_weight * (B * side.penalty(B)).sum()
+        if self.implicit:
+            penalty = penalty + X.squared_norm()
+        return ALSState(
+            X=X,
+            objective=(ahead.misfit + penalty) / 2,
+            rows=rows,
+            cols=cols,
+            next_cols=self._whole(ahead.factors, self.col_biases),
+            links=links,
+            exact=(exact[0], _too_slow(exact[1], ahead)),
+            misfit=ahead.misfit,
+            slopes=(half.after.sqrt(), ahead.before.sqrt()),
+        )
+
+    def _half(
+        self,
+        data: SparseObserved,
+        axis: int,
         own: Tensor,
         others: Tensor,
-        biases: bool,
         links: Sequence[Tensor],
         exact: bool,
-    ) -> tuple[Tensor, bool, Tensor]:
-        """Factors and biases of one side, whether to solve exactly, and the slope."""
-        model, known = self._given(data, others, biases, links)
-        own = own[:, : model.F.shape[1]]
-        W, before, after = half_step(data, own, model, exact, known)
-        exact = too_slow(exact, before, after)
-        return (W if biases else with_bias(W, 0.0)), exact, after.sqrt()
-
-    def _given(
-        self,
-        data: SparseObserved,
-        others: Tensor,
-        biases: bool,
-        links: Sequence[Tensor],
-    ) -> tuple[RowModel, Tensor | float]:
-        """The systems of one side, and what is added to the mean of each row."""
-        model = self._model(others, biases)
+    ) -> HalfStep:
+        """A half-step for the rows (``axis=0``) or for the columns."""
+        model = self._model(others, (self.row_biases, self.col_biases)[axis])
         rank = model.F.shape[1]
-        return model, prior_mean(data.sides[0], [B[:, :rank] for B in links])
+        known = prior_mean(data.sides[axis], [B[:, :rank] for B in links])
+        cells = data.T if axis else data
+        return half_step(cells, own[:, :rank], model, exact, bool(axis), known)
+
+    def _whole(self, W: Tensor, biases: bool) -> Tensor:
+        return W if biases else with_bias(W, 0.0)
 
     def _link(
-        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """``B`` of each linear prior of the rows, given their factors ``W``."""
-        found, sides = list(links), data.sides[0]
-        weight = self.weight * self._counts(data)[:, None]
+        self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
+    ) -> Sequence[Tensor]:
+        """``B`` of each linear prior of one side, given its factors ``W``."""
+        if not links:
+            return links
+        found, sides = list(links), data.sides[axis]
+        weight = self.weight * self._counts(data, axis)[:, None]
         for k, side in enumerate(sides):
             others = prior_mean(sides[:k] + sides[k + 1 :], found[:k] + found[k + 1 :])
 
@@ -203,41 +252,9 @@ class ALS(Solver):
             precision = precision + F.mT @ F
         return RowModel(F, offset, precision, zero, self.per_cell)
 
-    def _state(
-        self,
-        data: SparseObserved,
-        rows: Tensor,
-        cols: Tensor,
-        links: tuple[Sequence[Tensor], Sequence[Tensor]],
-        slope: Tensor,
-    ) -> ALSState:
-        X = product(rows, cols)
-        penalty = self._penalty(data, rows, links[0])
-        penalty = penalty + self._penalty(data.T, cols, links[1])
-        if self.implicit:
-            penalty = penalty + X.squared_norm()
-        misfit = data.misfit(X)
-        return ALSState(
-            X=X,
-            objective=(misfit + penalty) / 2,
-            rows=rows,
-            cols=cols,
-            links=links,
-            misfit=misfit,
-            row_slope=slope,
-        )
-
-    def _penalty(
-        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
-    ) -> Tensor:
-        off = W - prior_mean(data.sides[0], links)
-        penalty = self.weight * (off.square().sum(1) * self._counts(data)).sum()
-        for side, B in zip(data.sides[0], links, strict=True):
-            penalty = penalty + self.link_weight * (B * side.penalty(B)).sum()
-        return penalty
-
-    def _counts(self, data: SparseObserved) -> Tensor:
-        return data.counts if self.per_cell else torch.ones_like(data.counts)
+    def _counts(self, data: SparseObserved, axis: int) -> Tensor:
+        counts = (data.T if axis else data).counts
+        return counts if self.per_cell else torch.ones_like(counts)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
         """``(|dF/dU| |U| + |dF/dV| |V|) / |P(M)|^2``.
@@ -257,29 +274,17 @@ class ALS(Solver):
         -------
         Tensor of shape ()
         """
-        size = current.row_slope * current.rows.norm()
-        size = size + self._col_slope(data, current) * current.cols.norm()
+        size = torch.zeros_like(current.misfit)
         for axis, W in enumerate((current.rows, current.cols)):
-            if current.links[axis]:
-                cells = data.T if axis else data
-                size = size + self._link_residual(cells, W, current.links[axis])
+            size = size + current.slopes[axis] * W.norm()
+            if not current.links[axis]:
+                continue
+            sides, links = data.sides[axis], current.links[axis]
+            off = self._counts(data, axis)[:, None] * (W - prior_mean(sides, links))
+            for side, B in zip(sides, links, strict=True):
+                grad = self.link_weight * side.penalty(B) - side.pull(self.weight * off)
+                size = size + grad.norm() * B.norm()
         return size / data.energy.clamp_min(torch.finfo(size.dtype).tiny)
-
-    def _col_slope(self, data: SparseObserved, state: ALSState) -> Tensor:
-        cells, cols = data.T, state.cols
-        model, known = self._given(cells, state.rows, self.col_biases, state.links[1])
-        return cells.slope(model, cols[:, : model.F.shape[1]], known).norm()
-
-    def _link_residual(
-        self, data: SparseObserved, W: Tensor, links: Sequence[Tensor]
-    ) -> Tensor | float:
-        off = W - prior_mean(data.sides[0], links)
-        off = self.weight * self._counts(data)[:, None] * off
-        size: Tensor | float = 0.0
-        for side, B in zip(data.sides[0], links, strict=True):
-            grad = self.link_weight * side.penalty(B) - side.pull(off)
-            size = size + grad.norm() * B.norm()
-        return size
 
     def misfit(self, data: SparseObserved, state: ALSState, X: LowRank) -> Tensor:
         return state.misfit
@@ -296,59 +301,54 @@ def half_step(
     own: Tensor,
     model: RowModel,
     exact: bool,
+    judge: bool,
     known: Tensor | float = 0.0,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Factors of one side, given those of the other, from the present ones.
+) -> HalfStep:
+    """Factors of the rows, given those of the columns, from the present ones.
 
     Parameters
     ----------
     data : SparseObserved
         The observed cells.
     own : Tensor of shape (m, rank)
-        The present factors and biases.
+        The present factors and biases of the rows.
     model : RowModel
-        Made of the factors of the other side.
+        Made of the factors of the columns.
     exact : bool
         Whether the systems are to be solved exactly.
+    judge : bool
+        Whether ``before`` and ``misfit`` are needed, and the penalty of ``own``.
+        Otherwise the penalty is that of the new factors.
     known : Tensor of shape (m, rank) or float, default=0.0
         What is added to the mean of each row.
 
     Returns
     -------
-    factors : Tensor of shape (m, rank)
-        The solutions, exact or improved.
-    before, after : Tensor of shape ()
-        Squared norms of the gradient of the objective, at ``own`` and at ``factors``.
+    HalfStep
     """
-    failed = False
-    if not exact and model.F.shape[1] >= INEXACT_RANK:
-        W, before, after = data.improved(model, own, known)
-        if torch.isfinite(after):
-            return W, before, after
-        failed = True
-    W = model.solve(
-        data.starts, data.cols, data.values, known=known, weights=data.weights
-    )
-    infinite = W.new_tensor(torch.inf)
-    return W, infinite, infinite if failed else torch.zeros_like(infinite)
+    exact = exact or model.F.shape[1] < INEXACT_RANK
+    before = after = misfit = own.new_full((), torch.inf)
+    W = own
+    if judge or not exact:
+        slope, misfit = data.slope(model, own, known)
+        before = slope.square().sum()
+        if not exact:
+            W, after = data.improved(model, own, slope)
+    if not torch.isfinite(after):
+        W = model.solve(
+            data.starts, data.cols, data.values, known=known, weights=data.weights
+        )
+        after = torch.zeros_like(after) if exact else after
+    count = data.counts if model.per_cell else torch.ones_like(data.counts)
+    off = (own if judge else W) - known
+    penalty = (off.square().sum(1) * count).sum()
+    return HalfStep(W, before, after, misfit, penalty)
 
 
-def too_slow(exact: bool, before: Tensor, after: Tensor) -> bool:
-    """Whether systems are to be solved exactly, after a `half_step`.
-
-    Parameters
-    ----------
-    exact : bool
-        Whether they already are.
-    before, after : Tensor of shape ()
-        Squared norms of the gradient.
-
-    Returns
-    -------
-    bool
-    """
-    shrank = torch.isfinite(after) & (after <= SHRINKS**2 * before)
-    return exact or not bool(shrank)
+def _too_slow(exact: bool, half: HalfStep) -> bool:
+    """Whether the next half-step of that side is to be exact."""
+    enough = torch.isfinite(half.after) & (half.after <= SHRINKS**2 * half.before)
+    return exact or not bool(enough)
 
 
 def with_bias(factors: Tensor, value: float) -> Tensor:
