@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.linalg import (
     LowRank,
@@ -18,6 +19,7 @@ from skmc.linalg import (
     work_of,
 )
 
+VECTOR = 8  # numbers in a register
 CG_STEPS = 3  # of a half-step, from the solutions of the sweep before
 
 
@@ -192,12 +194,12 @@ class SparseObserved:
         """
         if X.left.shape[1] == 0:
             return torch.zeros_like(self.values)
-        return torch.sparse.sampled_addmm(
-            self.matrix(X.left.new_zeros(len(self.values))),
-            X.left,
-            X.right.mT,
-            beta=0.0,
-        ).values()
+        left, right = X.left, X.right
+        if left.dtype is torch.float32:  # shorter rows take many times as long
+            padding = (0, max(0, VECTOR - left.shape[1]))
+            left, right = pad(left, padding), pad(right, padding)
+        pattern = self.matrix(left.new_zeros(len(self.values)))
+        return torch.sparse.sampled_addmm(pattern, left, right.mT, beta=0.0).values()
 
     def residual(self, X: LowRank) -> Tensor:
         """``P(X - M)`` at the cells, ``(n_cells,)``.

@@ -14,8 +14,6 @@ from skmc.linalg import LowRank, RowModel, conjugate_gradients
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
-# Below this rank, exact solutions cost no more than the steps.
-INEXACT_RANK = 8
 # Steps must shrink the residual of a half-step to this share of it.
 SHRINKS = 1 / 3
 
@@ -91,8 +89,8 @@ class ALS(Solver):
     numbers of observed cells of a row and of a column, else 1. A step solves for all
     columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
 
-    From rank 8 on, a half-step takes three steps of conjugate gradients for all rows at
-    once, from the present factors. Each lowers the objective, at a small part of the
+    A half-step takes three steps of conjugate gradients for all rows at once, from the
+    present factors. Each lowers the objective, at a small part of the
     cost of exact solutions. Where they shrink the residual by less than a factor of
     three, half-steps of that side are exact from then on.
 
@@ -326,7 +324,6 @@ def half_step(
     -------
     HalfStep
     """
-    exact = exact or model.F.shape[1] < INEXACT_RANK
     before = after = misfit = own.new_full((), torch.inf)
     W = own
     if judge or not exact:
