@@ -20,7 +20,6 @@ from skmc.linalg import (
 )
 
 VECTOR = 8  # numbers in a register
-CG_STEPS = 3  # of a half-step, from the solutions of the sweep before
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +276,7 @@ class SparseObserved:
         return slope, (weighted * off).sum()
 
     def improved(
-        self, model: RowModel, W: Tensor, slope: Tensor
+        self, model: RowModel, W: Tensor, slope: Tensor, steps: int
     ) -> tuple[Tensor, Tensor]:
         """Take a few steps of conjugate gradients on the systems of all rows at once.
 
@@ -291,6 +290,8 @@ class SparseObserved:
             Present solutions.
         slope : Tensor of shape (n_rows, rank)
             Left minus right sides of the systems at ``W``.
+        steps : int
+            Number of steps.
 
         Returns
         -------
@@ -305,7 +306,7 @@ class SparseObserved:
         small = model.to(torch.float32)
         right = (-slope / unit).to(torch.float32).mT
         change, left = conjugate_gradients(
-            lambda Z: self._system(small, Z.mT).mT, right, None, CG_STEPS
+            lambda Z: self._system(small, Z.mT).mT, right, None, steps
         )
         return W + unit * change.mT, unit.square() * left.sum()
 

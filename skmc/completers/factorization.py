@@ -50,7 +50,8 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     The first term is half a *sum* over the observed cells of the scaled data, which
     :math:`P` selects; the others are *sums* over rows and over columns. Alternating
     least squares updates all columns given the rows, then all rows given the columns,
-    each as a batch of small systems. With ``per_cell=False`` and without biases this is
+    by a few steps of conjugate gradients for all of them at once, or exactly where
+    these are not enough. With ``per_cell=False`` and without biases this is
     the factored form of :math:`\lambda \|X\|_*`, see `SoftImputeCompleter`.
 
     Parameters
@@ -80,8 +81,8 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
     tol : float >= 0, default=1e-3
-        Stop when the gradient with respect to the columns' factors ``V`` is at most
-        ``tol |P(M)|^2 / |V|``. The gradient with respect to the rows' factors is zero.
+        Stop when :math:`\|G_U\|_F \|U\|_F + \|G_V\|_F \|V\|_F \le \text{tol}
+        \|P(M)\|_F^2`, with the gradients :math:`G` with respect to the factors.
     {warm_start}
         A choice of "auto" is made again. If the rank changes, the factors start anew.
     {scaling}
@@ -136,9 +137,9 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     the rows of the factors. A tenth of the ratings is held out for "auto", as in
     memory, but not the same tenth.
 
-    All rows, including new ones, are completed by the ridge regression on the columns'
-    factors that the sweeps use. Results have the dtype of the input: ``float32``
-    ratings take half the memory and time.
+    At the end, all rows, including new ones, are completed by exact ridge regressions on
+    the columns' factors. Results have the dtype of the input: ``float32``
+    ratings take half the memory and less time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.

@@ -14,8 +14,10 @@ from skmc.linalg import LowRank, RowModel, conjugate_gradients
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
-# Steps must shrink the residual of a half-step to this share of it.
-SHRINKS = 1 / 3
+# Conjugate gradients of a half-step: their least and largest number, and the share of
+# the residual that may be left.
+STEPS = (3, 6)
+LEFT = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,9 @@ class ALSState(State):
         Factors and biases of the columns after the next step.
     links : pair of sequences of Tensor of shape (p, rank + 1)
         ``B`` of each linear prior of the rows, and of the columns.
-    exact : pair of bool
-        Whether the systems of the rows, and of the columns, are to be solved exactly.
+    steps : pair of int
+        Conjugate gradients of the next half-step of the rows, and of the columns; 0
+        means that systems are solved exactly.
     misfit : Tensor of shape ()
         Squared distance from the observed cells.
     slopes : pair of Tensor of shape ()
@@ -49,7 +52,7 @@ class ALSState(State):
     cols: Tensor  # (n, rank + 1)
     next_cols: Tensor  # (n, rank + 1)
     links: tuple[Sequence[Tensor], Sequence[Tensor]]
-    exact: tuple[bool, bool]
+    steps: tuple[int, int]
     misfit: Tensor
     slopes: tuple[Tensor, Tensor]
 
@@ -90,9 +93,9 @@ class ALS(Solver):
     columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
 
     A half-step takes three steps of conjugate gradients for all rows at once, from the
-    present factors. Each lowers the objective, at a small part of the
-    cost of exact solutions. Where they shrink the residual by less than a factor of
-    three, half-steps of that side are exact from then on.
+    present factors. Each lowers the objective, at a small part of the cost of exact
+    solutions. Where more than .03 of the residual is left, the next half-step of that
+    side takes one more; after six, its half-steps are exact.
 
     With linear priors (`Side`), ``w_i = (u_i, b_i)`` in the penalty becomes ``w_i - (S
     B)_i``, and ``link_weight tr(B' P B) / 2`` is added for each. A step then begins
@@ -157,14 +160,14 @@ class ALS(Solver):
         infinite = rows.new_full((), torch.inf)
         own = rows if self.row_biases else rows[:, :-1]
         first = HalfStep(own, infinite, infinite, infinite, zero(()))
-        return self._state(data, first, cols, (links[0], links[1]), (False, False))
+        return self._state(data, first, cols, (links[0], links[1]), (STEPS[0],) * 2)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
         links = self._link(data, 0, state.rows, state.links[0]), state.links[1]
-        cols, exact = state.next_cols, state.exact
-        half = self._half(data, 0, state.rows, cols, links[0], exact[0])
-        exact = _too_slow(exact[0], half), exact[1]
-        return self._state(data, half, cols, links, exact)
+        cols, steps = state.next_cols, state.steps
+        half = self._half(data, 0, state.rows, cols, links[0], steps[0])
+        steps = _next_steps(steps[0], half), steps[1]
+        return self._state(data, half, cols, links, steps)
 
     def _state(
         self,
@@ -172,7 +175,7 @@ class ALS(Solver):
         half: HalfStep,
         cols: Tensor,
         links: tuple[Sequence[Tensor], Sequence[Tensor]],
-        exact: tuple[bool, bool],
+        steps: tuple[int, int],
     ) -> ALSState:
         """The iterate after a half-step for the rows.
 
@@ -181,7 +184,7 @@ class ALS(Solver):
         """
         rows = self._whole(half.factors, self.row_biases)
         links = links[0], self._link(data, 1, cols, links[1])
-        ahead = self._half(data, 1, cols, rows, links[1], exact[1])
+        ahead = self._half(data, 1, cols, rows, links[1], steps[1])
         X = product(rows, cols)
         penalty = self.weight * (half.penalty + ahead.penalty)
         for axis, maps in enumerate(links):
@@ -196,7 +199,7 @@ class ALS(Solver):
             cols=cols,
             next_cols=self._whole(ahead.factors, self.col_biases),
             links=links,
-            exact=(exact[0], _too_slow(exact[1], ahead)),
+            steps=(steps[0], _next_steps(steps[1], ahead)),
             misfit=ahead.misfit,
             slopes=(half.after.sqrt(), ahead.before.sqrt()),
         )
@@ -208,14 +211,14 @@ class ALS(Solver):
         own: Tensor,
         others: Tensor,
         links: Sequence[Tensor],
-        exact: bool,
+        steps: int,
     ) -> HalfStep:
         """A half-step for the rows (``axis=0``) or for the columns."""
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
         rank = model.F.shape[1]
         known = prior_mean(data.sides[axis], [B[:, :rank] for B in links])
         cells = data.T if axis else data
-        return half_step(cells, own[:, :rank], model, exact, bool(axis), known)
+        return half_step(cells, own[:, :rank], model, steps, bool(axis), known)
 
     def _whole(self, W: Tensor, biases: bool) -> Tensor:
         return W if biases else with_bias(W, 0.0)
@@ -298,7 +301,7 @@ def half_step(
     data: SparseObserved,
     own: Tensor,
     model: RowModel,
-    exact: bool,
+    steps: int,
     judge: bool,
     known: Tensor | float = 0.0,
 ) -> HalfStep:
@@ -312,8 +315,8 @@ def half_step(
         The present factors and biases of the rows.
     model : RowModel
         Made of the factors of the columns.
-    exact : bool
-        Whether the systems are to be solved exactly.
+    steps : int
+        Conjugate gradients to take; 0 means that systems are solved exactly.
     judge : bool
         Whether ``before`` and ``misfit`` are needed, and the penalty of ``own``.
         Otherwise the penalty is that of the new factors.
@@ -326,26 +329,28 @@ def half_step(
     """
     before = after = misfit = own.new_full((), torch.inf)
     W = own
-    if judge or not exact:
+    if judge or steps:
         slope, misfit = data.slope(model, own, known)
         before = slope.square().sum()
-        if not exact:
-            W, after = data.improved(model, own, slope)
+        if steps:
+            W, after = data.improved(model, own, slope, steps)
     if not torch.isfinite(after):
         W = model.solve(
             data.starts, data.cols, data.values, known=known, weights=data.weights
         )
-        after = torch.zeros_like(after) if exact else after
+        after = after if steps else torch.zeros_like(after)
     count = data.counts if model.per_cell else torch.ones_like(data.counts)
     off = (own if judge else W) - known
     penalty = (off.square().sum(1) * count).sum()
     return HalfStep(W, before, after, misfit, penalty)
 
 
-def _too_slow(exact: bool, half: HalfStep) -> bool:
-    """Whether the next half-step of that side is to be exact."""
-    enough = torch.isfinite(half.after) & (half.after <= SHRINKS**2 * half.before)
-    return exact or not bool(enough)
+def _next_steps(steps: int, half: HalfStep) -> int:
+    """How many steps the next half-step of that side takes; 0 means exact."""
+    if steps and torch.isfinite(half.after):
+        enough = bool(half.after <= LEFT**2 * half.before)
+        return steps if enough else (steps + 1) % (STEPS[1] + 1)
+    return 0
 
 
 def with_bias(factors: Tensor, value: float) -> Tensor:
