@@ -167,7 +167,7 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.01)
+    completer_tags = CompleterTags(recovers=0.02)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "lambda_ridge": [
