@@ -142,9 +142,9 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     the rows of the factors. A tenth of the ratings is held out for "auto", as in
     memory, but not the same tenth.
 
-    At the end, all rows, including new ones, are completed by exact ridge regressions on
-    the columns' factors. Results have the dtype of the input: ``float32``
-    ratings take half the memory and less time.
+    At the end, all rows, including new ones, are completed by exact ridge regressions
+    on the columns' factors. Results have the dtype of the input: ``float32`` ratings
+    take half the memory and less time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
