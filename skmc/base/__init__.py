@@ -14,6 +14,7 @@ from skmc.base.factored import FactoredCompleter
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.partial import LearnsMore, MoreCells
 from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells, check_names
@@ -21,6 +22,7 @@ from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
 from skmc.base.stored import ReadsStored
+from skmc.base.streaming import StreamsRows
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -39,6 +41,8 @@ __all__ = [
     "FactoredCompleter",
     "IterativeCompleter",
     "LearnedLaplacians",
+    "LearnsMore",
+    "MoreCells",
     "Outcome",
     "Prepared",
     "Priors",
@@ -47,6 +51,7 @@ __all__ = [
     "Recommends",
     "ShowsFit",
     "SideInformed",
+    "StreamsRows",
     "Trials",
     "WarmStart",
     "check_names",

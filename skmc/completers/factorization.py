@@ -18,6 +18,7 @@ from skmc.base import (
     ReadsStored,
     Recommends,
     SideInformed,
+    StreamsRows,
     Trials,
     WarmStart,
     resolve_device,
@@ -35,7 +36,9 @@ SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
+class FactorizationCompleter(
+    WarmStart, ReadsStored, StreamsRows, Recommends, SideInformed
+):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and

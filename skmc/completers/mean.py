@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, ReadsStored
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    LearnsMore,
+    MoreCells,
+    Outcome,
+    Priors,
+    ReadsStored,
+)
 from skmc.blocks import BlockObserved
 
 
-class MeanCompleter(ReadsStored, BaseCompleter):
+class MeanCompleter(ReadsStored, LearnsMore, BaseCompleter):
     """Fill each missing cell with the mean of its column's observed cells.
 
     Parameters
@@ -19,12 +28,16 @@ class MeanCompleter(ReadsStored, BaseCompleter):
 
     Attributes
     ----------
-    {reconstruction_}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell, computed at each access.
     {input}
 
     Notes
     -----
     Memory grows with ``n_samples n_features``.
+
+    The sums and numbers of the cells of each column are sufficient, so `partial_fit` is
+    exact: the result is that of a fit to all cells.
 
     Examples
     --------
@@ -55,12 +68,33 @@ class MeanCompleter(ReadsStored, BaseCompleter):
     ) -> Outcome:
         if isinstance(cells, BlockObserved):
             return Outcome()  # everything is in the priors
-        completed = priors.fill(cells, np.tile(priors.col_means, (len(cells), 1)))
-        return Outcome({"reconstruction_": completed.astype(cells.dtype)})
+        return Outcome({"_cells": cells.copy()})
+
+    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
+        if not hasattr(self, "_cells"):
+            raise ValueError(
+                "partial_fit cannot continue a fit with cells that are not in memory; "
+                "call fit with all cells."
+            )
+        cells = more.into(self._cells)
+        rows, cols = np.nonzero(~np.isnan(cells))
+        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
+        return priors, {"_cells": cells}
+
+    @property
+    def reconstruction_(self) -> np.ndarray:
+        """The model's value of every cell, computed at each access."""
+        check_is_fitted(self)
+        if not hasattr(self, "_cells"):
+            raise AttributeError(
+                "After a fit to cells that are not in memory there is no "
+                "reconstruction_; use predict_entries."
+            )
+        cells = self._cells
+        completed = self._priors.fill(cells, self._complete_rows(cells))
+        return completed.astype(cells.dtype)
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        if hasattr(self, "reconstruction_"):
-            return super()._values_at(rows, cols)
         means, empty = self._priors.col_means[cols], self._priors.empty_cols[cols]
         return np.where(empty, self._priors.row_means[rows], means)
 

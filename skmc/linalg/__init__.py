@@ -13,7 +13,7 @@ from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
-from skmc.linalg.ridge import RowModel
+from skmc.linalg.ridge import RowModel, normal_equations
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.spectral import (
     ACTIVATIONS,
@@ -69,6 +69,7 @@ __all__ = [
     "minimize_on_stiefel",
     "nearest",
     "newton",
+    "normal_equations",
     "offdiag",
     "partial_svd",
     "random_orthonormal",
