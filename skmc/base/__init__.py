@@ -1,6 +1,7 @@
 """The estimator contract: base classes and mixins of completers."""
 
 from skmc.base.batching import Batchable, CannotBatch
+from skmc.base.chunked import ReadsChunks, first_rows, read_chunks, rows_in_memory
 from skmc.base.completer import (
     HIDDEN_TO_SCORE,
     HOOKS,
@@ -13,6 +14,7 @@ from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
+from skmc.base.lazy import is_lazy
 from skmc.base.learned_laplacians import LearnedLaplacians
 from skmc.base.partial import LearnsMore, MoreCells
 from skmc.base.pictures import pixels
@@ -47,6 +49,7 @@ __all__ = [
     "Prepared",
     "Priors",
     "ReadsCells",
+    "ReadsChunks",
     "ReadsStored",
     "Recommends",
     "ShowsFit",
@@ -57,10 +60,14 @@ __all__ = [
     "check_names",
     "diverged",
     "documented",
+    "first_rows",
+    "is_lazy",
     "memory_of",
     "pixels",
     "record",
+    "read_chunks",
     "resolve_device",
+    "rows_in_memory",
     "unfinished",
     "warn_user",
 ]

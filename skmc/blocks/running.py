@@ -160,7 +160,7 @@ class OnCluster(Local):
             except (CancelledError, CommClosedError) as error:
                 raise self._lost() from error
             except TimeoutError as error:
-                if future.done():  # the task itself has raised it
+                if future.status == "error":  # the task itself has raised it
                     raise
                 if self.client.status != "running":
                     raise self._lost() from error

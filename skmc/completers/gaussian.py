@@ -20,15 +20,24 @@ from skmc.base import (
     MoreCells,
     Prepared,
     Priors,
+    ReadsChunks,
     Trials,
     resolve_device,
+    rows_in_memory,
 )
-from skmc.cells import Observed, Scaling
+from skmc.blocks import ChunkedEM, ChunkedRows
+from skmc.cells import Observed
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
-from skmc.linalg import FactorGaussian, Gaussian, Randomness, threads_for, work_of
+from skmc.linalg import (
+    ExpectedSums,
+    FactorGaussian,
+    Gaussian,
+    Randomness,
+    threads_for,
+    work_of,
+)
 from skmc.loop import solve
-from skmc.new_rows import ExpectedSums
 from skmc.solvers import EM, FactorEM, Solver
 
 MOST_COLUMNS = 300  # of a full covariance
@@ -39,7 +48,7 @@ ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, in `partial_fit`
 
 
-class GaussianCompleter(LearnsMore, IterativeCompleter):
+class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -129,6 +138,12 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
     The scores of "copula" are means over the interval of a level, not intervals as in
     the paper, so that correlations of columns of few levels come out too small.
 
+    `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. Each step is one
+    pass over the chunks, whose expected sums are added, so the chunks are computed as
+    often as there are steps: persist them if they fit in the memory of the cluster.
+    "auto" uses the first 1000 rows. ``marginals`` must be "normal", and the covariance
+    is full. There is no ``reconstruction_``; `transform` the collection instead.
+
     `partial_fit` with new rows is a step of incremental EM: the expected sums of
     :math:`1`, :math:`x` and :math:`x x^T` over the new rows are added to those of all
     rows so far, and mean and covariance follow from the totals. Earlier rows are not
@@ -204,6 +219,13 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _prepare(self, cells: Any, priors: Priors) -> Prepared:
+        if isinstance(cells, ChunkedRows) and (
+            self.marginals != "normal" or self.rank not in ("auto", None)
+        ):
+            raise ValueError(
+                "Rows of a Dask collection are fitted with marginals='normal' and "
+                "rank=None; pass an array for the others."
+            )
         if self.marginals == "normal":
             prepared = super()._prepare(cells, priors)
             scaling = prepared.scaling.to("cpu", torch.float64)
@@ -217,7 +239,8 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         rank = self.rank
         if rank == "auto":
-            rank = None if data.shape[1] <= MOST_COLUMNS else min(RANK, *data.shape)
+            full = data.shape[1] <= MOST_COLUMNS or isinstance(data, ChunkedRows)
+            rank = None if full else min(RANK, *data.shape)
         elif rank is not None:
             rank = checked_rank(rank, data.shape, "None")
         ridge, start = self.lambda_ridge, None
@@ -241,19 +264,24 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
 
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
         rows = slice(ROWS_TRIED)
-        if data.mask[rows].any():
+        if not isinstance(data, ChunkedRows) and data.mask[rows].any():
             data = Observed(data.values[rows], data.mask[rows])
         return super()._split(data, seed)
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         start = getattr(params, "_start", None)
+        if isinstance(data, ChunkedRows):
+            return ChunkedEM(params.lambda_ridge, start)
         return _solver(params.lambda_ridge, params.rank, start)
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         n_cols = prepared.data.shape[1]
         standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         model = outputs.get("model", standard).to("cpu")
-        return {"_cells": prepared.cells, **self._learned(model, prepared.scaling)}
+        learned = self._learned(model, prepared.scaling)
+        if isinstance(prepared.cells, ChunkedRows):
+            return learned
+        return {"_cells": prepared.cells, **learned}
 
     def _learned(self, model: Any, marginals: Any) -> dict[str, Any]:
         location, covariance = model.mean, model.covariance
@@ -269,7 +297,7 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
         }
 
     def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
-        cells = more.into(self._cells)
+        cells = more.into(rows_in_memory(self))
         rows, cols = np.nonzero(~np.isnan(cells))
         priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
         prepared = self._prepare(cells, priors)
@@ -283,7 +311,7 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
                 # The scaling of the first rows stays; the prior follows that of all.
                 scales = prepared.scaling.scaling.scale / marginals.scaling.scale
                 model = total.gaussian(self.lambda_ridge_, scales[0].square())
-                sums = (total.count, total.first, total.second)
+                sums = tuple(vars(total).values())
                 learned = self._learned(model, marginals)
                 return priors, {"_cells": cells, "_sums": sums, **learned}
             start = self._rescaled(prepared.scaling, cells.shape[1])
@@ -335,11 +363,11 @@ class GaussianCompleter(LearnsMore, IterativeCompleter):
     def reconstruction_(self) -> np.ndarray:
         """The model's value of every cell, computed at each access."""
         check_is_fitted(self)
-        return self._expected(self._cells)
+        return self._expected(rows_in_memory(self))
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         which, at = np.unique(rows, return_inverse=True)
-        values: np.ndarray = self._expected(self._cells[which])[at, cols]
+        values: np.ndarray = self._expected(rows_in_memory(self)[which])[at, cols]
         return values
 
     def _expected(self, cells: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import (
     BaseCompleter,
@@ -14,12 +13,14 @@ from skmc.base import (
     MoreCells,
     Outcome,
     Priors,
+    ReadsChunks,
     ReadsStored,
+    rows_in_memory,
 )
-from skmc.blocks import BlockObserved
+from skmc.blocks import BlockObserved, ChunkedRows
 
 
-class MeanCompleter(ReadsStored, LearnsMore, BaseCompleter):
+class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
     """Fill each missing cell with the mean of its column's observed cells.
 
     Parameters
@@ -64,19 +65,14 @@ class MeanCompleter(ReadsStored, LearnsMore, BaseCompleter):
         self.keep_observed = keep_observed
 
     def _fit_cells(
-        self, cells: np.ndarray | BlockObserved, priors: Priors, y: Any = None
+        self, cells: Any, priors: Priors, y: Any = None
     ) -> Outcome:
-        if isinstance(cells, BlockObserved):
+        if isinstance(cells, (BlockObserved, ChunkedRows)):
             return Outcome()  # everything is in the priors
         return Outcome({"_cells": cells.copy()})
 
     def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
-        if not hasattr(self, "_cells"):
-            raise ValueError(
-                "partial_fit cannot continue a fit with cells that are not in memory; "
-                "call fit with all cells."
-            )
-        cells = more.into(self._cells)
+        cells = more.into(rows_in_memory(self))
         rows, cols = np.nonzero(~np.isnan(cells))
         priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
         return priors, {"_cells": cells}
@@ -84,13 +80,7 @@ class MeanCompleter(ReadsStored, LearnsMore, BaseCompleter):
     @property
     def reconstruction_(self) -> np.ndarray:
         """The model's value of every cell, computed at each access."""
-        check_is_fitted(self)
-        if not hasattr(self, "_cells"):
-            raise AttributeError(
-                "After a fit to cells that are not in memory there is no "
-                "reconstruction_; use predict_entries."
-            )
-        cells = self._cells
+        cells = rows_in_memory(self)
         completed = self._priors.fill(cells, self._complete_rows(cells))
         return completed.astype(cells.dtype)
 

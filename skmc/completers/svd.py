@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -14,10 +15,15 @@ from skmc.base import (
     IterativeCompleter,
     LearnsMore,
     MoreCells,
+    Prepared,
     Priors,
+    ReadsChunks,
     Trials,
     WarmStart,
+    first_rows,
+    rows_in_memory,
 )
+from skmc.blocks import ChunkedRows, ChunkedSVD
 from skmc.cells import Observed, Scaling, SparseObserved
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
@@ -27,7 +33,7 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
 
 
-class SVDCompleter(WarmStart, LearnsMore, IterativeCompleter):
+class SVDCompleter(WarmStart, LearnsMore, ReadsChunks, IterativeCompleter):
     r"""Low-rank completion by an iterated truncated SVD.
 
     .. math::
@@ -72,6 +78,13 @@ class SVDCompleter(WarmStart, LearnsMore, IterativeCompleter):
     -----
     Memory grows with ``n_samples n_features``, and with the square of the smaller of
     both where the decomposition is that of a Gram matrix.
+
+    `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. The objective is
+    the same; each iteration is one pass over the chunks, whose sums of :math:`u u^T`
+    and :math:`u x` for each column are added. The chunks are computed as often as there
+    are iterations: persist them if they fit in the memory of the cluster.
+    ``rank="auto"`` uses the first 1000 rows. There is no ``reconstruction_``;
+    `transform` the collection instead, which completes each row on its own.
 
     `partial_fit` solves the least-squares problem of each row of ``X``, given the
     columns' factors, and then that of each column in which ``X`` has cells, given the
@@ -134,12 +147,22 @@ class SVDCompleter(WarmStart, LearnsMore, IterativeCompleter):
         return {"rank": choose_rank(self.rank, data, trials)}
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        if isinstance(data, ChunkedRows):
+            head = first_rows(data)
+            return ChunkedSVD(partial_svd(head.values, params.rank).V)
         if not self._resumes(data):
             return HardRank(params.rank)
         start = self._scaling.standardise(torch.from_numpy(self.reconstruction_))
         return HardRank(params.rank, start.to(data.values))
 
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(prepared.data, ChunkedRows):
+            return super()._fitted(prepared, outputs)
+        return {"_scaling": prepared.scaling, "_fold_in": _folded(prepared, outputs)}
+
     def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
+        if not hasattr(self, "_rows"):
+            rows_in_memory(self)  # raises an error
         old = self._rows.cells
         cells = more.into(old)
         rows, cols = np.nonzero(~np.isnan(cells))
@@ -190,6 +213,21 @@ class SVDCompleter(WarmStart, LearnsMore, IterativeCompleter):
         cols = found.V * found.s / unit
         cols = torch.cat([cols, torch.zeros_like(cols[:, :1])], 1)
         return RowStream.of(rows, cols, _sparse(self._rows.cells))
+
+
+def _folded(prepared: Prepared, outputs: dict[str, Any]) -> FoldIn:
+    """The map of rows after a fit to chunks, from sums over the rows."""
+    head = first_rows(prepared.data)
+    zero = head.values.new_zeros(head.shape[1])
+    if "V" not in outputs:  # interrupted before the first step
+        return FoldIn(zero, zero[:, None][:, :0], 0.0)
+    V, (count, first, second) = outputs["V"], outputs["scores"]
+    mean = first / count
+    energy, basis = torch.linalg.eigh(second / count - torch.outer(mean, mean))
+    loadings = V @ basis * energy.clamp_min(0).sqrt()
+    found = FoldIn(V @ mean, loadings, RIDGE)
+    # The noise is chosen on the first rows.
+    return replace(found, noise=FoldIn.of(found(head.values, head.mask), head).noise)
 
 
 def _sparse(cells: np.ndarray) -> SparseObserved:

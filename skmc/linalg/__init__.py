@@ -10,6 +10,7 @@ from skmc.linalg.gaussian import Expected, Gaussian, Patterns
 from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
@@ -41,6 +42,7 @@ __all__ = [
     "Activation",
     "CosineSchedule",
     "Expected",
+    "ExpectedSums",
     "FactorGaussian",
     "GaussNewton",
     "Gaussian",

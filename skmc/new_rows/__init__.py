@@ -3,7 +3,6 @@
 from skmc.new_rows.embedding import EmbeddedRows
 from skmc.new_rows.folding import Deferred, FoldIn
 from skmc.new_rows.forward_pass import ForwardPass, LearnedInputs
-from skmc.new_rows.moments import ExpectedSums
 from skmc.new_rows.neighbors import knn_graph, knn_values
 from skmc.new_rows.rows import RowIndex
 from skmc.new_rows.streaming import RowStream
@@ -11,7 +10,6 @@ from skmc.new_rows.streaming import RowStream
 __all__ = [
     "Deferred",
     "EmbeddedRows",
-    "ExpectedSums",
     "FoldIn",
     "ForwardPass",
     "LearnedInputs",

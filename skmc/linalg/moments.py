@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg import Gaussian, Patterns
+from skmc.linalg.gaussian import Gaussian, Patterns
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,14 @@ class ExpectedSums:
         Sum of expected rows.
     second : Tensor of shape (n_cols, n_cols)
         Sum of expected products.
+    log_likelihood : Tensor of shape ()
+        Of the observed cells.
     """
 
     count: Tensor
     first: Tensor
     second: Tensor
+    log_likelihood: Tensor
 
     @classmethod
     def of(cls, model: Gaussian, values: Tensor, seen: Tensor) -> ExpectedSums:
@@ -54,7 +57,8 @@ class ExpectedSums:
         expected = model.expect(values[some], Patterns.of(seen[some]))
         rows = model.mean + expected.deviations
         second = rows.mT @ rows + expected.scatter
-        return cls(some.sum().to(values), rows.sum(0), second)
+        count, likelihood = some.sum().to(values), expected.log_likelihood
+        return cls(count, rows.sum(0), second, likelihood)
 
     def plus(self, other: ExpectedSums) -> ExpectedSums:
         """Sums over the rows of both.
@@ -72,6 +76,7 @@ class ExpectedSums:
             self.count + other.count,
             self.first + other.first,
             self.second + other.second,
+            self.log_likelihood + other.log_likelihood,
         )
 
     def gaussian(self, weight: float, variance: Tensor) -> Gaussian:
