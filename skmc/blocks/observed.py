@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from skmc.blocks.parts import arrow
-from skmc.blocks.running import OnCluster
+from skmc.blocks.running import OnCluster, logged
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
 from skmc.linalg import LowRank, RowModel, work_of
@@ -301,12 +301,16 @@ class BlockObserved:
         Returns
         -------
         iterator
+            The results, each of which is logged.
         """
         each = None
         if own is not None:
             sizes = np.diff(self.folder.starts[side]).tolist()
             each = [part.clone() for part in own.split(sizes)]
-        return self.folder.runner.map(function, self._handles[side], *common, each=each)
+        found = self.folder.runner.map(
+            function, self._handles[side], *common, each=each
+        )
+        return logged(found, f"block of {side}s", len(self._handles[side]))
 
     def solved(self, model: RowModel) -> Tensor:
         """Solve a row model for all rows.
