@@ -47,7 +47,11 @@ def drawn(size):
     film = (N_FILMS * rng.random(size) ** 3).astype(np.int64)
     noise = rng.standard_normal(size, np.float32) / 2
     stars = 3 + (taste[user] * kind[film]).sum(1) + noise
-    return {"user": np.char.add("user-", user.astype(str)), "film": film, "stars": stars}
+    return {
+        "user": np.char.add("user-", user.astype(str)),
+        "film": film,
+        "stars": stars,
+    }
 
 
 for k, begin in enumerate(range(0, N, PART)):
@@ -82,7 +86,9 @@ als = FactorizationCompleter(
 als.fit(ratings)
 seconds = time.perf_counter() - start
 print(f"{len(als.row_ids_)} users, {len(als.col_ids_)} films, {N:.0e} ratings")
-print(f"{seconds:.0f} s; largest memory {peak():.2f} GB, {before:.2f} GB before the fit")
+print(
+    f"{seconds:.0f} s; largest memory {peak():.2f} GB, {before:.2f} GB before the fit"
+)
 
 # %%
 # How good it is

@@ -109,7 +109,7 @@ def fit(folder: Path, how: str, workers: int = 0) -> dict:
             import dask
             from distributed import Client, LocalCluster
 
-            # Dask makes workers return all memory to the system, which doubles the time.
+            # Dask makes workers return memory to the system, which doubles the time.
             threads = {f"{name}_NUM_THREADS": 1 for name in ("OMP", "MKL", "OPENBLAS")}
             dask.config.set({"distributed.nanny.pre-spawn-environ": threads})
             cluster = LocalCluster(

@@ -75,8 +75,8 @@ class LearnsMore:
         X : container as in `fit`, of shape (n_samples, n_features)
             New rows, which are appended to those so far. The rows of `Entries` have
             numbers: they are new if they are larger than those so far, and otherwise
-            rows whose cells are added, or replaced where they are known. The last
-            columns of ``X`` are new if there are more than so far; other rows miss them.
+            rows whose cells are added, or replaced where they are known. If ``X`` has
+            more columns than so far, the last ones are new, and other rows miss them.
         y : Ignored
             Present for pipelines.
 
@@ -98,7 +98,8 @@ class LearnsMore:
             self.__dict__.update(before)
             raise
         self._set_fitted(  # type: ignore[attr-defined]
-            priors, Outcome({**kept, **self._common(priors), **changed})  # type: ignore[attr-defined]
+            priors,
+            Outcome({**kept, **self._common(priors), **changed}),  # type: ignore[attr-defined]
         )
         return self
 

@@ -41,10 +41,11 @@ class StreamsRows(LearnsMore):
         rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         touched, local = np.unique(more.rows, return_inverse=True)
         known = touched[touched < len(starts) - 1]
-        old = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in known] or [[]])
-        old = old.astype(np.int64)
+        old = np.flatnonzero(np.isin(rows, known))
         shape = len(touched), more.shape[1]
-        before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
+        before = _cells(
+            np.searchsorted(touched, rows[old]), cols[old], values[old], shape
+        )
         kept = ~np.isin(
             before.rows.numpy() * shape[1] + before.cols.numpy(),
             local * shape[1] + more.cols,

@@ -139,6 +139,17 @@ class FactorizationCompleter(
     the rows of the factors. A tenth of the ratings is held out for "auto", as in
     memory, but not the same tenth.
 
+    `partial_fit` solves the systems of the rows in ``X``, given the columns, and then
+    those of the columns in which these rows have cells, given all rows so far. For the
+    latter, sums of :math:`u u^T` and :math:`u x` over the cells of each column are
+    sufficient; earlier rows are not visited. Both steps minimize the objective of all
+    cells exactly, scaled by the mean and deviation of all cells. What is approximate:
+    rows that are not in ``X`` keep their factors, and rank and weight stay. Blocks of
+    `Entries` that come again approach a fit to all cells. The sums take ``n_features
+    (rank + 2)**2`` numbers, and the first call makes them by a pass over the cells.
+    Means and deviations of all cells are computed again at each call.
+    Features, graphs, weights and ``alpha`` need a new fit.
+
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``
     ratings take half the memory and time.

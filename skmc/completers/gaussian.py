@@ -309,7 +309,8 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
                 total = ExpectedSums(*sums) if sums else self._sums_of(cells[:old])
                 total = total.plus(self._sums_of(cells[old:]))
                 # The scaling of the first rows stays; the prior follows that of all.
-                scales = prepared.scaling.scaling.scale / marginals.scaling.scale
+                scaling: Any = prepared.scaling
+                scales = scaling.scaling.scale / marginals.scaling.scale
                 model = total.gaussian(self.lambda_ridge_, scales[0].square())
                 sums = tuple(vars(total).values())
                 learned = self._learned(model, marginals)
@@ -327,7 +328,8 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         """Whether new rows can be added to the sums over those so far."""
         if self.marginals == "copula" or self.rank_ is not None:
             return False
-        scales = self._marginals.scaling.scale, prepared.scaling.scaling.scale
+        now: Any = prepared.scaling
+        scales = self._marginals.scaling.scale, now.scaling.scale
         same = more.shape[1] == self._shape[1]
         later = len(more.rows) > 0 and more.rows.min() >= self._shape[0]
         return bool(same and later and all((scale > 0).all() for scale in scales))

@@ -64,9 +64,7 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(
-        self, cells: Any, priors: Priors, y: Any = None
-    ) -> Outcome:
+    def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
         if isinstance(cells, (BlockObserved, ChunkedRows)):
             return Outcome()  # everything is in the priors
         return Outcome({"_cells": cells.copy()})

@@ -175,7 +175,7 @@ class SVDCompleter(WarmStart, LearnsMore, ReadsChunks, IterativeCompleter):
         known = touched < len(old)
         before[known, : old.shape[1]] = old[touched[known]]
         with threads_for(work_of(cells.size, self.rank_)):
-            stream = self._stream().extended(*cells.shape, False)
+            stream = self._stream().extended(len(cells), cells.shape[1], False)
             zero = stream.cols.new_zeros
             ridge = RIDGE * torch.eye(stream.cols.shape[1] - 1, dtype=torch.float64)
             stream = stream.replaced(
