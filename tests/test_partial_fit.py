@@ -245,3 +245,15 @@ def test_sparse_rows_and_single_precision():
     with pytest.warns(UserWarning, match="Row 120 of X has no observed cell"):
         completer.partial_fit(np.full((1, 15), np.nan))
     np.testing.assert_allclose(completer.reconstruction_[120], np.nanmean(X, 0), 1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_data_belong_to_the_caller(name):
+    """Changing them after a call changes nothing."""
+    first, more = X[:60].copy(), X[60:].copy()
+    completer = CASES[name][0]().fit(first)
+    first[:] = 0
+    completer.partial_fit(more)
+    more[:] = 0
+    expected = CASES[name][0]().fit(X[:60]).partial_fit(X[60:])
+    np.testing.assert_array_equal(completer.reconstruction_, expected.reconstruction_)

@@ -335,22 +335,20 @@ def workers() -> str:
     """Fits in one process and on workers, as Markdown."""
     path = RESULTS / "speed-scale.json"
     record = json.loads(path.read_text()).get("workers", {})
+    hardware = record.pop("hardware", "")
     lines = [
-        "| ratings | workers | seconds | processor seconds of each worker |"
-        " of the other processes |",
+        "| ratings | | seconds | processor seconds of each worker |"
+        " of the client's process |",
         "|---|---|---|---|---|",
     ]
     for size, found in record.items():
         for name, run in found.items():
-            if not name.endswith(" workers") or "/" in name:
+            if not isinstance(run, dict):
                 continue
             wall, own = run["seconds"]["fit"]
             each = ", ".join(f"{s:.3g}" for s in run.get("worker processor s", []))
-            lines += [
-                f"| {size} | {name.split()[0]} | {wall:.3g} | {each or '-'} |"
-                f" {own:.3g} |"
-            ]
-    return "\n".join(lines) + f"\n\n{record.get('hardware', '')}.\n"
+            lines += [f"| {size} | {name} | {wall:.3g} | {each or '-'} | {own:.3g} |"]
+    return "\n".join(lines) + f"\n\n{hardware}.\n"
 
 
 def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:

@@ -163,6 +163,11 @@ class BaseCompleter(
         cls._parameter_constraints = merged
         documented(cls)
 
+    def __dir__(self) -> list[str]:
+        # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
+        # be computed at each access.
+        return list(object.__dir__(self))
+
     @abstractmethod
     def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
         """Complete ``cells`` (NaN where missing) without changing ``self``.

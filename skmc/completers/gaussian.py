@@ -146,8 +146,8 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
 
     `partial_fit` with new rows is a step of incremental EM: the expected sums of
     :math:`1`, :math:`x` and :math:`x x^T` over the new rows are added to those of all
-    rows so far, and mean and covariance follow from the totals. Earlier rows are not
-    visited. For rows without missing cells these sums are sufficient, so the result is
+    rows so far, and mean and covariance follow from the totals. Of earlier rows, only
+    the scaling of the columns is computed again. For rows without missing cells these sums are sufficient, so the result is
     that of a fit to all rows; with missing cells, the expectations of earlier rows are
     those of the model at the time. Columns are still scaled to variance 1 over all
     cells, where :math:`\lambda` is concerned. New cells of earlier rows, new columns,
@@ -281,7 +281,7 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         learned = self._learned(model, prepared.scaling)
         if isinstance(prepared.cells, ChunkedRows):
             return learned
-        return {"_cells": prepared.cells, **learned}
+        return {"_cells": prepared.cells.copy(), **learned}
 
     def _learned(self, model: Any, marginals: Any) -> dict[str, Any]:
         location, covariance = model.mean, model.covariance
