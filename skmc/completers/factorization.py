@@ -147,8 +147,8 @@ class FactorizationCompleter(
     rows that are not in ``X`` keep their factors, and rank and weight stay. Blocks of
     `Entries` that come again approach a fit to all cells. The sums take ``n_features
     (rank + 2)**2`` numbers, and the first call makes them by a pass over the cells.
-    Means and deviations of all cells are computed again at each call.
-    Features, graphs, weights and ``alpha`` need a new fit.
+    Means and deviations of all cells are computed again at each call. Features, graphs,
+    weights and ``alpha`` need a new fit.
 
     All rows, including new ones, are completed by the ridge regression on the columns'
     factors that the sweeps use. Results have the dtype of the input: ``float32``

@@ -147,12 +147,13 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
     `partial_fit` with new rows is a step of incremental EM: the expected sums of
     :math:`1`, :math:`x` and :math:`x x^T` over the new rows are added to those of all
     rows so far, and mean and covariance follow from the totals. Of earlier rows, only
-    the scaling of the columns is computed again. For rows without missing cells these sums are sufficient, so the result is
-    that of a fit to all rows; with missing cells, the expectations of earlier rows are
-    those of the model at the time. Columns are still scaled to variance 1 over all
-    cells, where :math:`\lambda` is concerned. New cells of earlier rows, new columns,
-    "copula" and factors need all rows: these calls are three EM steps over all rows
-    from the present model, which approach a fit to all cells.
+    the scaling of the columns is computed again. For rows without missing cells these
+    sums are sufficient, so the result is that of a fit to all rows; with missing cells,
+    the expectations of earlier rows are those of the model at the time. Columns are
+    still scaled to variance 1 over all cells, where :math:`\lambda` is concerned. New
+    cells of earlier rows, new columns, "copula" and factors need all rows: these calls
+    are three EM steps over all rows from the present model, which approach a fit to all
+    cells.
 
     References
     ----------
