@@ -1,6 +1,6 @@
 """Observed cells that are not in memory, sorted into blocks of rows and columns."""
 
-from skmc.blocks.als import BlockALS, BlockALSState, half_step
+from skmc.blocks.als import BlockALS, block_step
 from skmc.blocks.chunked import ChunkedEM, ChunkedSVD
 from skmc.blocks.chunks import ChunkedRows
 from skmc.blocks.observed import Block, BlockObserved, Choice
@@ -12,7 +12,6 @@ from skmc.blocks.writing import BlockFolder, sorted_blocks
 __all__ = [
     "Block",
     "BlockALS",
-    "BlockALSState",
     "BlockFolder",
     "BlockObserved",
     "Choice",
@@ -22,7 +21,7 @@ __all__ = [
     "Local",
     "OnCluster",
     "RowReader",
-    "half_step",
+    "block_step",
     "sorted_blocks",
     "tables_of",
 ]
