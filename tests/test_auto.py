@@ -266,7 +266,7 @@ def test_costs_count_the_known_cells():
     cost = {c.name: c.cost for c in family(0, "cpu")}
     for name in ("Factorization", "Bayesian", "Bayesian, implicit"):
         assert cost[name](ratings) < 60
-        assert cost[name](ratings._replace(n_observed=9_000_000)) > 100
+        assert cost[name](ratings._replace(n_observed=9_000_000)) > 60
     assert cost["SVD"](ratings) > 60
     assert max(c(table) for c in cost.values()) < 20
     for c in cost.values():
