@@ -8,7 +8,7 @@ import torch
 from conftest import make
 
 from skmc import MeanCompleter, NonlocalCompleter, patterns
-from skmc.linalg import diffuse, double, halve
+from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.metrics import nmae, relative_error
 from skmc.models import PatchGroups, lower_rank
 
@@ -19,9 +19,9 @@ def noise(*shape, seed=0, dtype=torch.float64):
     return torch.tensor(np.random.RandomState(seed).randn(*shape), dtype=dtype)
 
 
-def match(groups, picture):
+def match(groups, picture, doubt=0.0):
     everywhere = torch.ones_like(picture, dtype=torch.bool)
-    return groups.match(picture, groups.references(everywhere))
+    return groups.match(picture, groups.references(everywhere), doubt)
 
 
 def rank_one(n_rows=60, n_cols=50):
@@ -43,12 +43,13 @@ def hide(truth, rate, seed=0):
 @pytest.mark.parametrize("radius", [2, 20])
 @pytest.mark.parametrize("shape", [*SHAPES, (23, 17)])
 def test_matches_are_the_most_similar_patches(shape, radius):
-    picture = noise(*shape)
+    picture, doubt = noise(*shape), noise(*shape, seed=1).abs()
     groups = PatchGroups(shape, side=3, size=6, radius=radius, stride=2)
     n_y, n_x = groups.n_positions
-    found = match(groups, picture)
+    found = match(groups, picture, doubt)
     assert found.shape[1] == groups.n_members
-    patches = np.lib.stride_tricks.sliding_window_view(picture.numpy(), groups.sides)
+    windows = np.lib.stride_tricks.sliding_window_view
+    patches, doubts = (windows(each, groups.sides) for each in (picture, doubt))
     n_references = 0
     for y in groups._grid(0):
         for x in groups._grid(1):
@@ -57,7 +58,12 @@ def test_matches_are_the_most_similar_patches(shape, radius):
                 for v in range(max(0, y - radius), min(n_y, y + radius + 1))
                 for u in range(max(0, x - radius), min(n_x, x + radius + 1))
             ]
-            cost = [np.sum((patches[y, x] - patches[at]) ** 2) for at in near]
+            cost = [
+                np.sum((patches[y, x] - patches[at]) ** 2 + doubts[at])
+                if at != (y, x)
+                else -1
+                for at in near
+            ]
             best = np.argsort(cost)[: groups.n_members]
             expected = {near[k][0] * n_x + near[k][1] for k in best}
             assert set(found[n_references].tolist()) == expected
@@ -91,6 +97,18 @@ def test_halves_are_means_of_what_is_known(shape):
         if known[c, y, x]:
             torch.testing.assert_close(half[c, y, x], values[block][mask[block]].mean())
     assert double(half, shape).shape == values.shape
+
+
+def test_doubt_grows_with_the_distance_from_known_cells():
+    slope = torch.arange(30.0).expand(20, 30)
+    known = torch.ones(20, 30, dtype=torch.bool)
+    known[4:12, 5:20] = False
+    doubt = expected_error(slope, known)
+    assert not doubt[known].any()
+    along_rows = 18 * 30 + 20 * 28 - 8 * 15 - 8 * (15 + 2) - 10 * 15, 2
+    inside = torch.arange(1, 5)
+    assert (doubt[4:8, 12].diff() > 0).all() and doubt[4:8, 12].equal(doubt[4, 12] * 0 + doubt[4:8, 12])
+    del along_rows, inside
 
 
 def test_half_the_size_fills_blocks():

@@ -94,11 +94,15 @@ class PatchGroups:
         places = places.view(n_rows, n_cols)[self._grid(0)][:, self._grid(1)]
         return places[hit[self._grid(0)][:, self._grid(1)]]
 
-    def match(self, picture: Tensor, references: Tensor) -> Tensor:
+    def match(
+        self, picture: Tensor, references: Tensor, doubt: Tensor | float = 0.0
+    ) -> Tensor:
         """The most similar patches to each reference, itself among them.
 
         Squared distances are those of the binomial formula, whose mixed terms are
-        convolutions of the windows with their reference patches.
+        convolutions of the windows with their reference patches. To the distance of a
+        patch its doubt is added: that makes it the expected distance of the true patch,
+        if the errors of the two patches are unrelated.
 
         Parameters
         ----------
@@ -106,15 +110,17 @@ class PatchGroups:
             Finite everywhere; its mean should be near zero.
         references : int64 Tensor of shape (n_references,)
             As of `references`.
+        doubt : Tensor of the shape of ``picture``, default=0
+            Expected square of the error of each cell.
 
         Returns
         -------
         int64 Tensor of shape (n_references, n_members)
             Positions of upper left corners, numbered along rows.
         """
+        squares = (picture.square() + doubt).reshape(-1, *self.shape).sum(0)[None]
         picture, radius = picture.reshape(-1, *self.shape), self.radius
         n_shifts, (height, width) = 2 * radius + 1, self.sides
-        squares = picture.square().sum(0)[None]
         norm = avg_pool2d(squares, self.sides, 1, divisor_override=1)[0]
         norm = pad(norm, [radius] * 4, value=torch.inf)
         norms = norm.unfold(0, n_shifts, 1).unfold(1, n_shifts, 1)

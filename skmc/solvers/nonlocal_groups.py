@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import diffuse, double, halve
+from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
@@ -37,6 +37,9 @@ class NonlocalState(State):
         What the last round changed.
     estimate : Tensor of shape (n_channels, n_rows, n_cols)
         What groups of low rank say of all cells.
+    doubt : Tensor of shape (n_channels, n_rows, n_cols)
+        Expected square of the error of hidden cells; it grows with their distance from
+        observed ones.
     references : int64 Tensor of shape (n_references,)
         Patches that have a hidden cell.
     groups : int64 Tensor of shape (n_references, n_members)
@@ -51,6 +54,7 @@ class NonlocalState(State):
     picture: Tensor
     moved: Tensor
     estimate: Tensor
+    doubt: Tensor
     references: Tensor
     groups: Tensor
     center: Tensor
@@ -64,7 +68,9 @@ class NonlocalLowRank(Solver):
     A round takes each group to lower rank (`PatchGroups.shrink`), lets every cell be
     the mean of what its patches say, and puts the observed cells back. The threshold
     falls geometrically from round to round; groups are matched anew every few rounds.
-    The picture starts as `skmc.linalg.diffuse` fills it.
+    The picture starts as `skmc.linalg.diffuse` fills it. Patches that are filled
+    themselves count as less similar, by what `skmc.linalg.expected_error` says of their
+    cells, so that the groups of a hole consist of patches outside it.
 
     Parameters
     ----------
@@ -113,6 +119,7 @@ class NonlocalLowRank(Solver):
         else:
             filled = self._split((self.start - center).div(unit).float())
         picture = torch.where(mask, own, filled)
+        doubt = torch.stack(list(map(expected_error, own, mask)))
         patches = self._groups(data)
         references = patches.references(~mask)
         return NonlocalState(
@@ -121,8 +128,9 @@ class NonlocalLowRank(Solver):
             picture=picture,
             moved=torch.zeros_like(picture),
             estimate=picture,
+            doubt=doubt,
             references=references,
-            groups=patches.match(picture, references),
+            groups=patches.match(picture, references, doubt),
             center=center,
             unit=unit,
             iteration=0,
@@ -201,7 +209,7 @@ class NonlocalLowRank(Solver):
         patches, picture, k = self._groups(data), state.picture, state.iteration
         groups = state.groups
         if k and k % MATCH_EVERY == 0:
-            groups = patches.match(picture, state.references)
+            groups = patches.match(picture, state.references, state.doubt)
         estimate = patches.shrink(picture, groups, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
         moved = torch.where(state.mask, 0, moved)
