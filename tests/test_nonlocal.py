@@ -19,7 +19,7 @@ def noise(*shape, seed=0, dtype=torch.float64):
     return torch.tensor(np.random.RandomState(seed).randn(*shape), dtype=dtype)
 
 
-def match(groups, picture, doubt=0.0):
+def match(groups, picture, doubt=None):
     everywhere = torch.ones_like(picture, dtype=torch.bool)
     return groups.match(picture, groups.references(everywhere), doubt)
 
@@ -49,7 +49,10 @@ def test_matches_are_the_most_similar_patches(shape, radius):
     found = match(groups, picture, doubt)
     assert found.shape[1] == groups.n_members
     windows = np.lib.stride_tricks.sliding_window_view
-    patches, doubts = (windows(each, groups.sides) for each in (picture, doubt))
+    patches, doubts, trust = (
+        windows(each, groups.sides)
+        for each in (picture, doubt, (1 - doubt.clamp_max(0.95)) ** 2)
+    )
     n_references = 0
     for y in groups._grid(0):
         for x in groups._grid(1):
@@ -59,7 +62,7 @@ def test_matches_are_the_most_similar_patches(shape, radius):
                 for u in range(max(0, x - radius), min(n_x, x + radius + 1))
             ]
             cost = [
-                np.sum((patches[y, x] - patches[at]) ** 2 + doubts[at])
+                np.sum(trust[y, x] * ((patches[y, x] - patches[at]) ** 2 + doubts[at]))
                 if at != (y, x)
                 else -1
                 for at in near

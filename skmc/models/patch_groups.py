@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, conv2d, fold, max_pool2d, pad, unfold
+from torch.nn.functional import conv2d, fold, max_pool2d, pad, unfold
 
 # Numbers of an intermediate result: 32 MiB in single precision.
 BLOCK = 2**23
+MOST_DOUBT = 0.95  # of a cell, so that some patches are nearer to any reference
 FEW = 500  # matrices, which are not worth a thread
 
 
@@ -95,14 +96,18 @@ class PatchGroups:
         return places[hit[self._grid(0)][:, self._grid(1)]]
 
     def match(
-        self, picture: Tensor, references: Tensor, doubt: Tensor | float = 0.0
+        self, picture: Tensor, references: Tensor, doubt: Tensor | None = None
     ) -> Tensor:
-        """The most similar patches to each reference, itself among them.
+        r"""The most similar patches to each reference, itself among them.
 
-        Squared distances are those of the binomial formula, whose mixed terms are
-        convolutions of the windows with their reference patches. To the distance of a
-        patch its doubt is added: that makes it the expected distance of the true patch,
-        if the errors of the two patches are unrelated.
+        The distance of a patch q from a reference p is
+
+        .. math:: \sum_i (1 - v_{p_i})^2 \left((p_i - q_i)^2 + v_{q_i}\right)
+
+        where v is the doubt, at most 0.95 in the first factor: cells of a reference
+        count by how well they are known, and a patch that is known is preferred. By the
+        binomial formula, distances are convolutions of the windows with their reference
+        patches.
 
         Parameters
         ----------
@@ -110,31 +115,46 @@ class PatchGroups:
             Finite everywhere; its mean should be near zero.
         references : int64 Tensor of shape (n_references,)
             As of `references`.
-        doubt : Tensor of the shape of ``picture``, default=0
-            Expected square of the error of each cell.
+        doubt : Tensor of the shape of ``picture``, optional
+            Expected square of the error of each cell; the variance of the picture is
+            one. The default is zero.
 
         Returns
         -------
         int64 Tensor of shape (n_references, n_members)
             Positions of upper left corners, numbered along rows.
         """
-        squares = (picture.square() + doubt).reshape(-1, *self.shape).sum(0)[None]
         picture, radius = picture.reshape(-1, *self.shape), self.radius
+        doubt = torch.zeros_like(picture) if doubt is None else doubt.view_as(picture)
+        trust = (1 - doubt.clamp_max(MOST_DOUBT)).square()
         n_shifts, (height, width) = 2 * radius + 1, self.sides
-        norm = avg_pool2d(squares, self.sides, 1, divisor_override=1)[0]
-        norm = pad(norm, [radius] * 4, value=torch.inf)
-        norms = norm.unfold(0, n_shifts, 1).unfold(1, n_shifts, 1)
-        patches = picture.unfold(1, height, 1).unfold(2, width, 1)
         tall, wide = n_shifts + height - 1, n_shifts + width - 1
-        windows = pad(picture, [radius] * 4).unfold(1, tall, 1).unfold(2, wide, 1)
+        outside = pad(
+            picture.new_zeros(self.n_positions), [radius] * 4, value=torch.inf
+        )
+        outside = outside.unfold(0, n_shifts, 1).unfold(1, n_shifts, 1)
+        around = [
+            pad(each, [radius] * 4).unfold(1, tall, 1).unfold(2, wide, 1)
+            for each in (picture.square() + doubt, picture)
+        ]
+        patches = [
+            each.unfold(1, height, 1).unfold(2, width, 1)
+            for each in (trust, -2 * trust * picture)
+        ]
         found = []
         for block in references.split(self.block // (tall * wide * len(picture)) + 1):
             y, x = block // self.n_positions[1], block % self.n_positions[1]
-            own, around = patches[:, y, x].flatten(0, 1), windows[:, y, x].flatten(0, 1)
-            with torch.backends.cudnn.flags(enabled=False):  # which would round more
-                mixed = conv2d(around[None], own[:, None], groups=len(own))[0]
-            mixed = mixed.view(len(picture), -1, n_shifts, n_shifts).sum(0)
-            distance = norms[y, x] - 2 * mixed
+            distance = outside[y, x]
+            for windows, own in zip(around, patches, strict=True):
+                own, windows = (
+                    own[:, y, x].flatten(0, 1),
+                    windows[:, y, x].flatten(0, 1),
+                )
+                with torch.backends.cudnn.flags(
+                    enabled=False
+                ):  # which would round more
+                    each = conv2d(windows[None], own[:, None], groups=len(own))[0]
+                distance = distance + each.view(len(picture), *distance.shape).sum(0)
             distance[:, radius, radius] = -torch.inf  # itself
             distance = distance.flatten(1)
             shift = distance.topk(self.n_members, largest=False, sorted=False)[1]
