@@ -72,7 +72,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         Patches in a group.
     window : odd int >= 3, default=31
         Side of the square in which similar patches are sought.
-    stride : int >= 1, default=3
+    stride : int >= 1, default=4
         Distance of neighboring reference patches, each of which has a group; at most
         ``patch_size``. The cost is inverse to its square.
     threshold : float > 0, default=0.5
@@ -161,7 +161,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         *,
         group_size: int = 40,
         window: int = 31,
-        stride: int = 3,
+        stride: int = 4,
         threshold: float = 0.5,
         min_threshold: float = 0.015,
         channels: int = 1,

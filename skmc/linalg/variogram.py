@@ -15,7 +15,7 @@ def expected_error(values: Tensor, mask: Tensor) -> Tensor:
 
     over pairs of known cells that are ``d`` apart in a row or a column. A hidden cell
     has the value of the variogram :math:`\gamma` at the distance of the nearest known
-    cell; a known one has zero. Distances are the larger of those along rows and columns.
+    cell, the larger of the distances along rows and columns; a known cell has zero.
     The variogram is evaluated at powers of two, interpolated, and made to increase.
 
     Parameters
