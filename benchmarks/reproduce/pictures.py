@@ -94,11 +94,13 @@ def opencv(name: str, picture: np.ndarray, missing: np.ndarray) -> np.ndarray | 
 
 
 def decibels(found: np.ndarray, truth: np.ndarray, missing: np.ndarray) -> dict:
-    """PSNR over the missing pixels and over all pixels, and NMAE."""
+    """PSNR over the missing pixels and over all pixels; NMAE of gray pictures."""
     squares = np.square(found.astype(float) - truth)
     means = {"psnr": squares[missing].mean(), "psnr_all": squares.mean()}
     scores = {k: round(10 * math.log10(255**2 / v), 3) for k, v in means.items()}
-    return {**scores, "nmae": round(nmae(found, truth, missing), 5)}
+    if truth.ndim == 2:
+        scores["nmae"] = round(nmae(found, truth, missing), 5)
+    return scores
 
 
 def middle(picture: np.ndarray, side: int) -> np.ndarray:

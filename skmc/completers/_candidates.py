@@ -121,7 +121,7 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("chained, linear", linear, lambda s: 0.02 * s.n_cols + 6e-7 * s.trees),
         ("chained, trees", chain, lambda s: 0.15 * s.n_cols + 2.5e-5 * s.trees),
         ("DMF, TV", DMFCompleter("tv", **both), lambda s: 0.2 + 8e-5 * s.cells),
-        ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1.2e-4 * s.cells),
+        ("nonlocal", NonlocalCompleter(**both), lambda s: 0.05 + 1e-4 * s.cells),
         ("biharmonic", BiharmonicCompleter(), lambda s: 0.05 + 1e-4 * s.cells),
         ("patch CNN", PatchCNNCompleter(**both), lambda s: 0.2 + 5e-4 * s.cells),
     ]
