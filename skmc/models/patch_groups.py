@@ -181,8 +181,12 @@ class PatchGroups:
             As of `principal`.
         """
         patches = self._patches(picture)
-        blocks = (principal(patches[places]) for places in self._split(groups, patches))
-        return torch.cat(list(blocks))
+        n = min(patches.shape[1], groups.shape[1])
+        found, done = patches.new_empty(len(groups), n, n), 0
+        for block in self._split(groups, patches):
+            found[done : done + len(block)] = principal(patches[block])
+            done += len(block)
+        return found
 
     def shrink(
         self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
