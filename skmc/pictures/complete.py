@@ -132,8 +132,8 @@ def estimate(
     """Estimate time and memory of `complete`, by a fit to a crop of 96 x 96 pixels.
 
     The crop misses about as large a share of its pixels as the blocks that have missing
-    ones. The time is right for completers whose time is linear in the number of pixels, such
-    as `NonlocalCompleter`, and a lower bound for others.
+    ones. The time is right for completers whose time is linear in the number of pixels,
+    such as `NonlocalCompleter`, and a lower bound for others.
 
     Parameters
     ----------
