@@ -82,6 +82,7 @@ def assert_same(found, expected, atol=1e-11):
         {"biases": "columns", "scaling": "columns"},
         {"biases": "rows", "per_cell": False, "scaling": None},
         {"biases": None, "scaling": "global"},
+        {"rank": 9, "lambda_ridge": 0.02},
     ],
 )
 def test_blocks_give_the_fit_in_memory(files, options, block_cells):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -17,7 +20,7 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
-from skmc.linalg import Randomness, partial_svd
+from skmc.linalg import LowRank, Randomness, RowModel, partial_svd
 from skmc.loop import solve
 from skmc.metrics import relative_error, rmse
 from skmc.solvers import (
@@ -137,10 +140,10 @@ def test_soft_impute_path(noisy):
 
 
 @pytest.mark.parametrize("biases", ["both", "rows", "columns", None])
-@pytest.mark.parametrize("per_cell", [True, False])
-def test_als_descends_to_where_the_slope_is_zero(biases, per_cell, noisy):
+@pytest.mark.parametrize("per_cell, rank", [(True, 4), (True, 9), (False, 9)])
+def test_als_descends_to_where_the_slope_is_zero(biases, per_cell, rank, noisy):
     *_, sparse = noisy
-    start = torch.randn(40, 4, generator=torch.Generator().manual_seed(0)).double()
+    start = torch.randn(40, rank, generator=torch.Generator().manual_seed(0)).double()
     solver = ALS(
         start,
         0.1,
@@ -172,6 +175,65 @@ def test_als_descends_to_where_the_slope_is_zero(biases, per_cell, noisy):
         assert state.cols[:, -1].abs().max() == 0
         slopes[1][:, -1] = 0
     assert all(slope.norm() < 1e-4 * sparse.energy for slope in slopes)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("per_cell", [True, False])
+def test_improved_rows_approach_the_solutions(per_cell, weighted, noisy):
+    """Conjugate gradients in single precision, residuals in double precision."""
+    *_, sparse = noisy
+    draw = torch.Generator().manual_seed(0)
+    m, n = sparse.shape
+    normal = partial(torch.randn, dtype=torch.float64, generator=draw)
+    if weighted:
+        weights = torch.rand(len(sparse.values), dtype=torch.float64, generator=draw)
+        sparse = replace(sparse, weights=weights)
+    precision = 0.3 * torch.eye(9, dtype=torch.float64)
+    model = RowModel(normal(n, 9), normal(n), precision, normal(9), per_cell)
+    # A row without cells has the mean of its prior.
+    sparse = sparse.only(sparse.rows != 3)
+    known = normal(m, 9)
+    solved = model.solve(
+        sparse.starts, sparse.cols, sparse.values, known=known, weights=sparse.weights
+    )
+    slope, misfit = sparse.slope(model, solved, known)
+    assert float(slope.norm()) < 1e-10
+    assert float(misfit) == pytest.approx(
+        float(
+            sparse.weighted(
+                (
+                    sparse.at(LowRank(solved, model.F))
+                    + model.offset[sparse.cols]
+                    - sparse.values
+                ).square()
+            ).sum()
+        )
+    )
+    W = torch.zeros_like(solved)
+    for _ in range(60):
+        slope, _ = sparse.slope(model, W, known)
+        W, after = sparse.improved(model, W, slope, 3)
+        left, _ = sparse.slope(model, W, known)
+        if float(slope.norm()) > 1e-3:
+            assert float(after.sqrt()) == pytest.approx(float(left.norm()), rel=1e-2)
+            assert float(left.norm()) < float(slope.norm())
+    torch.testing.assert_close(W, solved, atol=1e-5, rtol=0)
+
+
+def test_badly_conditioned_systems_are_solved_exactly(noisy):
+    """Numbers beyond single precision, and weights too small for a few steps."""
+    *_, sparse = noisy
+    start = torch.randn(40, 9, generator=torch.Generator().manual_seed(0)).double()
+    for scale, weight in ((1e50, 1e48), (1.0, 1e-8)):
+        scaled = replace(sparse, values=scale * sparse.values)
+        solver = ALS(start, weight, row_biases=True, col_biases=True, per_cell=True)
+        solution = solve(solver, scaled, max_iter=40, check_every=1)
+        objective = solution.history["objective"]
+        assert (objective.diff() <= 1e-9 * objective[0]).all()
+        state = solver.init(scaled)
+        for _ in range(40):
+            state = solver.step(scaled, state)
+        assert state.steps[0] == 0
 
 
 def test_factored_nuclear_norm_is_soft_impute(noisy):

@@ -70,11 +70,21 @@ def test_knn_does_not_suffer_from_an_offset():
     )
 
 
-def test_knn_in_blocks_is_knn_at_once(monkeypatch):
+@pytest.mark.parametrize("block, chunk", [(500, 2**12), (2**24, 40), (500, 7)])
+def test_knn_in_blocks_is_knn_at_once(block, chunk, monkeypatch):
     X = TABLES["random"]()
     whole = KNNCompleter(device="cpu").fit_transform(X)
-    monkeypatch.setattr(neighbors, "BLOCK", 500)
+    monkeypatch.setattr(neighbors, "BLOCK", block)
+    monkeypatch.setattr(neighbors, "CHUNK", chunk)
     np.testing.assert_allclose(KNNCompleter(device="cpu").fit_transform(X), whole)
+
+
+def test_knn_of_numbers_beyond_single_precision():
+    X, unit = TABLES["random"](), 2.0**90
+    whole = KNNCompleter(device="cpu").fit_transform(X)
+    np.testing.assert_array_equal(
+        KNNCompleter(device="cpu").fit_transform(unit * X), unit * whole
+    )
 
 
 def test_knn_reconstruction_leaves_each_row_out():

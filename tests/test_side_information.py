@@ -157,7 +157,7 @@ def test_conjugate_gradients_solve_a_system():
     rng = torch.manual_seed(0)
     A = torch.randn(5, 5, dtype=torch.float64, generator=rng)
     A, right = A @ A.mT + torch.eye(5), torch.ones(5, 2, dtype=torch.float64)
-    found = conjugate_gradients(lambda Z: A @ Z, right, torch.zeros_like(right), 5)
+    found, _ = conjugate_gradients(lambda Z: A @ Z, right, torch.zeros_like(right), 5)
     torch.testing.assert_close(found, torch.linalg.solve(A, right))
 
 

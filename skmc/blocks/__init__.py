@@ -1,6 +1,6 @@
 """Observed cells that are not in memory, sorted into blocks of rows and columns."""
 
-from skmc.blocks.als import BlockALS, BlockALSState, half_step
+from skmc.blocks.als import BlockALS, block_step
 from skmc.blocks.observed import Block, BlockObserved, Choice
 from skmc.blocks.parts import tables_of
 from skmc.blocks.rows import RowReader
@@ -10,14 +10,13 @@ from skmc.blocks.writing import BlockFolder, sorted_blocks
 __all__ = [
     "Block",
     "BlockALS",
-    "BlockALSState",
     "BlockFolder",
     "BlockObserved",
     "Choice",
     "Local",
     "OnCluster",
     "RowReader",
-    "half_step",
+    "block_step",
     "sorted_blocks",
     "tables_of",
 ]

@@ -170,6 +170,7 @@ class BlockObserved:
         dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
         self.values = torch.empty(0, dtype=dtype)  # gives dtype and device
         self.batch_shape = torch.Size(())
+        self.sides: tuple[tuple, tuple] = ((), ())  # no linear priors
 
     @property
     def remote(self) -> bool:

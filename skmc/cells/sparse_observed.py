@@ -8,14 +8,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.linalg import (
     LowRank,
     RowModel,
     SparsePlusLowRank,
     compressed_rows,
+    conjugate_gradients,
     work_of,
 )
+
+VECTOR = 8  # numbers in a register
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +148,7 @@ class SparseObserved:
         -------
         Tensor of shape (n_cells,)
         """
-        return cells if self.weights is None else cells * self.weights
+        return cells if self.weights is None else cells * self.weights.to(cells.dtype)
 
     @cached_property
     def indicator(self) -> SparseObserved:
@@ -189,9 +193,12 @@ class SparseObserved:
         """
         if X.left.shape[1] == 0:
             return torch.zeros_like(self.values)
-        return torch.sparse.sampled_addmm(
-            self.matrix(torch.zeros_like(self.values)), X.left, X.right.mT, beta=0.0
-        ).values()
+        left, right = X.left, X.right
+        if left.dtype is torch.float32:  # shorter rows take many times as long
+            padding = (0, max(0, VECTOR - left.shape[1]))
+            left, right = pad(left, padding), pad(right, padding)
+        pattern = self.matrix(left.new_zeros(len(self.values)))
+        return torch.sparse.sampled_addmm(pattern, left, right.mT, beta=0.0).values()
 
     def residual(self, X: LowRank) -> Tensor:
         """``P(X - M)`` at the cells, ``(n_cells,)``.
@@ -239,6 +246,80 @@ class SparseObserved:
         return model.solve(
             self.starts, self.cols, self.values, known=known, weights=self.weights
         )
+
+    def slope(
+        self, model: RowModel, W: Tensor, known: Tensor | float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        """Left minus right sides of the systems of all rows, and the misfit.
+
+        The former is half the gradient of what `RowModel.solve` minimizes.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows, without links.
+        W : Tensor of shape (n_rows, rank)
+            Where to evaluate them.
+        known : Tensor of shape (n_rows, rank) or float, default=0.0
+            What is added to the mean of each row.
+
+        Returns
+        -------
+        slope : Tensor of shape (n_rows, rank)
+        misfit : Tensor of shape ()
+            Squared distance from the observed cells.
+        """
+        off = self.at(LowRank(W, model.F)) + model.offset[self.cols] - self.values
+        weighted = self.weighted(off)
+        prior = (W - model.mean - known) @ model.precision
+        slope = self.matrix(weighted) @ model.F + self._prior_counts(model) * prior
+        return slope, (weighted * off).sum()
+
+    def improved(
+        self, model: RowModel, W: Tensor, slope: Tensor, steps: int
+    ) -> tuple[Tensor, Tensor]:
+        """Take a few steps of conjugate gradients on the systems of all rows at once.
+
+        The change is computed in single precision; that of `slope` is what counts.
+
+        Parameters
+        ----------
+        model : RowModel
+            A model of rows, without links.
+        W : Tensor of shape (n_rows, rank)
+            Present solutions.
+        slope : Tensor of shape (n_rows, rank)
+            Left minus right sides of the systems at ``W``.
+        steps : int
+            Number of steps.
+
+        Returns
+        -------
+        solutions : Tensor of shape (n_rows, rank)
+        after : Tensor of shape ()
+            Squared norm of the slope at the solutions, not finite if numbers are too
+            large for single precision.
+        """
+        # A power of two: rounding does not depend on it, nor rows on each other.
+        largest = slope.abs().amax().clamp_min(torch.finfo(slope.dtype).tiny)
+        unit = largest.log2().floor().exp2()
+        small = model.to(torch.float32)
+        right = (-slope / unit).to(torch.float32).mT
+        change, left = conjugate_gradients(
+            lambda Z: self._system(small, Z.mT).mT, right, None, steps
+        )
+        return W + unit * change.mT, unit.square() * left.sum()
+
+    def _system(self, model: RowModel, Z: Tensor) -> Tensor:
+        at = self.weighted(self.at(LowRank(Z, model.F)))
+        prior = self._prior_counts(model) * (Z @ model.precision)
+        return self.matrix(at) @ model.F + prior
+
+    def _prior_counts(self, model: RowModel) -> Tensor | float:
+        if not model.per_cell:
+            return 1.0
+        counts = torch.where(self.counts > 0, self.counts, 1)
+        return counts[:, None].to(model.F.dtype)
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.

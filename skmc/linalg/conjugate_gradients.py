@@ -9,9 +9,12 @@ from torch import Tensor
 
 
 def conjugate_gradients(
-    system: Callable[[Tensor], Tensor], right: Tensor, start: Tensor, n_steps: int
-) -> Tensor:
-    """Approximate ``Z`` with ``system(Z) = right``, from a warm start.
+    system: Callable[[Tensor], Tensor],
+    right: Tensor,
+    start: Tensor | None,
+    n_steps: int,
+) -> tuple[Tensor, Tensor]:
+    """Approximate ``Z`` with ``system(Z) = right``.
 
     Every step lowers ``<Z, system(Z)> / 2 - <right, Z>`` in each column.
 
@@ -21,17 +24,20 @@ def conjugate_gradients(
         Applies a symmetric positive definite operator to every column.
     right : Tensor of shape (p, k)
         Right sides.
-    start : Tensor of shape (p, k)
-        First guess.
+    start : Tensor of shape (p, k) or None
+        First guess; zero if None.
     n_steps : int
         Number of steps.
 
     Returns
     -------
-    Tensor of shape (p, k)
+    solutions : Tensor of shape (p, k)
+    residuals : Tensor of shape (k,)
+        Squared norms of the residuals of the solutions.
     """
     tiny = torch.finfo(right.dtype).tiny
-    Z, residual = start, right - system(start)
+    Z = torch.zeros_like(right) if start is None else start
+    residual = right if start is None else right - system(start)
     direction, energy = residual, residual.square().sum(0)
     for _ in range(n_steps):
         image = system(direction)
@@ -40,4 +46,4 @@ def conjugate_gradients(
         residual = residual - length * image
         before, energy = energy, residual.square().sum(0)
         direction = residual + energy / before.clamp_min(tiny) * direction
-    return Z
+    return Z, energy

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from skmc.linalg.graph import compressed_rows
 
-BLOCK = 2**23  # numbers gathered at once
+BLOCK = 2**21  # numbers gathered at once, about as many as a cache holds
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor
 SHORT = 16  # ... or are all at most this long
 

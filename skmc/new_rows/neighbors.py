@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 BLOCK = 2**24  # numbers held at once
+CHUNK = 2**12  # donors at once, so that their distances stay in a cache
+SINGLE = 1e15  # squares of such numbers can be summed in single precision
+GROUP = 2**5  # donors that share an entry of the list that is sorted
 
 
 def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> Tensor:
@@ -98,13 +104,17 @@ def knn_values(
     answer = torch.empty_like(A)
     todo = torch.arange(len(A), device=A.device)
     reach, dtype = min(3 * n_neighbors, len(B)), torch.float32
+    if max(A.abs().amax(), B.abs().amax()) > SINGLE:
+        dtype = torch.float64
     while len(todo):
         sides = search.sides(dtype)
         failed = []
         rows_at_once = max(1, BLOCK // max(len(B), reach * A.shape[1]))
+        # Memory that is new in each block would cost more time than the products.
+        room = B.new_empty(min(rows_at_once, len(todo)) * sides.size, dtype=dtype)
         for rows in todo.split(rows_at_once):
             answer[rows], short = search(
-                A[rows], seen[rows], needed[rows], leave_out[rows], reach, sides
+                A[rows], seen[rows], needed[rows], leave_out[rows], reach, sides, room
             )
             failed.append(rows[short])
         todo = torch.cat(failed)
@@ -112,34 +122,88 @@ def knn_values(
     return answer + means
 
 
+@dataclass(frozen=True)
+class _Sides:
+    """The donors' factors of the two products that give rough distances."""
+
+    squares: Tensor  # (n_chunks, 3 n_cols, chunk)
+    counts: Tensor  # (n_chunks, n_cols, chunk)
+
+    @property
+    def size(self) -> int:
+        """Number of donors, with those that fill the last chunk."""
+        return len(self.counts) * self.counts.shape[-1]
+
+    def nearest(
+        self, A: Tensor, seen: Tensor, own: Tensor, reach: int, room: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Rough distances and numbers of the nearest donors, by distance.
+
+        The nearest ``reach`` donors are in the ``reach`` groups whose nearest donors
+        are nearest; so groups are sorted, and then the donors of these groups.
+        """
+        n_chunks, _, size = self.counts.shape
+        P, a = seen.to(room.dtype), A.to(room.dtype)
+        left = torch.cat([P, a * a, -2 * a], 1)
+        rough = room[: len(A) * self.size].view(n_chunks, len(A), size)
+        common = room.new_empty(len(A), size)
+        least = room.new_empty(len(A), n_chunks, size // GROUP)
+        for k in range(n_chunks):
+            torch.mm(left, self.squares[k], out=rough[k])
+            torch.mm(P, self.counts[k], out=common)
+            # Rows that share no column are as far as can be.
+            rough[k].div_(common).nan_to_num_(torch.inf, torch.inf, torch.inf)
+            least[:, k] = rough[k].view(len(A), -1, GROUP).amin(-1)
+        # One group more, as the group of the row itself is too near.
+        n_groups = min(reach + 1, least[0].numel())
+        _, group = least.flatten(1).topk(n_groups, largest=False)
+        rows = torch.arange(len(A), device=A.device)
+        rough[own.clamp_min(0) // size, rows, own.clamp_min(0) % size] += torch.where(
+            own >= 0, torch.inf, 0.0
+        )
+        groups = rough.view(n_chunks, len(A), -1, GROUP)
+        per_chunk = size // GROUP
+        near = groups[group // per_chunk, rows[:, None], group % per_chunk].flatten(1)
+        edge, place = near.topk(reach, largest=False)
+        return edge, group.gather(1, place // GROUP) * GROUP + place % GROUP
+
+
 class _Search:
     """Averages over the nearest of fixed donors."""
 
     def __init__(self, B: Tensor, seen: Tensor, n_neighbors: int, by_distance: bool):
-        self.B, self.seen = B, seen
+        self.B, self.seen, self.largest = B, seen, B.square().max()
         self.n_neighbors, self.by_distance = n_neighbors, by_distance
 
-    def sides(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """The donors' factors of the two products."""
-        B, Q = self.B.to(dtype), self.seen.to(dtype)
-        return torch.cat([B * B, Q, B], 1).T.contiguous(), Q.T.contiguous()
+    def sides(self, dtype: torch.dtype) -> _Sides:
+        """The donors' factors of the two products, in equal chunks."""
+        m, n_chunks = len(self.B), -(-len(self.B) // CHUNK)
+        size = -(-m // (n_chunks * GROUP)) * GROUP
+        padding = (0, 0, 0, n_chunks * size - m)
+        B, Q = (pad(t.to(dtype), padding) for t in (self.B, self.seen))
+        squares = torch.cat([B * B, Q, B], 1).view(n_chunks, size, -1)
+        counts = Q.view(n_chunks, size, -1)
+        return _Sides(squares.mT.contiguous(), counts.mT.contiguous())
 
     def __call__(
-        self, A: Tensor, seen: Tensor, needed: Tensor, own: Tensor, reach: int, sides
+        self,
+        A: Tensor,
+        seen: Tensor,
+        needed: Tensor,
+        own: Tensor,
+        reach: int,
+        sides: _Sides,
+        room: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """Averages ``(k, n_cols)``, and which rows need a longer reach."""
-        squares, counts = sides
-        P, a = seen.to(squares.dtype), A.to(squares.dtype)
-        rough = torch.cat([P, a * a, -2 * a], 1) @ squares
-        rough.div_(P @ counts)  # NaN, which sorts last, where no column is shared
-        rough[own >= 0, own[own >= 0]] = torch.nan
-        edge, index = rough.topk(reach, largest=False)
-        index, _ = index.sort(-1)
+        edge, index = sides.nearest(A, seen, own, reach, room)
+        index, order = index.clamp_max(len(self.B) - 1).sort(-1)
+        far = torch.isinf(edge).gather(-1, order)  # also what fills the last chunk
 
         shared = seen[:, None] & self.seen[index]
         squared = (A[:, None] - self.B[index]).square_().mul_(shared)
         near = squared.sum(-1) / shared.sum(-1)
-        near[index == own[:, None]] = torch.nan
+        near[far | (index == own[:, None])] = torch.nan
         near, order = near.sort(dim=-1, stable=True)
         index = index.gather(-1, order)
 
@@ -160,16 +224,12 @@ class _Search:
             return average, torch.zeros(len(A), dtype=torch.bool, device=A.device)
         few = ((rank[:, -1] < self.n_neighbors) & needed).any(-1)
         # Rounding of the rough distances, which are means over shared columns.
-        slack = (
-            150
-            * torch.finfo(squares.dtype).eps
-            * (A.square().amax(-1) + self.B.square().max())
-        )
+        slack = 150 * torch.finfo(room.dtype).eps * (A.square().amax(-1) + self.largest)
         used = (chosen & needed[:, None]).any(-1)
         farthest = torch.where(used, near, 0.0).amax(-1)
-        # Past an edge that is NaN there is no donor left that shares a column.
+        # Past an infinite edge there is no donor left that shares a column.
         missed = farthest >= edge[:, -1] - slack
-        exhausted = torch.isnan(edge[:, -1])
+        exhausted = torch.isinf(edge[:, -1])
         return average, (few | missed) & ~exhausted
 
 

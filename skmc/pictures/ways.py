@@ -16,6 +16,7 @@ from skmc.pictures.blocks import crop
 from skmc.pictures.shapes import as_matrix, as_picture
 
 HELD_OUT_SHARE = 0.1
+ROUNDING = 1e-12  # of the variance along the first principal component
 Way = Callable[[np.ndarray], np.ndarray]
 
 
@@ -63,10 +64,14 @@ def _separately(completer: Any, cells: np.ndarray) -> np.ndarray:
 
 
 def _decorrelated(completer: Any, cells: np.ndarray) -> np.ndarray:
-    """Complete the principal components of the observed colors."""
+    """Complete the principal components of the observed colors.
+
+    Gray pictures have a single one; the others are rounding errors.
+    """
     colors = cells[~np.isnan(cells).any(2)]
     mean = colors.mean(0)
-    _, axes = np.linalg.eigh((colors - mean).T @ (colors - mean))
+    energy, axes = np.linalg.eigh((colors - mean).T @ (colors - mean))
+    axes = axes[:, energy >= ROUNDING * energy[-1]]
     found: np.ndarray = _separately(completer, (cells - mean) @ axes) @ axes.T + mean
     return found
 

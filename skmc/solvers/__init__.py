@@ -2,7 +2,14 @@
 
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import ALS, ALSState, product, with_bias
+from skmc.solvers.als import (
+    ALS,
+    ALSState,
+    HalfStep,
+    half_step,
+    product,
+    with_bias,
+)
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
@@ -38,6 +45,7 @@ __all__ = [
     "FactorEM",
     "Gibbs",
     "GradientFlow",
+    "HalfStep",
     "HardRank",
     "InexactALM",
     "InexactALMState",
@@ -56,6 +64,7 @@ __all__ = [
     "TruncatedADMM",
     "TruncatedAPGL",
     "WeightedTruncated",
+    "half_step",
     "largest_weight",
     "product",
     "with_bias",

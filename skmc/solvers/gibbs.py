@@ -348,7 +348,7 @@ def draw_link(
         return torch.linalg.solve_triangular(root.mT, z.mT, upper=True).mT
 
     right = side.pull(W + noise(len(W))) + p**0.5 * side.noise(noise)
-    B = conjugate_gradients(
+    B, _ = conjugate_gradients(
         lambda Z: side.pull(side.mean(Z)) + p * side.penalty(Z), right, B, CG_STEPS
     )
     size = ((B @ precision) * side.penalty(B)).sum().double()
