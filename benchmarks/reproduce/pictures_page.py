@@ -90,7 +90,8 @@ def masked(results: Results) -> str:
                 figure(results, f"{key}/{method}", "nmae", ".4f")
                 for method in ours.COMPLETERS
             ]
-            rows.append([name, kind, *best(cells)])
+            if set(cells) != {"-"}:
+                rows.append([name, kind, *best(cells)])
     return table(["picture", "hidden", *ours.COMPLETERS], rows)
 
 
