@@ -40,12 +40,9 @@ def expected_error(values: Tensor, mask: Tensor) -> Tensor:
     """
     hidden = ~mask.cpu().numpy()
     distance = distance_transform_cdt(hidden, "chessboard")
-    lags, errors = [0], [0.0]
-    while lags[-1] < distance.max():
-        lag = max(1, 2 * lags[-1])
-        lags.append(lag)
-        errors.append(max(errors[-1], _variogram(values, mask, lag)))
-    found = torch.from_numpy(np.interp(distance, lags, errors))
+    lags = [2**k for k in range((int(distance.max()) - 1).bit_length() + 1)]
+    errors = np.maximum.accumulate([_variogram(values, mask, lag) for lag in lags])
+    found = torch.from_numpy(np.interp(distance, [0, *lags], [0, *errors]))
     return found.to(values.device, values.dtype)
 
 
