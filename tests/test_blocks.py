@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import warnings
 import weakref
 
@@ -183,6 +184,22 @@ def test_one_block_at_a_time(files, monkeypatch):
     ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
     FactorizationCompleter(**SMALL).fit(ratings)
     assert most[0] <= 2  # the next one is read before the name of the last is bound
+
+
+def test_progress_is_logged_by_block(files, caplog):
+    caplog.set_level("INFO", logger="skmc.blocks")
+    ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
+    FactorizationCompleter(**SMALL).fit(ratings)
+    said = caplog.messages
+    n = int(re.search(r"of (\d+)$", said[-1])[1])
+    assert n > 1 and f"block of rows: {n} of {n}" in said
+    assert f"block of rows sorted: 1 of {n}" in said
+
+
+def test_blocks_of_a_cluster_are_shared_out_evenly():
+    assert sorting.block_size(100, 40, 1) == 34
+    assert sorting.block_size(100, 40, 2) == 25  # four blocks for two workers
+    assert sorting.block_size(3, 40, 2) == 2
 
 
 def test_a_folder_is_used_again(files, tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ def test_a_cluster(files, tmp_path, patient):
     table = {"user": users(rows), "film": films(cols), "stars": values}
     frame = dd.from_pandas(pd.DataFrame(table), npartitions=3)
     local = LocalCluster(
-        2,
+        n_workers=2,
         threads_per_worker=1,
         dashboard_address=":0",
         memory_limit=None,
@@ -186,11 +186,10 @@ def test_no_worker_is_left(monkeypatch):
     """A fit does not wait forever."""
 
     class Never:
+        status = "pending"
+
         def result(self, timeout):
             raise TimeoutError
-
-        def done(self):
-            return False
 
     monkeypatch.setattr(running, "WITHOUT_WORKERS", -1.0)
     import skmc
@@ -203,3 +202,27 @@ def test_no_worker_is_left(monkeypatch):
     client.status = "connecting"
     with pytest.raises(RuntimeError, match="scheduler of the cluster was lost"):
         runner._result(Never())
+
+
+@pytest.mark.parametrize("status", ["finished", "error"])
+def test_a_result_that_arrives_at_the_end_of_a_wait(status):
+    """It is no error, unless the task itself has raised it."""
+    import skmc
+
+    class Late:
+        waits = 0
+
+        def result(self, timeout):
+            self.waits += 1
+            if self.waits == 1 or status == "error":
+                raise TimeoutError
+            return 7
+
+    client, late = Answers(skmc.__version__), Late()
+    client.nthreads, late.status = lambda: {"worker": 1}, status
+    runner = running.OnCluster(client)
+    if status == "error":
+        with pytest.raises(TimeoutError):
+            runner._result(late)
+    else:
+        assert runner._result(late) == 7

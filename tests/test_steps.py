@@ -14,6 +14,8 @@ import io
 import warnings
 from collections import defaultdict
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,7 +23,13 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from skmc import Entries, FactorizationCompleter, sensing
+from skmc import (
+    Entries,
+    FactorizationCompleter,
+    GaussianCompleter,
+    SVDCompleter,
+    sensing,
+)
 from skmc.base import IterativeCompleter
 from skmc.solvers import Solver
 
@@ -56,6 +64,8 @@ MAY_WAIT = {
     "GradientFlow": "only for `SpectralNetwork`: " + SHAPE,
     "ALS": ROWS,
     "BlockALS": "blocks are read from files; " + ROWS,
+    "ChunkedEM": "chunks are computed by Dask",
+    "ChunkedSVD": "chunks are computed by Dask; " + ROWS,
     "Gibbs": ROWS,
     "NonsmoothDescent": "tries lengths of a step until one is short enough",
 }
@@ -114,6 +124,12 @@ def all_solvers() -> list[type[Solver]]:
     return found
 
 
+def here(fit, collection):
+    """Compute the chunks in the thread that watches."""
+    with dask.config.set(scheduler="synchronous"):
+        return fit(collection)
+
+
 def fits():
     """Of every iterative completer and every sensing regressor."""
     rng = np.random.RandomState(0)
@@ -125,6 +141,8 @@ def fits():
                 yield lambda c=make(cls, max_iter=30, **params): c.fit(holes)
     stored = Entries.from_memmap(sp.csr_array(X), block_cells=100)
     yield lambda: FactorizationCompleter(2, lambda_ridge=0.1, max_iter=3).fit(stored)
+    for completer in (SVDCompleter(2, max_iter=3), GaussianCompleter(2.0, max_iter=3)):
+        yield lambda c=completer: here(c.fit, da.from_array(holes, chunks=(10, 12)))
     A = rng.randn(30, 6, 5)
     y = np.tensordot(A, low_rank(6, 5, 1))
     for name in sensing.__all__:

@@ -1,9 +1,12 @@
-"""Fits to ratings in files: ``python -m benchmarks.speed.scale PART [FOLDER]``.
+"""Fits to ratings in files: ``python -m benchmarks.speed.scale PART FOLDER [SIZES]``.
 
-The parts are ``growth``, ``memory`` and ``workers``. Ratings are synthetic: degrees of
+The parts are ``growth`` (time and memory against ratings, in memory and in blocks) and
+``workers`` (none, one and two workers of a cluster). Ratings are synthetic: degrees of
 users and films follow a power law, there are 50 ratings for each user, and a film has
-1000. Each fit runs in a process of its own, which reports its processor time and its
-largest resident memory. FOLDER is for the files, which are removed.
+1000. Each fit runs in a process of its own, which reports its time and its largest
+resident memory. The files go to FOLDER, which needs 12 GB for 1e8 ratings; they are
+removed. Fits that are in the record are not repeated, so an interrupted run continues;
+``--again`` repeats them.
 """
 
 from __future__ import annotations
@@ -14,16 +17,24 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import PAGES, hardware, record
+
+NAME = "speed-scale"
 SWEEPS, RANK, WEIGHT = 5, 16, 0.05
 CHUNK = 2**22
-SIZES = [10**6, 10**7]
+SIZES = {
+    "growth": [10**6, 10**7, 2 * 10**7, 10**8],
+    "workers": [10**6, 10**7, 2 * 10**7],
+}
+PROCESSES = ["one process", "one worker", "two workers"]
+MOST_IN_MEMORY = 3 * 10**7
 
 
 def write(folder: Path, n: int, seed: int = 0) -> None:
@@ -66,7 +77,8 @@ def fit(folder: Path, how: str, workers: int = 0) -> dict:
     )
     warnings.simplefilter("ignore")
     start = [time.perf_counter(), time.process_time()]
-    marks = {}
+    marks: dict[str, list[float]] = {}  # wall and processor seconds
+    of_workers: dict[str, list[float]] = {}
 
     def mark(name: str) -> None:
         now = [time.perf_counter(), time.process_time()]
@@ -95,10 +107,14 @@ def fit(folder: Path, how: str, workers: int = 0) -> dict:
 
         client = cluster = None
         if workers:
+            import dask
             from distributed import Client, LocalCluster
 
+            # Dask makes workers return memory to the system, which doubles the time.
+            threads = {f"{name}_NUM_THREADS": 1 for name in ("OMP", "MKL", "OPENBLAS")}
+            dask.config.set({"distributed.nanny.pre-spawn-environ": threads})
             cluster = LocalCluster(
-                workers,
+                n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address=None,
                 memory_limit=None,
@@ -115,15 +131,35 @@ def fit(folder: Path, how: str, workers: int = 0) -> dict:
         )
         sorted_blocks(ratings)
         mark("read")
+        before = spent(client)
         completer.fit(ratings)
         mark("fit")
+        after = spent(client)
+        for name, ends in after.items():
+            begins = [0.0] * workers if "peak" in name else before[name]
+            of_workers[name] = [b - a for a, b in zip(begins, ends, strict=True)]
         guess = completer.predict_entries(*(test[k].to_numpy() for k in names[:2]))
         if cluster is not None:
             client.close()
             cluster.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     error = float(np.sqrt(np.mean((guess - test["stars"].to_numpy()) ** 2)))
-    return {"seconds": marks, "peak bytes": peak, "rmse": error}
+    return {"seconds": marks, "peak bytes": peak, "rmse": error, **of_workers}
+
+
+def spent(client: Any) -> dict[str, list[float]]:
+    """Processor seconds of each worker, and the bytes that others have sent it."""
+    if client is None:
+        return {}
+
+    def of(dask_worker: Any) -> tuple[float, float, float]:
+        log = dask_worker.transfer_incoming_log
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return time.process_time(), sum(entry["total"] for entry in log), peak
+
+    found = list(client.run(of).values())
+    names = ("worker processor s", "bytes from worker to worker", "worker peak bytes")
+    return {name: [each[k] for each in found] for k, name in enumerate(names)}
 
 
 def apart(folder: Path, how: str, workers: int = 0) -> dict:
@@ -137,35 +173,52 @@ def apart(folder: Path, how: str, workers: int = 0) -> dict:
     return json.loads(ran.stdout.splitlines()[-1])
 
 
-def growth(root: Path, sizes: list[int]) -> None:
-    """Time and memory against the number of ratings, in memory and in blocks."""
+def measure(part: str, root: Path, sizes: list[int], again: bool) -> None:
+    """Run the fits of a part that are not in the record."""
+    path = PAGES / f"{NAME}.json"
     for n in sizes:
-        folder = root / str(n)
-        write(folder, n)
-        for how in ("memory", "blocks"):
-            if how == "memory" and n > 3 * 10**7:
+        folder = root / f"skmc-ratings-{n}"
+        variants = [("blocks", 0), ("blocks", 1), ("blocks", 2)]
+        if part == "growth":
+            variants = [("memory", 0), ("blocks", 0)][n > MOST_IN_MEMORY :]
+        for how, workers in variants:
+            name = PROCESSES[workers] if part == "workers" else how
+            known = json.loads(path.read_text()) if path.exists() else {}
+            found = known.get(part, {"hardware": hardware()})
+            at_size = found.setdefault(f"{n:.0e}", {})
+            if name in at_size and not again:
                 continue
-            print(n, how, json.dumps(apart(folder, how)), flush=True)
-        shutil.rmtree(folder)
-
-
-def workers(root: Path, sizes: list[int]) -> None:
-    """Seconds with one process, and with one and two workers of a local cluster."""
-    for n in sizes:
-        folder = root / str(n)
-        write(folder, n)
-        for number in (0, 1, 2):
+            if not folder.exists():
+                shutil.rmtree(unfinished := root / "unfinished", ignore_errors=True)
+                write(unfinished, n)
+                unfinished.replace(folder)
             shutil.rmtree(folder / "blocks", ignore_errors=True)
-            found = apart(folder, "blocks", number)
-            print(n, f"{number} workers", json.dumps(found), flush=True)
-        shutil.rmtree(folder)
+            at_size[name] = apart(folder, how, workers)
+            ratios(part, at_size)
+            record(NAME, {part: found})
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def ratios(part: str, found: dict) -> None:
+    """Add ratios of processor times, as ``docs/_ext/measured.py`` finds them."""
+    pairs = [("blocks", "memory")]
+    if part == "workers":
+        pairs = [(name, PROCESSES[2]) for name in PROCESSES[:2]]
+    for slow, fast in pairs:
+        if slow in found and fast in found:
+            found[f"{slow} / {fast}"] = least(found[slow]) / least(found[fast])
+
+
+def least(run: dict) -> float:
+    """Seconds of a fit on idle cores: of this process, and of the busiest worker."""
+    own: float = run["seconds"]["fit"][1]
+    return own + max(run.get("worker processor s", [0.0]))
 
 
 if __name__ == "__main__":
-    part, *rest = sys.argv[1:]
+    part, *rest = (text for text in sys.argv[1:] if text != "--again")
     if part == "fit":
         print(json.dumps(fit(Path(rest[0]), rest[1], int(rest[2]))))
     else:
-        sizes = [int(float(size)) for size in rest[1:]] or SIZES
-        with tempfile.TemporaryDirectory(dir=rest[0] if rest else None) as root:
-            {"growth": growth, "workers": workers}[part](Path(root), sizes)
+        sizes = [int(float(size)) for size in rest[1:]] or SIZES[part]
+        measure(part, Path(rest[0]), sizes, "--again" in sys.argv)

@@ -13,6 +13,7 @@ ORDER = [
     "grid_search_cells",
     "halving_search",
     "recommend_films",
+    "more_than_memory",
     "syn_netflix",
     "ion_channels",
     "pipeline_table",

@@ -190,7 +190,7 @@ def alternatives() -> str:
     """The README's comparison with other packages: the rows that are measured."""
     stored = {
         name: json.loads((RESULTS / f"{name}.json").read_text())
-        for name in ("auto", "low-rank", "pictures", "speed-air", "speed-low-rank")
+        for name in ("auto", "low-rank", "pictures", "speed-air", "speed-spark")
     }
     lines = []
     tables = ["auto", "KNNImputer, 5", "IterativeImputer"]
@@ -225,10 +225,12 @@ def alternatives() -> str:
         stored["low-rank"][f"ratings/1m, 90/10/{name}/0"]["rmse"]
         for name in ("Factorization", "Bayesian, implicit")
     ]
-    als = stored["speed-low-rank"]["ratings"]["2 threads"]["RMSE"]["cmfrec"]
+    als = stored["speed-spark"]["1m"]
+    time = [als[name]["seconds"] for name in ("ours", "Spark")]
     lines += [
         f"| RMSE of MovieLens-1M | {films[0]:.3f}; {films[1]:.3f} Bayesian | - | - | -"
-        f" | {als:.3f} |"
+        f" | {als['Spark']['rmse']:.3f} |",
+        f"| seconds of ten sweeps | {time[0]:.2g} | - | - | - | {time[1]:.2g} |",
     ]
     near = stored["speed-air"]["neighbours"]["seconds"]
     lines += [
@@ -239,7 +241,9 @@ def alternatives() -> str:
 
 
 # What the benchmarks compare with: other programs, and products that any program needs.
-OTHERS = ("cmfrec", "DataLoader", "GridSearchCV", "KNNImputer", "loop", "plain")
+OTHERS = (
+    "cmfrec", "DataLoader", "GridSearchCV", "KNNImputer", "Spark", "loop", "plain",
+)  # fmt: skip
 BOUNDS = ("products", "ten products")
 
 
@@ -308,6 +312,45 @@ def speed() -> str:
     return "\n".join(lines)
 
 
+def spark() -> str:
+    """Spark's ALS and ours, as Markdown."""
+    record = json.loads((RESULTS / "speed-spark.json").read_text())
+    titles = {"1m": "MovieLens-1M", "1e7": "$10^7$ synthetic ratings"}
+    lines = [
+        "| ratings | rank, weight, sweeps | program | seconds | RMSE, held out |",
+        "|---|---|---|---|---|",
+    ]
+    for data, found in record.items():
+        settings = ", ".join(map(str, found["settings"]))
+        lines += [
+            f"| {titles.get(data, data)} | {settings} | {name} |"
+            f" {found[name]['seconds']:.3g} | {found[name]['rmse']:.4f} |"
+            for name in ("Spark", "ours, same model", "ours")
+        ]
+    hardware = sorted({found["hardware"] for found in record.values()})
+    return "\n".join(lines) + f"\n\n{'; '.join(hardware)}.\n"
+
+
+def workers() -> str:
+    """Fits in one process and on workers, as Markdown."""
+    path = RESULTS / "speed-scale.json"
+    record = json.loads(path.read_text()).get("workers", {})
+    hardware = record.pop("hardware", "")
+    lines = [
+        "| ratings | | seconds | processor seconds of each worker |"
+        " of the client's process |",
+        "|---|---|---|---|---|",
+    ]
+    for size, found in record.items():
+        for name, run in found.items():
+            if not isinstance(run, dict):
+                continue
+            wall, own = run["seconds"]["fit"]
+            each = ", ".join(f"{s:.3g}" for s in run.get("worker processor s", []))
+            lines += [f"| {size} | {name} | {wall:.3g} | {each or '-'} | {own:.3g} |"]
+    return "\n".join(lines) + f"\n\n{hardware}.\n"
+
+
 def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """The leaves of nested results, by their paths."""
     if isinstance(tree, dict):
@@ -342,7 +385,8 @@ def device() -> str:
 def write(app) -> None:
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    tables = {"decisions": decisions(), "speed": speed(), "device": device()}
+    made = (decisions, speed, device, spark, workers)
+    tables = {function.__name__: function() for function in made}
     for name, text in tables.items():
         path = folder / f"{name}.md"
         if not path.exists() or path.read_text() != text:

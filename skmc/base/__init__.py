@@ -1,6 +1,7 @@
 """The estimator contract: base classes and mixins of completers."""
 
 from skmc.base.batching import Batchable, CannotBatch
+from skmc.base.chunked import ReadsChunks, first_rows, read_chunks, rows_in_memory
 from skmc.base.completer import (
     HIDDEN_TO_SCORE,
     HOOKS,
@@ -13,7 +14,9 @@ from skmc.base.early_stopping import EarlyStopping
 from skmc.base.factored import FactoredCompleter
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
+from skmc.base.lazy import is_lazy
 from skmc.base.learned_laplacians import LearnedLaplacians
+from skmc.base.partial import LearnsMore, MoreCells
 from skmc.base.pictures import pixels
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells, check_names
@@ -21,6 +24,7 @@ from skmc.base.recommending import Recommends
 from skmc.base.reporting import CallbackHooks, diverged, record, unfinished
 from skmc.base.shared_docs import documented
 from skmc.base.stored import ReadsStored
+from skmc.base.streaming import StreamsRows
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
@@ -39,23 +43,31 @@ __all__ = [
     "FactoredCompleter",
     "IterativeCompleter",
     "LearnedLaplacians",
+    "LearnsMore",
+    "MoreCells",
     "Outcome",
     "Prepared",
     "Priors",
     "ReadsCells",
+    "ReadsChunks",
     "ReadsStored",
     "Recommends",
     "ShowsFit",
     "SideInformed",
+    "StreamsRows",
     "Trials",
     "WarmStart",
     "check_names",
     "diverged",
     "documented",
+    "first_rows",
+    "is_lazy",
     "memory_of",
     "pixels",
+    "read_chunks",
     "record",
     "resolve_device",
+    "rows_in_memory",
     "unfinished",
     "warn_user",
 ]

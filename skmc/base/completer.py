@@ -31,7 +31,7 @@ from skmc.base.reading import ReadsCells
 from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
-from skmc.blocks import BlockObserved
+from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import Entries, LikeObserved, check_positions, to_cells
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
@@ -163,6 +163,11 @@ class BaseCompleter(
         cls._parameter_constraints = merged
         documented(cls)
 
+    def __dir__(self) -> list[str]:
+        # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
+        # be computed at each access.
+        return list(object.__dir__(self))
+
     @abstractmethod
     def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
         """Complete ``cells`` (NaN where missing) without changing ``self``.
@@ -240,6 +245,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
         self.fit(X, y, **fit_params)
+        if is_lazy(X):
+            return self.transform(X)
         return self._written(X, self._completed(self._read(X, reset=False)))
 
     def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
@@ -463,7 +470,7 @@ def _threads(cells: Any) -> AbstractContextManager[None]:
     """Return the context for computations outside of solves, which have their own."""
     if isinstance(cells, Entries):
         return threads_for(work_of(len(cells)))
-    if isinstance(cells, BlockObserved):
+    if isinstance(cells, (BlockObserved, ChunkedRows)):
         return threads_for(cells.work)
     return threads_for(work_of(cells.size, min(cells.shape)))
 

@@ -101,10 +101,6 @@ class FactoredCompleter(IterativeCompleter):
         whole[:, self._priors.empty_cols] = self._priors.row_means[:, None]
         return whole
 
-    def __dir__(self) -> list[str]:
-        # scikit-learn's __dir__ evaluates every name: it would make the dense matrix.
-        return list(object.__dir__(self))
-
     def _factors(self) -> LowRank:
         return LowRank(
             torch.from_numpy(self.row_factors_), torch.from_numpy(self.col_factors_)

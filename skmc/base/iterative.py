@@ -235,8 +235,11 @@ class IterativeCompleter(CallbackSupportMixin, BaseCompleter):
         return None
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        position = self._rows.find(cells)
-        completed: np.ndarray = self.reconstruction_[position].astype(float)
+        completed = np.empty(cells.shape)
+        position = np.full(len(cells), -1)
+        if hasattr(self, "_rows"):  # the rows of the fit were in memory
+            position = self._rows.find(cells)
+            completed = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
             values = torch.from_numpy(cells[new].astype(float))

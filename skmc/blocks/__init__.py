@@ -1,6 +1,8 @@
 """Observed cells that are not in memory, sorted into blocks of rows and columns."""
 
 from skmc.blocks.als import BlockALS, block_step
+from skmc.blocks.chunked import ChunkedEM, ChunkedSVD
+from skmc.blocks.chunks import ChunkedRows
 from skmc.blocks.observed import Block, BlockObserved, Choice
 from skmc.blocks.parts import tables_of
 from skmc.blocks.rows import RowReader
@@ -13,6 +15,9 @@ __all__ = [
     "BlockFolder",
     "BlockObserved",
     "Choice",
+    "ChunkedEM",
+    "ChunkedRows",
+    "ChunkedSVD",
     "Local",
     "OnCluster",
     "RowReader",

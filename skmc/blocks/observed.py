@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from skmc.blocks.parts import arrow
-from skmc.blocks.running import OnCluster
+from skmc.blocks.running import OnCluster, logged
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
 from skmc.linalg import LowRank, RowModel, work_of
@@ -254,16 +254,7 @@ class BlockObserved:
         tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
         """
         found = self.folder.statistics["col"]
-        count, mean, squares = (found[k] for k in ("count", "mean", "squares"))
-        if not by_column:
-            n, whole = count.sum(), count @ mean / count.sum()
-            squares = squares.sum() + count @ np.square(mean - whole)
-            count, mean = np.array([n]), np.array([whole])
-        deviation = np.sqrt(squares / np.maximum(count, 1))
-        # The rounding of a constant is not a deviation.
-        eps = np.finfo(self.folder.dtype).eps
-        deviation[deviation <= 32 * eps * np.abs(mean)] = 0
-        return tuple(torch.from_numpy(x)[None] for x in (mean, deviation, count))  # type: ignore[return-value]
+        return moments_of(found, self.folder.dtype, by_column)
 
     @property
     def identity(self) -> list[Any]:
@@ -311,12 +302,16 @@ class BlockObserved:
         Returns
         -------
         iterator
+            The results, each of which is logged.
         """
         each = None
         if own is not None:
             sizes = np.diff(self.folder.starts[side]).tolist()
             each = [part.clone() for part in own.split(sizes)]
-        return self.folder.runner.map(function, self._handles[side], *common, each=each)
+        found = self.folder.runner.map(
+            function, self._handles[side], *common, each=each
+        )
+        return logged(found, f"block of {side}s", len(self._handles[side]))
 
     def solved(self, model: RowModel) -> Tensor:
         """Solve a row model for all rows.
@@ -377,6 +372,36 @@ class BlockObserved:
         """
         parts = self.map("row", _misfit, X.left, X.right)
         return torch.stack(list(parts)).sum()
+
+
+def moments_of(
+    found: dict[str, np.ndarray], dtype: np.dtype, by_column: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean, standard deviation and number of the cells of columns, or of all cells.
+
+    Parameters
+    ----------
+    found : dict of ndarray
+        "count", "mean" and "squares" of each column.
+    dtype : dtype
+        Type of the cells.
+    by_column : bool
+        Whether each column has its own.
+
+    Returns
+    -------
+    tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
+    """
+    count, mean, squares = (found[k] for k in ("count", "mean", "squares"))
+    if not by_column:
+        n, whole = count.sum(), count @ mean / count.sum()
+        squares = squares.sum() + count @ np.square(mean - whole)
+        count, mean = np.array([n]), np.array([whole])
+        squares = np.array([squares])
+    deviation = np.sqrt(squares / np.maximum(count, 1))
+    # The rounding of a constant is not a deviation.
+    deviation[deviation <= 32 * np.finfo(dtype).eps * np.abs(mean)] = 0
+    return tuple(torch.from_numpy(x)[None] for x in (mean, deviation, count))  # type: ignore[return-value]
 
 
 def _solved(block: Block, own: None, model: RowModel) -> Tensor:

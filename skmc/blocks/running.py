@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -9,9 +10,37 @@ from typing import Any
 WAIT = 5.0  # seconds after which a cluster is looked at
 WITHOUT_WORKERS = 300.0  # seconds without a worker that end a fit
 
+logger = logging.getLogger("skmc.blocks")
+
+
+def logged(results: Iterable[Any], what: str, n: int) -> Iterator[Any]:
+    """Log each result, at the level INFO of the logger "skmc.blocks".
+
+    Parameters
+    ----------
+    results : iterable
+        Results of `Local.map` or `Local.call`.
+    what : str
+        What has been done.
+    n : int
+        Number of results.
+
+    Yields
+    ------
+    object
+    """
+    for k, result in enumerate(results, 1):
+        logger.info("%s: %d of %d", what, k, n)
+        yield result
+
 
 class Local:
     """Calls in this process. Blocks are loaded for one call at a time."""
+
+    @property
+    def at_once(self) -> int:
+        """How many calls run at the same time."""
+        return 1
 
     def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
         """Return handles of blocks for `map`.
@@ -97,6 +126,10 @@ class OnCluster(Local):
             )
         self._check_workers()
 
+    @property
+    def at_once(self) -> int:
+        return max(1, sum(self.client.nthreads().values()))
+
     def _check_workers(self) -> None:
         def version() -> str:  # sent by value: the worker need not know this module
             from importlib import import_module
@@ -160,7 +193,7 @@ class OnCluster(Local):
             except (CancelledError, CommClosedError) as error:
                 raise self._lost() from error
             except TimeoutError as error:
-                if future.done():  # the task itself has raised it
+                if future.status == "error":  # the task itself has raised it
                     raise
                 if self.client.status != "running":
                     raise self._lost() from error

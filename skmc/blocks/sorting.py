@@ -57,6 +57,26 @@ def merged(counts: list[Any]) -> Any:
     return whole.rename_columns(["id", "count"])
 
 
+def block_size(n_cells: int, most: int, at_once: int) -> int:
+    """Choose the size of blocks, so that all workers have equally many.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of cells.
+    most : int
+        Largest size.
+    at_once : int
+        Number of blocks that are used at the same time.
+
+    Returns
+    -------
+    int
+    """
+    rounds = -(-n_cells // (most * at_once))
+    return -(-n_cells // (rounds * at_once))
+
+
 def block_starts(count: np.ndarray, size: int) -> np.ndarray:
     """Divide rows into blocks of about ``size`` cells.
 

@@ -18,9 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
-from skmc.blocks.running import Local, OnCluster
+from skmc.blocks.running import Local, OnCluster, logged
 from skmc.blocks.sorting import (
     SIDES,
+    block_size,
     block_starts,
     counted,
     gathered,
@@ -250,7 +251,7 @@ def _sort(
         found, dtype = parts_of(source, entries.columns)
         parts = list(found)
     totals: list[Any] = [None, None]
-    for counts in runner.call(counted, parts):
+    for counts in logged(runner.call(counted, parts), "part counted", len(parts)):
         totals = [merged([a, b]) for a, b in zip(totals, counts, strict=True)]
     if totals[0] is None:
         raise ValueError("There is no observed cell; at least one is needed.")
@@ -263,9 +264,12 @@ def _sort(
             count[counts["id"].to_numpy()] = counts["count"].to_numpy()
             counts = pa.table({"id": np.arange(n), "count": count})
         pa.parquet.write_table(counts, folder / f"{side}-ids.parquet")
-        starts_of[side] = block_starts(counts["count"].to_numpy(), entries.block_cells)
+        count = counts["count"].to_numpy()
+        size = block_size(int(count.sum()), entries.block_cells, runner.at_once)
+        starts_of[side] = block_starts(count, size)
     numbered = list(enumerate(parts))
-    for _ in runner.call(scattered, numbered, folder, starts_of["row"]):
+    done = runner.call(scattered, numbered, folder, starts_of["row"])
+    for _ in logged(done, "part scattered", len(parts)):
         pass
     width: Any
     for side, width in (("row", starts_of["col"]), ("col", int(starts_of["row"][-1]))):
@@ -278,7 +282,9 @@ def _sort(
             others=width,
             duplicates=entries.duplicates,
         )
-        pieces = list(runner.call(gather, range(len(starts) - 1)))
+        n_blocks = len(starts) - 1
+        done = runner.call(gather, range(n_blocks))
+        pieces = list(logged(done, f"block of {side}s sorted", n_blocks))
         shutil.rmtree(folder / f"{side}-parts")
         whole = {k: np.concatenate([p[k] for p in pieces]) for k in pieces[0]}
         arrays: dict[str, Any] = {"starts": starts, **whole}

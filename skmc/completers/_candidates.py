@@ -112,7 +112,7 @@ def family(seed: int, device: Any) -> list[Candidate]:
         ("AIR", AIRCompleter(**both), lambda s: 0.5 + 3e-6 * s.pairs + 5e-7 * s.svd),
         ("Gaussian", gaussian, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
         ("copula", copula, lambda s: 0.05 + 2e-8 * s.trees * s.n_cols),
-        ("Factorization", factors, lambda s: 0.3 + 6e-8 * s.factors),
+        ("Factorization", factors, lambda s: 0.2 + 2e-8 * s.factors),
         ("Bayesian", bayesian, lambda s: 0.2 + 5e-8 * s.factors),
         ("Bayesian, implicit", implicit, lambda s: 0.5 + 7e-8 * s.factors),
         ("trees", TreesCompleter(**seeds), lambda s: 0.03 * s.n_cols + 1e-5 * s.trees),

@@ -18,6 +18,7 @@ from skmc.base import (
     ReadsStored,
     Recommends,
     SideInformed,
+    StreamsRows,
     Trials,
     WarmStart,
     resolve_device,
@@ -35,7 +36,9 @@ SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
 
 
-class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
+class FactorizationCompleter(
+    WarmStart, ReadsStored, StreamsRows, Recommends, SideInformed
+):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -137,9 +140,20 @@ class FactorizationCompleter(WarmStart, ReadsStored, Recommends, SideInformed):
     the rows of the factors. A tenth of the ratings is held out for "auto", as in
     memory, but not the same tenth.
 
-    At the end, all rows, including new ones, are completed by exact ridge regressions on
-    the columns' factors. Results have the dtype of the input: ``float32``
-    ratings take half the memory and less time.
+    `partial_fit` solves the systems of the rows in ``X``, given the columns, and then
+    those of the columns in which these rows have cells, given all rows so far. For the
+    latter, sums of :math:`u u^T` and :math:`u x` over the cells of each column are
+    sufficient; earlier rows are not visited. Both steps minimize the objective of all
+    cells exactly, scaled by the mean and deviation of all cells. What is approximate:
+    rows that are not in ``X`` keep their factors, and rank and weight stay. Blocks of
+    `Entries` that come again approach a fit to all cells. The sums take ``n_features
+    (rank + 2)**2`` numbers, and the first call makes them by a pass over the cells.
+    Means and deviations of all cells are computed again at each call. Features, graphs,
+    weights and ``alpha`` need a new fit.
+
+    At the end, all rows, including new ones, are completed by exact ridge regressions
+    on the columns' factors. Results have the dtype of the input: ``float32`` ratings
+    take half the memory and less time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.

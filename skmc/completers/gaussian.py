@@ -16,15 +16,28 @@ from torch import Tensor
 from skmc.base import (
     CompleterTags,
     IterativeCompleter,
+    LearnsMore,
+    MoreCells,
     Prepared,
     Priors,
+    ReadsChunks,
     Trials,
     resolve_device,
+    rows_in_memory,
 )
+from skmc.blocks import ChunkedEM, ChunkedRows
 from skmc.cells import Observed
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
-from skmc.linalg import Gaussian, Randomness
+from skmc.linalg import (
+    ExpectedSums,
+    FactorGaussian,
+    Gaussian,
+    Randomness,
+    threads_for,
+    work_of,
+)
+from skmc.loop import solve
 from skmc.solvers import EM, FactorEM, Solver
 
 MOST_COLUMNS = 300  # of a full covariance
@@ -32,9 +45,10 @@ RANK = 20  # of the factors above
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
 TRIAL_STEPS = 3  # from the solution of the weight before
 ROWS_TRIED = 1000
+STEPS_MORE = 3  # of EM over all rows, in `partial_fit`
 
 
-class GaussianCompleter(IterativeCompleter):
+class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -99,7 +113,7 @@ class GaussianCompleter(IterativeCompleter):
         The covariance. With "copula", of the scores.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The conditional expectation of each cell given the *other* observed cells of its
-        row.
+        row, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every third iteration.
     {solve}
@@ -124,10 +138,29 @@ class GaussianCompleter(IterativeCompleter):
     The scores of "copula" are means over the interval of a level, not intervals as in
     the paper, so that correlations of columns of few levels come out too small.
 
+    `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. Each step is one
+    pass over the chunks, whose expected sums are added, so the chunks are computed as
+    often as there are steps: persist them if they fit in the memory of the cluster.
+    "auto" uses the first 1000 rows. ``marginals`` must be "normal", and the covariance
+    is full. There is no ``reconstruction_``; `transform` the collection instead.
+
+    `partial_fit` with new rows is a step of incremental EM: the expected sums of
+    :math:`1`, :math:`x` and :math:`x x^T` over the new rows are added to those of all
+    rows so far, and mean and covariance follow from the totals. Of earlier rows, only
+    the scaling of the columns is computed again. For rows without missing cells these
+    sums are sufficient, so the result is that of a fit to all rows; with missing cells,
+    the expectations of earlier rows are those of the model at the time. Columns are
+    still scaled to variance 1 over all cells, where :math:`\lambda` is concerned. New
+    cells of earlier rows, new columns, "copula" and factors need all rows: these calls
+    are three EM steps over all rows from the present model, which approach a fit to all
+    cells.
+
     References
     ----------
     Dempster, Laird, Rubin. Maximum likelihood from incomplete data via the EM
-    algorithm. Journal of the Royal Statistical Society B 39 (1977). Schafer. Analysis
+    algorithm. Journal of the Royal Statistical Society B 39 (1977). Neal, Hinton. A
+    view of the EM algorithm that justifies incremental, sparse, and other variants.
+    Learning in Graphical Models (1998). Schafer. Analysis
     of incomplete multivariate data. Chapman and Hall (1997). Little, Rubin. Statistical
     analysis with missing data. Wiley (2002), chapters 8 and 11. Zhao, Udell. Missing
     value imputation for mixed data via Gaussian copula. KDD (2020).
@@ -187,6 +220,13 @@ class GaussianCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _prepare(self, cells: Any, priors: Priors) -> Prepared:
+        if isinstance(cells, ChunkedRows) and (
+            self.marginals != "normal" or self.rank not in ("auto", None)
+        ):
+            raise ValueError(
+                "Rows of a Dask collection are fitted with marginals='normal' and "
+                "rank=None; pass an array for the others."
+            )
         if self.marginals == "normal":
             prepared = super()._prepare(cells, priors)
             scaling = prepared.scaling.to("cpu", torch.float64)
@@ -200,7 +240,8 @@ class GaussianCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         rank = self.rank
         if rank == "auto":
-            rank = None if data.shape[1] <= MOST_COLUMNS else min(RANK, *data.shape)
+            full = data.shape[1] <= MOST_COLUMNS or isinstance(data, ChunkedRows)
+            rank = None if full else min(RANK, *data.shape)
         elif rank is not None:
             rank = checked_rank(rank, data.shape, "None")
         ridge, start = self.lambda_ridge, None
@@ -224,36 +265,117 @@ class GaussianCompleter(IterativeCompleter):
 
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
         rows = slice(ROWS_TRIED)
-        if data.mask[rows].any():
+        if not isinstance(data, ChunkedRows) and data.mask[rows].any():
             data = Observed(data.values[rows], data.mask[rows])
         return super()._split(data, seed)
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         start = getattr(params, "_start", None)
+        if isinstance(data, ChunkedRows):
+            return ChunkedEM(params.lambda_ridge, start)
         return _solver(params.lambda_ridge, params.rank, start)
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        n_cols, cells = prepared.data.shape[1], prepared.cells
+        n_cols = prepared.data.shape[1]
         standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         model = outputs.get("model", standard).to("cpu")
-        marginals: Any = prepared.scaling
-        seen = ~torch.from_numpy(np.isnan(cells))
-        scores = torch.from_numpy(marginals.scores(cells))
-        completed = marginals.mean(*_numpy(model.given_others(scores, seen)))
+        learned = self._learned(model, prepared.scaling)
+        if isinstance(prepared.cells, ChunkedRows):
+            return learned
+        return {"_cells": prepared.cells.copy(), **learned}
+
+    def _learned(self, model: Any, marginals: Any) -> dict[str, Any]:
         location, covariance = model.mean, model.covariance
         if isinstance(marginals, NormalMarginals):
             scale = marginals.scaling.scale[0]
             location = marginals.undo(location)[0]
             covariance = covariance * torch.outer(scale, scale)
         return {
-            "reconstruction_": prepared.priors.fill(cells, completed).astype(
-                cells.dtype
-            ),
             "location_": location.numpy(),
             "covariance_": covariance.numpy(),
             "_marginals": marginals,
             "_model": model,
         }
+
+    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
+        cells = more.into(rows_in_memory(self))
+        rows, cols = np.nonzero(~np.isnan(cells))
+        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
+        prepared = self._prepare(cells, priors)
+        old, marginals = len(self._cells), self._marginals
+        with threads_for(work_of(cells.size, cells.shape[1])):
+            if self._adds_up(more, prepared):
+                model = self._model
+                sums = getattr(self, "_sums", None)
+                total = ExpectedSums(*sums) if sums else self._sums_of(cells[:old])
+                total = total.plus(self._sums_of(cells[old:]))
+                # The scaling of the first rows stays; the prior follows that of all.
+                scaling: Any = prepared.scaling
+                scales = scaling.scaling.scale / marginals.scaling.scale
+                model = total.gaussian(self.lambda_ridge_, scales[0].square())
+                sums = tuple(vars(total).values())
+                learned = self._learned(model, marginals)
+                return priors, {"_cells": cells, "_sums": sums, **learned}
+            start = self._rescaled(prepared.scaling, cells.shape[1])
+            solution = solve(
+                _solver(self.lambda_ridge_, self.rank_, start),
+                prepared.data,
+                max_iter=STEPS_MORE,
+                check_every=STEPS_MORE,
+            )
+        return priors, {"_sums": None, **self._fitted(prepared, solution.outputs)}
+
+    def _adds_up(self, more: MoreCells, prepared: Prepared) -> bool:
+        """Whether new rows can be added to the sums over those so far."""
+        if self.marginals == "copula" or self.rank_ is not None:
+            return False
+        now: Any = prepared.scaling
+        scales = self._marginals.scaling.scale, now.scaling.scale
+        same = more.shape[1] == self._shape[1]
+        later = len(more.rows) > 0 and more.rows.min() >= self._shape[0]
+        return bool(same and later and all((scale > 0).all() for scale in scales))
+
+    def _sums_of(self, cells: np.ndarray) -> ExpectedSums:
+        scores = torch.from_numpy(self._marginals.scores(cells))
+        return ExpectedSums.of(self._model, scores, ~torch.isnan(scores))
+
+    def _rescaled(self, marginals: Any, n_cols: int) -> Any:
+        """The present model for other marginals, and for more columns."""
+        model, old = self._model, len(self._model.mean)
+        mean = torch.zeros(n_cols, dtype=torch.float64)
+        factor = torch.ones(old, dtype=torch.float64)
+        mean[:old] = model.mean
+        if isinstance(marginals, NormalMarginals):
+            a, b = self._marginals.scaling, marginals.scaling
+            shift, scale = b.shift[0, :old], b.scale[0, :old]
+            varies = (a.scale[0] > 0) & (scale > 0)
+            factor = torch.where(varies, a.scale[0] / scale, factor)
+            moved = torch.where(varies, (a.shift[0] - shift) / scale, 0.0)
+            mean[:old] = model.mean * factor + moved
+        if isinstance(model, FactorGaussian):
+            loadings = mean.new_zeros(n_cols, model.loadings.shape[1])
+            loadings[:old] = model.loadings * factor[:, None]
+            noise = torch.ones_like(mean)
+            noise[:old] = model.noise * factor.square()
+            return FactorGaussian(mean, loadings, noise)
+        covariance = torch.eye(n_cols, dtype=torch.float64)
+        covariance[:old, :old] = model.covariance * torch.outer(factor, factor)
+        return Gaussian(mean, covariance)
+
+    @property
+    def reconstruction_(self) -> np.ndarray:
+        """The model's value of every cell, computed at each access."""
+        check_is_fitted(self)
+        return self._expected(rows_in_memory(self))
+
+    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        which, at = np.unique(rows, return_inverse=True)
+        values: np.ndarray = self._expected(rows_in_memory(self)[which])[at, cols]
+        return values
+
+    def _expected(self, cells: np.ndarray) -> np.ndarray:
+        completed = self._marginals.mean(*self._given_others(cells))
+        return self._priors.fill(cells, completed).astype(cells.dtype)
 
     def _scores(self, cells: np.ndarray) -> tuple[Tensor, Tensor]:
         scores = torch.from_numpy(self._marginals.scores(cells))

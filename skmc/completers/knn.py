@@ -10,9 +10,20 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, resolve_device
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    Outcome,
+    Priors,
+    is_lazy,
+    read_chunks,
+    resolve_device,
+    warn_user,
+)
 from skmc.linalg import threads_for, work_of
 from skmc.new_rows import RowIndex, knn_values
+
+DONORS = 10_000  # of a Dask collection
 
 
 class KNNCompleter(BaseCompleter):
@@ -55,6 +66,10 @@ class KNNCompleter(BaseCompleter):
     grows with ``n_samples**2 n_features``: for hundreds of thousands of rows, use
     `GaussianCompleter` or `TreesCompleter("boosting")`.
 
+    Of a Dask Array or DataFrame with more than 10 000 rows, `fit` draws 10 000 rows as
+    donors, always the same ones, with a warning. To choose donors, fit to them alone:
+    `transform` completes any rows, and those of a Dask collection when it is computed.
+
     References
     ----------
     Troyanskaya et al. Missing value estimation methods for DNA microarrays.
@@ -94,6 +109,20 @@ class KNNCompleter(BaseCompleter):
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
+
+    def _read_to_fit(self, X: Any) -> tuple[np.ndarray, Priors]:
+        if not is_lazy(X):
+            return super()._read_to_fit(X)
+        chunks = read_chunks(self, X)
+        n_rows = chunks.shape[0]
+        cells = chunks.sample(DONORS, seed=0)
+        if n_rows > len(cells):
+            warn_user(
+                f"KNNCompleter uses {len(cells)} of the {n_rows} rows of X as donors; "
+                "to choose other ones, fit to an array of donors."
+            )
+        rows, cols = np.nonzero(~np.isnan(cells))
+        return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         resolve_device(self.device)

@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import BaseCompleter, CompleterTags, Outcome, Priors, ReadsStored
-from skmc.blocks import BlockObserved
+from skmc.base import (
+    BaseCompleter,
+    CompleterTags,
+    LearnsMore,
+    MoreCells,
+    Outcome,
+    Priors,
+    ReadsChunks,
+    ReadsStored,
+    rows_in_memory,
+)
+from skmc.blocks import BlockObserved, ChunkedRows
 
 
-class MeanCompleter(ReadsStored, BaseCompleter):
+class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
     """Fill each missing cell with the mean of its column's observed cells.
 
     Parameters
@@ -19,12 +29,16 @@ class MeanCompleter(ReadsStored, BaseCompleter):
 
     Attributes
     ----------
-    {reconstruction_}
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell, computed at each access.
     {input}
 
     Notes
     -----
     Memory grows with ``n_samples n_features``.
+
+    The sums and numbers of the cells of each column are sufficient, so `partial_fit` is
+    exact: the result is that of a fit to all cells.
 
     Examples
     --------
@@ -50,17 +64,25 @@ class MeanCompleter(ReadsStored, BaseCompleter):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
-    def _fit_cells(
-        self, cells: np.ndarray | BlockObserved, priors: Priors, y: Any = None
-    ) -> Outcome:
-        if isinstance(cells, BlockObserved):
+    def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
+        if isinstance(cells, (BlockObserved, ChunkedRows)):
             return Outcome()  # everything is in the priors
-        completed = priors.fill(cells, np.tile(priors.col_means, (len(cells), 1)))
-        return Outcome({"reconstruction_": completed.astype(cells.dtype)})
+        return Outcome({"_cells": cells.copy()})
+
+    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
+        cells = more.into(rows_in_memory(self))
+        rows, cols = np.nonzero(~np.isnan(cells))
+        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
+        return priors, {"_cells": cells}
+
+    @property
+    def reconstruction_(self) -> np.ndarray:
+        """The model's value of every cell, computed at each access."""
+        cells = rows_in_memory(self)
+        completed = self._priors.fill(cells, self._complete_rows(cells))
+        return completed.astype(cells.dtype)
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        if hasattr(self, "reconstruction_"):
-            return super()._values_at(rows, cols)
         means, empty = self._priors.col_means[cols], self._priors.empty_cols[cols]
         return np.where(empty, self._priors.row_means[rows], means)
 

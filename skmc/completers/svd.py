@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -9,14 +10,30 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials, WarmStart
-from skmc.cells import Observed
+from skmc.base import (
+    CompleterTags,
+    IterativeCompleter,
+    LearnsMore,
+    MoreCells,
+    Prepared,
+    Priors,
+    ReadsChunks,
+    Trials,
+    WarmStart,
+    first_rows,
+    rows_in_memory,
+)
+from skmc.blocks import ChunkedRows, ChunkedSVD
+from skmc.cells import Observed, Scaling, SparseObserved
 from skmc.completers._rank import choose_rank
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
+from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.solvers import HardRank, Solver
 
+RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
 
-class SVDCompleter(WarmStart, IterativeCompleter):
+
+class SVDCompleter(WarmStart, LearnsMore, ReadsChunks, IterativeCompleter):
     r"""Low-rank completion by an iterated truncated SVD.
 
     .. math::
@@ -61,6 +78,23 @@ class SVDCompleter(WarmStart, IterativeCompleter):
     -----
     Memory grows with ``n_samples n_features``, and with the square of the smaller of
     both where the decomposition is that of a Gram matrix.
+
+    `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. The objective is
+    the same; each iteration is one pass over the chunks, whose sums of :math:`u u^T`
+    and :math:`u x` for each column are added. The chunks are computed as often as there
+    are iterations: persist them if they fit in the memory of the cluster.
+    ``rank="auto"`` uses the first 1000 rows. There is no ``reconstruction_``;
+    `transform` the collection instead, which completes each row on its own.
+
+    `partial_fit` solves the least-squares problem of each row of ``X``, given the
+    columns' factors, and then that of each column in which ``X`` has cells, given the
+    factors of all rows so far. Its sufficient statistics are the sums of :math:`u u^T`
+    and :math:`u x` over the cells of the column, so earlier rows are not visited. Both
+    steps minimize the objective of all cells exactly, with a ridge of 1e-4 as rows may
+    have fewer cells than the rank; the scaling is that of all cells. What is
+    approximate: rows that are not in ``X`` keep their factors, and the rank stays.
+    Blocks of `Entries` that repeat approach a fit to all cells. ``reconstruction_`` is
+    computed again, which costs ``n_samples n_features rank``.
 
     References
     ----------
@@ -113,7 +147,90 @@ class SVDCompleter(WarmStart, IterativeCompleter):
         return {"rank": choose_rank(self.rank, data, trials)}
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+        if isinstance(data, ChunkedRows):
+            head = first_rows(data)
+            return ChunkedSVD(partial_svd(head.values, params.rank).V)
         if not self._resumes(data):
             return HardRank(params.rank)
         start = self._scaling.standardise(torch.from_numpy(self.reconstruction_))
         return HardRank(params.rank, start.to(data.values))
+
+    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(prepared.data, ChunkedRows):
+            return super()._fitted(prepared, outputs)
+        return {"_scaling": prepared.scaling, "_fold_in": _folded(prepared, outputs)}
+
+    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
+        if not hasattr(self, "_rows"):
+            rows_in_memory(self)  # raises an error
+        old = self._rows.cells
+        cells = more.into(old)
+        rows, cols = np.nonzero(~np.isnan(cells))
+        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
+        values = torch.from_numpy(cells)
+        data = Observed(values, ~torch.isnan(values))
+        scaling = Scaling.of(data, self.scaling, centre=self.centre)
+        touched = np.unique(more.rows)
+        before = np.full((len(touched), cells.shape[1]), np.nan, cells.dtype)
+        known = touched < len(old)
+        before[known, : old.shape[1]] = old[touched[known]]
+        with threads_for(work_of(cells.size, self.rank_)):
+            stream = self._stream().extended(len(cells), cells.shape[1], False)
+            zero = stream.cols.new_zeros
+            ridge = RIDGE * torch.eye(stream.cols.shape[1] - 1, dtype=torch.float64)
+            stream = stream.replaced(
+                torch.from_numpy(touched),
+                _sparse(before),
+                _sparse(cells[touched]),
+                scaling.to(torch.float64),
+                RowModel(zero(0, 0), zero(0), ridge, zero(len(ridge))),
+                row_biases=False,
+                col_biases=False,
+            )
+            completion = stream.rows @ stream.cols.mT
+            whole = scaling.to(torch.float64).undo(completion).numpy()
+            fold_in = FoldIn.of(completion, scaling.apply(data))
+        return priors, {
+            "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
+            "_scaling": scaling.to(torch.float64),
+            "_fold_in": fold_in,
+            "_rows": RowIndex(cells),
+            "_factors": (stream.rows, stream.cols),
+            "_sums": (stream.gram, stream.right, stream.origin),
+        }
+
+    def _stream(self) -> RowStream:
+        if hasattr(self, "_factors"):
+            return RowStream(*self._factors, *self._sums)
+        whole = torch.from_numpy(self.reconstruction_).double()
+        whole = self._scaling.standardise(whole)
+        # What means have filled is not of low rank.
+        whole[torch.from_numpy(self._priors.empty_rows)] = 0
+        whole[:, torch.from_numpy(self._priors.empty_cols)] = 0
+        found = partial_svd(whole, self.rank_)
+        unit = len(whole) ** 0.5
+        rows = torch.cat([unit * found.U, torch.ones_like(found.U[:, :1])], 1)
+        cols = found.V * found.s / unit
+        cols = torch.cat([cols, torch.zeros_like(cols[:, :1])], 1)
+        return RowStream.of(rows, cols, _sparse(self._rows.cells))
+
+
+def _folded(prepared: Prepared, outputs: dict[str, Any]) -> FoldIn:
+    """The map of rows after a fit to chunks, from sums over the rows."""
+    head = first_rows(prepared.data)
+    zero = head.values.new_zeros(head.shape[1])
+    if "V" not in outputs:  # interrupted before the first step
+        return FoldIn(zero, zero[:, None][:, :0], 0.0)
+    V, (count, first, second) = outputs["V"], outputs["scores"]
+    mean = first / count
+    energy, basis = torch.linalg.eigh(second / count - torch.outer(mean, mean))
+    loadings = V @ basis * energy.clamp_min(0).sqrt()
+    found = FoldIn(V @ mean, loadings, RIDGE)
+    # The noise is chosen on the first rows.
+    return replace(found, noise=FoldIn.of(found(head.values, head.mask), head).noise)
+
+
+def _sparse(cells: np.ndarray) -> SparseObserved:
+    rows, cols = np.nonzero(~np.isnan(cells))
+    values = torch.from_numpy(cells[rows, cols].astype(float))
+    return SparseObserved.of(rows, cols, values, cells.shape)

@@ -10,10 +10,11 @@ from skmc.linalg.gaussian import Expected, Gaussian, Patterns
 from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
-from skmc.linalg.ridge import RowModel
+from skmc.linalg.ridge import RowModel, normal_equations
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.spectral import (
     ACTIVATIONS,
@@ -42,6 +43,7 @@ __all__ = [
     "Activation",
     "CosineSchedule",
     "Expected",
+    "ExpectedSums",
     "FactorGaussian",
     "GaussNewton",
     "Gaussian",
@@ -71,6 +73,7 @@ __all__ = [
     "minimize_on_stiefel",
     "nearest",
     "newton",
+    "normal_equations",
     "offdiag",
     "partial_svd",
     "random_orthonormal",

@@ -5,6 +5,7 @@ from skmc.new_rows.folding import Deferred, FoldIn
 from skmc.new_rows.forward_pass import ForwardPass, LearnedInputs
 from skmc.new_rows.neighbors import knn_graph, knn_values
 from skmc.new_rows.rows import RowIndex
+from skmc.new_rows.streaming import RowStream
 
 __all__ = [
     "Deferred",
@@ -13,6 +14,7 @@ __all__ = [
     "ForwardPass",
     "LearnedInputs",
     "RowIndex",
+    "RowStream",
     "knn_graph",
     "knn_values",
 ]

@@ -1,0 +1,181 @@
+"""Solvers whose steps are sums over chunks of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.blocks.chunks import ChunkedRows
+from skmc.cells import SparseObserved
+from skmc.linalg import ExpectedSums, Gaussian, LowRank, RowModel, normal_equations
+from skmc.solvers import EM, Solver, State
+
+RIDGE = 1e-4  # of rows and columns that may have fewer cells than the rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedEMState(State):
+    """An iterate of `ChunkedEM`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape ()
+        Negative penalized log-likelihood of the observed cells.
+    X : LowRank
+        Zero: the completion is not formed.
+    model : Gaussian
+        The distribution of the rows.
+    sums : ExpectedSums
+        What it expects of all rows.
+    """
+
+    X: LowRank
+    model: Gaussian
+    sums: ExpectedSums
+
+
+class ChunkedEM(EM):
+    """`EM` for `ChunkedRows`: a step is one pass, whose expected sums are added.
+
+    The iterates are those of `EM`, and so are the parameters.
+    """
+
+    def init(self, data: Any) -> Any:
+        zero = data.values.new_zeros(data.shape[1])
+        eye = torch.eye(len(zero), dtype=zero.dtype)
+        return self._expect_all(data, self.start or Gaussian(zero, eye))
+
+    def step(self, data: Any, state: Any) -> Any:
+        variance = torch.ones_like(state.model.mean)
+        return self._expect_all(data, state.sums.gaussian(self.ridge, variance))
+
+    def _expect_all(self, data: ChunkedRows, model: Gaussian) -> ChunkedEMState:
+        sums = ExpectedSums(*data.total(_expected, model))
+        penalty = model.precision.diagonal().sum() + model.logdet
+        return ChunkedEMState(
+            objective=self.ridge / 2 * penalty - sums.log_likelihood,
+            X=data.zero(),
+            model=model,
+            sums=sums,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedSVDState(State):
+    """An iterate of `ChunkedSVD`.
+
+    Parameters
+    ----------
+    objective : Tensor of shape ()
+        The objective at this iterate.
+    X : LowRank
+        Zero: the completion is not formed.
+    V : Tensor of shape (n, rank)
+        Factors of the columns, orthogonal.
+    gram : Tensor of shape (n, rank, rank)
+        Sum of ``u u'`` over the cells of each column.
+    right : Tensor of shape (n, rank)
+        Sum of ``u x`` over the cells of each column.
+    scores : tuple of Tensor
+        Number of rows with cells, and the sums of ``u`` and of ``u u'`` over them.
+    """
+
+    X: LowRank
+    V: Tensor
+    gram: Tensor
+    right: Tensor
+    scores: tuple[Tensor, Tensor, Tensor]
+
+
+class ChunkedSVD(Solver):
+    r"""Least squares over the matrices of bounded rank, by sums over chunks of rows.
+
+    The objective is that of `HardRank`, as a function of the row space:
+
+    .. math::
+
+        \min_V \tfrac12 \sum_i \min_{u_i} \|P(x_i - V u_i)\|^2
+
+    A step solves for the factors of each column from the sums of ``u u'`` and ``u x``
+    over its cells, and then passes over the rows once to find new ones. Systems have a
+    ridge of 1e-4, as rows may have fewer cells than the rank.
+
+    Parameters
+    ----------
+    start : Tensor of shape (n, rank)
+        Factors of the columns at the start.
+    """
+
+    def __init__(self, start: Tensor):
+        self.start = start
+
+    def init(self, data: Any) -> ChunkedSVDState:
+        return self._pass(data, self.start)
+
+    def step(self, data: Any, state: Any) -> ChunkedSVDState:
+        gram = state.gram + RIDGE * torch.eye(state.V.shape[1]).to(state.V)
+        V = torch.cholesky_solve(state.right[..., None], torch.linalg.cholesky(gram))
+        return self._pass(data, V[..., 0])
+
+    def _pass(self, data: ChunkedRows, V: Tensor) -> ChunkedSVDState:
+        V = torch.linalg.qr(V)[0] * len(V) ** 0.5
+        misfit, gram, right, *scores = data.total(_row_space, V)
+        return ChunkedSVDState(
+            objective=misfit / 2,
+            X=data.zero(),
+            V=V,
+            gram=gram,
+            right=right,
+            scores=(scores[0], scores[1], scores[2]),
+        )
+
+    def residual(self, data: Any, previous: Any, current: Any) -> Tensor:
+        """``|dF/dV| |V| / |P(M)|^2``.
+
+        Parameters
+        ----------
+        data : ChunkedRows
+            The observed cells.
+        previous : State
+            The state before the last step.
+        current : ChunkedSVDState
+            The state after it.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        grad = (current.gram @ current.V[..., None])[..., 0] - current.right
+        return grad.norm() * current.V.norm() / data.energy.clamp_min(1e-300)
+
+    def outputs(self, state: Any) -> dict[str, Any]:
+        return {"X": state.X, "V": state.V, "scores": state.scores}
+
+
+def _expected(values: Tensor, seen: Tensor, model: Gaussian) -> tuple[Tensor, ...]:
+    sums = ExpectedSums.of(model, values, seen)
+    return sums.count, sums.first, sums.second, sums.log_likelihood
+
+
+def _row_space(values: Tensor, seen: Tensor, V: Tensor) -> tuple[Tensor, ...]:
+    rows, cols = seen.nonzero(as_tuple=True)
+    cells = SparseObserved(rows, cols, values[seen], (seen.shape[0], seen.shape[1]))
+    ridge = RIDGE * torch.eye(V.shape[1]).to(V)
+    model = RowModel(V, V.new_zeros(len(V)), ridge, V.new_zeros(len(ridge)))
+    U = model.solve(cells.starts, cells.cols, cells.values)
+    T = cells.T
+    gram, right = V.new_zeros(len(V), *ridge.shape), torch.zeros_like(V)
+    for block in normal_equations(T.starts, T.cols, T.values, U):
+        gram[block.rows], right[block.rows] = block.gram, block.right
+    some = seen.any(1)
+    return (
+        cells.misfit(LowRank(U, V)),
+        gram,
+        right,
+        some.sum().to(V),
+        U[some].sum(0),
+        U[some].mT @ U[some],
+    )
