@@ -150,8 +150,8 @@ channels. *AIR* is `AIRCompleter` on single channels or decorrelated ones, which
 better on held-out pixels. *Biharmonic* is `BiharmonicCompleter`, which calls
 scikit-image's `inpaint_biharmonic`. *OpenCV* is `cv2.inpaint` with a radius of 3 pixels
 (left out where OpenCV is not installed). The defaults of `NonlocalCompleter` were
-chosen on gray crops of monarch, flower and china, so these two are not new to it; the
-other three pictures are.
+chosen on gray crops of monarch, flower and china, and how it treats large holes on gray
+versions of all five pictures at half their size, so none of them is quite new to it.
 
 A biharmonic surface is enough where an answer within a second matters more than the
 last decibels. It is better than OpenCV's methods in nearly all cases.

@@ -15,9 +15,7 @@ from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
 MATCH_EVERY = 6  # rounds
-DIRECTIONS_EVERY = (
-    2  # rounds, of which the second has the singular vectors of the first
-)
+DIRECTIONS_EVERY = 2  # rounds; the second has the singular vectors of the first
 # A round moves hidden cells this many times as far as the groups say, and goes on in
 # the direction of the round before: chosen on crops of monarch and flower, where 16
 # rounds of over-relaxation had less error than 24 without.
