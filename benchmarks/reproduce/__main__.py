@@ -45,6 +45,7 @@ COMMANDS = {
     "air-table1": air.table1,
     "air-table2": air.table2,
     "air-nonlocal": air.nonlocal_rows,
+    "air-chosen": air.chosen_rows,
     "air-figures": air_figures.figures,
     "air-ablation": air.ablation,
     "low-rank": then_write(low_rank_page, low_rank.run),  # and names of its parts

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
@@ -26,7 +25,7 @@ from skmc.base import (
 from skmc.blocks import BlockALS, BlockObserved
 from skmc.cells import Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
-from skmc.linalg import Randomness
+from skmc.linalg import LowRank, Randomness
 from skmc.solvers import ALS, Solver
 
 FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -338,7 +337,7 @@ class FactorizationCompleter(
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
-        last = self._factors().left.to(data.values) if self._resumes(data) else None
+        last = self._factors() if self._resumes(data) else None
         side = params.lambda_side if _is_informed(data) else 1.0
         return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
 
@@ -349,14 +348,20 @@ class FactorizationCompleter(
         weight: float,
         side: float,
         rng: Randomness,
-        last: Tensor | None = None,
+        last: LowRank | None = None,
     ) -> ALS:
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
         start = start.to(data.values.dtype)
         explicit = self.alpha is None
-        row_biases, biases = explicit and self.biases in ("both", "rows"), None
-        if last is not None and last.shape[1] == rank + 1 + row_biases:
-            start, biases = last[:, :rank], last[:, rank] if row_biases else None
+        row_biases, biases, cols = (
+            explicit and self.biases in ("both", "rows"),
+            None,
+            None,
+        )
+        if last is not None and last.left.shape[1] == rank + 1 + row_biases:
+            left, cols = last.left.to(data.values), last.right.to(data.values)
+            start, biases = left[:, :rank], left[:, rank] if row_biases else None
+            cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
         options: dict[str, Any] = {
             "row_biases": row_biases,
             "col_biases": explicit and self.biases in ("both", "columns"),
@@ -364,6 +369,7 @@ class FactorizationCompleter(
             "implicit": not explicit,
             "link_weight": side,
             "start_biases": biases,
+            "start_cols": cols,
         }
         if isinstance(data, BlockObserved):
             device = self.device if data.remote else resolve_device(self.device)

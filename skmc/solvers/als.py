@@ -119,6 +119,8 @@ class ALS(Solver):
         each system; no cell is formed.
     start_biases : Tensor of shape (m,), optional
         The biases of the rows before the first step; zero by default.
+    start_cols : Tensor of shape (n, rank + 1), optional
+        The factors and biases of the columns before the first step; zero by default.
 
     References
     ----------
@@ -138,9 +140,11 @@ class ALS(Solver):
         link_weight: float = 1.0,
         implicit: bool = False,
         start_biases: Tensor | None = None,
+        start_cols: Tensor | None = None,
     ):
         self.start = start
         self.start_biases = start_biases
+        self.start_cols = start_cols
         self.weight = weight
         self.row_biases = row_biases
         self.col_biases = col_biases
@@ -152,8 +156,10 @@ class ALS(Solver):
         rows = with_bias(self.start.to(data.values.device), 0.0)
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
-        cols = data.values.new_zeros(data.shape[1], rows.shape[1])
-        zero = cols.new_zeros
+        zero = data.values.new_zeros
+        cols = zero(data.shape[1], rows.shape[1])
+        if self.start_cols is not None:
+            cols = self.start_cols
         links = [
             [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
         ]
