@@ -396,6 +396,15 @@ def test_what_fails_is_a_row(matrix):
         AutoCompleter({"broken": Broken()}).fit(X)
 
 
+def test_flat_and_rough_columns_of_a_picture_have_one_unit():
+    i, j = np.arange(60)[:, None], np.arange(50)
+    picture = (1 + j**2 / 100) * np.sin(i / 8 + j / 9)
+    table = picture[:, np.random.RandomState(0).permutation(50)]
+    for cells, one in ((picture, True), (table, False)):
+        scale = module._units(cells).scale
+        assert bool((scale == scale[:, :1]).all()) == one
+
+
 def test_units_of_columns_do_not_matter(matrix):
     _, X = matrix
     units = 10.0 ** np.arange(-3, 3).repeat(5)

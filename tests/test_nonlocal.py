@@ -8,9 +8,9 @@ import torch
 from conftest import make
 
 from skmc import MeanCompleter, NonlocalCompleter, patterns
-from skmc.linalg import diffuse, double, halve
+from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.metrics import nmae, relative_error
-from skmc.models import PatchGroups, lower_rank
+from skmc.models import PatchGroups, lower_rank, principal
 
 SHAPES = [(9, 8), (4, 3), (1, 30), (30, 1), (2, 25), (1, 1)]
 
@@ -19,9 +19,14 @@ def noise(*shape, seed=0, dtype=torch.float64):
     return torch.tensor(np.random.RandomState(seed).randn(*shape), dtype=dtype)
 
 
-def match(groups, picture):
+def match(groups, picture, doubt=None):
     everywhere = torch.ones_like(picture, dtype=torch.bool)
-    return groups.match(picture, groups.references(everywhere))
+    return groups.match(picture, groups.references(everywhere), doubt)
+
+
+def shrink(groups, picture, found, threshold):
+    directions = groups.directions(picture, found)
+    return groups.shrink(picture, found, directions, threshold)
 
 
 def rank_one(n_rows=60, n_cols=50):
@@ -43,12 +48,16 @@ def hide(truth, rate, seed=0):
 @pytest.mark.parametrize("radius", [2, 20])
 @pytest.mark.parametrize("shape", [*SHAPES, (23, 17)])
 def test_matches_are_the_most_similar_patches(shape, radius):
-    picture = noise(*shape)
+    picture, doubt = noise(*shape), noise(*shape, seed=1).abs()
     groups = PatchGroups(shape, side=3, size=6, radius=radius, stride=2)
     n_y, n_x = groups.n_positions
-    found = match(groups, picture)
+    found = match(groups, picture, doubt)
     assert found.shape[1] == groups.n_members
-    patches = np.lib.stride_tricks.sliding_window_view(picture.numpy(), groups.sides)
+    windows = np.lib.stride_tricks.sliding_window_view
+    patches, doubts, trust = (
+        windows(each, groups.sides)
+        for each in (picture, doubt, (1 - doubt.clamp_max(0.95)) ** 2)
+    )
     n_references = 0
     for y in groups._grid(0):
         for x in groups._grid(1):
@@ -57,7 +66,12 @@ def test_matches_are_the_most_similar_patches(shape, radius):
                 for v in range(max(0, y - radius), min(n_y, y + radius + 1))
                 for u in range(max(0, x - radius), min(n_x, x + radius + 1))
             ]
-            cost = [np.sum((patches[y, x] - patches[at]) ** 2) for at in near]
+            cost = [
+                np.sum(trust[y, x] * ((patches[y, x] - patches[at]) ** 2 + doubts[at]))
+                if at != (y, x)
+                else -1
+                for at in near
+            ]
             best = np.argsort(cost)[: groups.n_members]
             expected = {near[k][0] * n_x + near[k][1] for k in best}
             assert set(found[n_references].tolist()) == expected
@@ -76,7 +90,7 @@ def test_groups_are_those_of_patches_with_a_hidden_cell():
     assert torch.equal(places, every[inside])
     assert torch.equal(groups.references(~hidden & hidden), every)
     picture = noise(40, 37)
-    shrunk = groups.shrink(picture, groups.match(picture, places), 0.5)
+    shrunk = shrink(groups, picture, groups.match(picture, places), 0.5)
     assert (shrunk != picture)[hidden].all()
     assert (shrunk == picture).any()
 
@@ -91,6 +105,17 @@ def test_halves_are_means_of_what_is_known(shape):
         if known[c, y, x]:
             torch.testing.assert_close(half[c, y, x], values[block][mask[block]].mean())
     assert double(half, shape).shape == values.shape
+
+
+def test_doubt_is_the_variogram_at_the_distance_from_known_cells():
+    """On a slope, cells that are d apart differ by d."""
+    slope = torch.arange(20.0)[:, None] + torch.arange(30.0)
+    known = torch.ones(20, 30, dtype=torch.bool)
+    known[4:12, 5:20] = False
+    doubt = expected_error(slope, known)
+    assert not doubt[known].any()
+    down = doubt[4:12, 12].tolist()
+    assert down == [0.5, 2.0, 5.0, 8.0, 8.0, 5.0, 2.0, 0.5]  # 5 is between 2 and 8
 
 
 def test_half_the_size_fills_blocks():
@@ -108,7 +133,7 @@ def test_half_the_size_fills_blocks():
 def test_without_a_threshold_the_picture_stays(shape):
     picture = noise(*shape)
     groups = PatchGroups(shape, side=5, size=8, radius=4, stride=3)
-    kept = groups.shrink(picture, match(groups, picture), 0.0)
+    kept = shrink(groups, picture, match(groups, picture), 0.0)
     torch.testing.assert_close(kept, picture)
 
 
@@ -119,7 +144,7 @@ def test_blocks_equal_the_whole():
     found, again = (match(each, picture) for each in (whole, blocks))
     assert torch.equal(found.sort()[0], again.sort()[0])
     torch.testing.assert_close(
-        blocks.shrink(picture, again, 0.5), whole.shrink(picture, found, 0.5)
+        shrink(blocks, picture, again, 0.5), shrink(whole, picture, found, 0.5)
     )
 
 
@@ -127,7 +152,8 @@ def test_blocks_equal_the_whole():
 def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
     """``s^2 - sigma s + K t^2 = 0``, the larger root, by NumPy's SVD."""
     groups, t = noise(3, *shape), 0.3
-    for group, lower in zip(groups.numpy(), lower_rank(groups, t), strict=True):
+    lowered = lower_rank(groups, principal(groups), t)
+    for group, lower in zip(groups.numpy(), lowered, strict=True):
         mean = group.mean(0)
         U, s, Vt = np.linalg.svd(group - mean, full_matrices=False)
         shrunk = [
@@ -141,10 +167,11 @@ def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
 
 def test_threads_equal_one():
     groups, before = noise(1200, 6, 5), torch.get_num_threads()
-    alone = lower_rank(groups, 0.3)
+    alone = lower_rank(groups, principal(groups), 0.3)
     try:
         torch.set_num_threads(2)
-        torch.testing.assert_close(lower_rank(groups, 0.3), alone)
+        threaded = lower_rank(groups, principal(groups), 0.3)
+        torch.testing.assert_close(threaded, alone)
     finally:
         torch.set_num_threads(before)
 
@@ -241,7 +268,7 @@ def test_constant_pictures_stay():
 def test_every_cell_is_covered_where_all_patches_are_equal():
     groups = PatchGroups((40, 41), side=5, size=40, radius=15, stride=3)
     flat = torch.zeros(40, 41)
-    assert torch.equal(groups.shrink(flat, match(groups, flat), 0.5), flat)
+    assert torch.equal(shrink(groups, flat, match(groups, flat), 0.5), flat)
 
 
 def test_the_side_is_chosen_on_held_out_cells():

@@ -52,7 +52,7 @@ COMMANDS = {
     "nsr-table2": then_write(networks_page, networks.table2),
     "nsr-table4": then_write(networks_page, networks.table4),  # and 100k or 1m
     "nsr-table5": then_write(networks_page, networks.table5),
-    "pictures": then_write(pictures_page, pictures.run),  # and color, or gray
+    "pictures": then_write(pictures_page, pictures.run),  # and color, gray, or masks
     "side-information": then_write(side_information, side_information.run),
     "snn-figures": spectral.figures,
     "networks": then_write(networks_page, networks.run),  # and its parts, or page

@@ -18,10 +18,12 @@ from skmc import (
     AIRCompleter,
     BiharmonicCompleter,
     NonlocalCompleter,
+    PatchCNNCompleter,
     patterns,
     pictures,
 )
-from skmc.datasets import load_image
+from skmc.datasets import load_image, load_mask
+from skmc.metrics import nmae
 
 SIDE = 192
 COLOR = ("astronaut", "coffee", "chelsea", "flower", "china")
@@ -31,10 +33,21 @@ RATES = ("random 50 %", "random 80 %")
 COMPLETERS = {
     "Nonlocal": lambda: NonlocalCompleter(random_state=0),
     "AIR": lambda: AIRCompleter(random_state=0),
+    "PatchCNN": lambda: PatchCNNCompleter(random_state=0),
     "Biharmonic": BiharmonicCompleter,
 }
 OPENCV = ("Navier-Stokes", "Telea")
-METHODS = (*COMPLETERS, *(f"OpenCV, {name}" for name in OPENCV))
+METHODS = ("Nonlocal", "AIR", "Biharmonic", *(f"OpenCV, {name}" for name in OPENCV))
+MASKED = (
+    "barbara_240",
+    "baboon_240",
+    "cameraman_240",
+    "peppers_256",
+    "house_256",
+    "boat_256",
+    "monarch_256",
+)
+HOLES = ("random 30 %", "text", "texture", "patch")
 WORDS = "the quick brown fox jumps over the lazy dog"
 
 
@@ -48,8 +61,7 @@ def color_picture(name: str) -> np.ndarray:
         from skimage import data
 
         whole = getattr(data, name)()
-    top, left = ((size - SIDE) // 2 for size in whole.shape[:2])
-    return whole[top : top + SIDE, left : left + SIDE]
+    return middle(whole, SIDE)
 
 
 def mask(kind: str, shape: tuple[int, int]) -> np.ndarray:
@@ -82,10 +94,19 @@ def opencv(name: str, picture: np.ndarray, missing: np.ndarray) -> np.ndarray | 
 
 
 def decibels(found: np.ndarray, truth: np.ndarray, missing: np.ndarray) -> dict:
-    """PSNR over the missing pixels and over all pixels."""
+    """PSNR over the missing pixels and over all pixels; NMAE of gray pictures."""
     squares = np.square(found.astype(float) - truth)
     means = {"psnr": squares[missing].mean(), "psnr_all": squares.mean()}
-    return {k: round(10 * math.log10(255**2 / mean), 3) for k, mean in means.items()}
+    scores = {k: round(10 * math.log10(255**2 / v), 3) for k, v in means.items()}
+    if truth.ndim == 2:
+        scores["nmae"] = round(nmae(found, truth, missing), 5)
+    return scores
+
+
+def middle(picture: np.ndarray, side: int) -> np.ndarray:
+    """``side`` x ``side`` pixels."""
+    top, left = ((size - side) // 2 for size in picture.shape[:2])
+    return picture[top : top + side, left : left + side]
 
 
 def measure(
@@ -113,7 +134,7 @@ def measure(
 
 
 def run(results: Results, *parts: str) -> None:
-    """All parts, or those named: color, gray."""
+    """All parts, or those named: color, gray, masks."""
     if not parts or "color" in parts:
         for name in COLOR:
             truth = color_picture(name)
@@ -127,3 +148,12 @@ def run(results: Results, *parts: str) -> None:
                 missing = mask(kind, truth.shape)
                 methods = ("Nonlocal", "Biharmonic")
                 measure(results, f"gray/{name}, {kind}", truth, missing, methods)
+    if not parts or "masks" in parts:
+        for name in MASKED:
+            truth = middle(np.rint(255 * load_image(name)).astype(np.uint8), 240)
+            for kind in HOLES:
+                shared = not kind.startswith("random")
+                missing = ~load_mask(kind) if shared else mask(kind, truth.shape)
+                measure(
+                    results, f"masks/{name}, {kind}", truth, missing, (*COMPLETERS,)
+                )

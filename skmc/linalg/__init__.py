@@ -33,6 +33,7 @@ from skmc.linalg.svd import (
     svd_of,
 )
 from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
+from skmc.linalg.variogram import expected_error
 
 __all__ = [
     "ACTIVATIONS",
@@ -64,6 +65,7 @@ __all__ = [
     "diffuse",
     "directions_of",
     "double",
+    "expected_error",
     "fill_low_rank",
     "fresh_seed",
     "full_svd",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, conv2d, fold, max_pool2d, pad, unfold
+from torch.nn.functional import conv2d, fold, max_pool2d, pad, unfold
 
 # Numbers of an intermediate result: 32 MiB in single precision.
 BLOCK = 2**23
+MOST_DOUBT = 0.95  # of a cell, so that some patches are nearer to any reference
 FEW = 500  # matrices, which are not worth a thread
 
 
@@ -35,8 +36,8 @@ class PatchGroups:
     radius : int
         Patches are compared with those at most so many cells away, in each direction.
     stride : int
-        Distance of neighboring reference patches; the last row and column of patches
-        are always references, so that every cell is covered.
+        Distance of neighboring reference patches; the first and last rows and columns
+        of patches are always references, so that every cell is covered.
     block : int
         Numbers of an intermediate result, at most.
     """
@@ -68,17 +69,19 @@ class PatchGroups:
             fewest *= min(self.radius + 1, places)
         return min(self.size, fewest)
 
-    def _grid(self, axis: int) -> list[int]:
+    def _grid(self, axis: int, offset: int = 0) -> list[int]:
         last = self.n_positions[axis] - 1
-        return [*range(0, last, self.stride), last]
+        return sorted({0, *range(offset, last, self.stride), last})
 
-    def references(self, wanted: Tensor) -> Tensor:
+    def references(self, wanted: Tensor, offset: int = 0) -> Tensor:
         """Reference patches that have a wanted cell, or all if no cell is wanted.
 
         Parameters
         ----------
         wanted : bool Tensor of shape (\\*channels, \\*shape)
             The cells.
+        offset : int, default=0
+            By which the grid is moved, less than ``stride``.
 
         Returns
         -------
@@ -91,14 +94,23 @@ class PatchGroups:
         if not hit.any():
             hit = torch.ones_like(hit)
         places = torch.arange(n_rows * n_cols, device=wanted.device)
-        places = places.view(n_rows, n_cols)[self._grid(0)][:, self._grid(1)]
-        return places[hit[self._grid(0)][:, self._grid(1)]]
+        down, right = (self._grid(axis, offset) for axis in (0, 1))
+        places = places.view(n_rows, n_cols)[down][:, right]
+        return places[hit[down][:, right]]
 
-    def match(self, picture: Tensor, references: Tensor) -> Tensor:
-        """The most similar patches to each reference, itself among them.
+    def match(
+        self, picture: Tensor, references: Tensor, doubt: Tensor | None = None
+    ) -> Tensor:
+        r"""The most similar patches to each reference, itself among them.
 
-        Squared distances are those of the binomial formula, whose mixed terms are
-        convolutions of the windows with their reference patches.
+        The distance of a patch q from a reference p is
+
+        .. math:: \sum_i (1 - v_{p_i})^2 \left((p_i - q_i)^2 + v_{q_i}\right)
+
+        where v is the doubt, at most 0.95 in the first factor: cells of a reference
+        count by how well they are known, and a patch that is known is preferred. By the
+        binomial formula, distances are convolutions of the windows with their reference
+        patches.
 
         Parameters
         ----------
@@ -106,6 +118,9 @@ class PatchGroups:
             Finite everywhere; its mean should be near zero.
         references : int64 Tensor of shape (n_references,)
             As of `references`.
+        doubt : Tensor of the shape of ``picture``, optional
+            Expected square of the error of each cell; the variance of the picture is
+            one. The default is zero.
 
         Returns
         -------
@@ -113,22 +128,36 @@ class PatchGroups:
             Positions of upper left corners, numbered along rows.
         """
         picture, radius = picture.reshape(-1, *self.shape), self.radius
+        doubt = torch.zeros_like(picture) if doubt is None else doubt.view_as(picture)
+        trust = (1 - doubt.clamp_max(MOST_DOUBT)).square()
         n_shifts, (height, width) = 2 * radius + 1, self.sides
-        squares = picture.square().sum(0)[None]
-        norm = avg_pool2d(squares, self.sides, 1, divisor_override=1)[0]
-        norm = pad(norm, [radius] * 4, value=torch.inf)
-        norms = norm.unfold(0, n_shifts, 1).unfold(1, n_shifts, 1)
-        patches = picture.unfold(1, height, 1).unfold(2, width, 1)
         tall, wide = n_shifts + height - 1, n_shifts + width - 1
-        windows = pad(picture, [radius] * 4).unfold(1, tall, 1).unfold(2, wide, 1)
+        outside = pad(
+            picture.new_zeros(self.n_positions), [radius] * 4, value=torch.inf
+        )
+        outside = outside.unfold(0, n_shifts, 1).unfold(1, n_shifts, 1)
+        around = [
+            pad(each, [radius] * 4).unfold(1, tall, 1).unfold(2, wide, 1)
+            for each in (picture.square() + doubt, picture)
+        ]
+        patches = [
+            each.unfold(1, height, 1).unfold(2, width, 1)
+            for each in (trust, -2 * trust * picture)
+        ]
         found = []
         for block in references.split(self.block // (tall * wide * len(picture)) + 1):
             y, x = block // self.n_positions[1], block % self.n_positions[1]
-            own, around = patches[:, y, x].flatten(0, 1), windows[:, y, x].flatten(0, 1)
-            with torch.backends.cudnn.flags(enabled=False):  # which would round more
-                mixed = conv2d(around[None], own[:, None], groups=len(own))[0]
-            mixed = mixed.view(len(picture), -1, n_shifts, n_shifts).sum(0)
-            distance = norms[y, x] - 2 * mixed
+            distance = outside[y, x]
+            for windows, own in zip(around, patches, strict=True):
+                own, windows = (
+                    own[:, y, x].flatten(0, 1),
+                    windows[:, y, x].flatten(0, 1),
+                )
+                with torch.backends.cudnn.flags(
+                    enabled=False
+                ):  # which would round more
+                    each = conv2d(windows[None], own[:, None], groups=len(own))[0]
+                distance = distance + each.view(len(picture), *distance.shape).sum(0)
             distance[:, radius, radius] = -torch.inf  # itself
             distance = distance.flatten(1)
             shift = distance.topk(self.n_members, largest=False, sorted=False)[1]
@@ -136,16 +165,8 @@ class PatchGroups:
             found.append(block[:, None] + down * self.n_positions[1] + right)
         return torch.cat(found)
 
-    def shrink(self, picture: Tensor, groups: Tensor, threshold: float) -> Tensor:
-        r"""Mean over groups of their patches, each group made of lower rank.
-
-        Cells that no group covers stay as they are.
-
-        A group of K patches, its mean patch taken off, has singular values s. They
-        become ``(s + sqrt(s^2 - 4 K t^2)) / 2``, or zero where the root is not real:
-        the closed form of the nuclear norm with weights that are inverse to the
-        result's singular values, ``t`` being the ``threshold``. Singular vectors are
-        those of the Gram matrix.
+    def directions(self, picture: Tensor, groups: Tensor) -> Tensor:
+        """The singular vectors of groups around their mean patches.
 
         Parameters
         ----------
@@ -153,28 +174,65 @@ class PatchGroups:
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
+
+        Returns
+        -------
+        Tensor of shape (n_references, n, n)
+            As of `principal`.
+        """
+        patches = self._patches(picture)
+        n = min(patches.shape[1], groups.shape[1])
+        found, done = patches.new_empty(len(groups), n, n), 0
+        for block in self._split(groups, patches):
+            found[done : done + len(block)] = principal(patches[block])
+            done += len(block)
+        return found
+
+    def shrink(
+        self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
+    ) -> Tensor:
+        r"""Mean over groups of their patches, each group made of lower rank.
+
+        Cells that no group covers stay as they are.
+
+        Parameters
+        ----------
+        picture : Tensor of shape (\\*channels, \\*shape)
+            Finite everywhere.
+        groups : int64 Tensor of shape (n_references, n_members)
+            As of `match`.
+        directions : Tensor of shape (n_references, n, n)
+            As of `directions`, of this picture or of one like it.
         threshold : float
-            In units of the picture.
+            As of `lower_rank`.
 
         Returns
         -------
         Tensor of shape (\\*channels, \\*shape)
         """
-        channels, n_members = picture.reshape(1, -1, *self.shape), groups.shape[1]
-        patches = unfold(channels, self.sides)[0].T.contiguous()
-        n_cells = patches.shape[1]
+        channels, patches = picture.reshape(1, -1, *self.shape), self._patches(picture)
         total = torch.zeros_like(patches)
         count = torch.zeros_like(patches[:, 0])
-        for block in groups.split(max(1, self.block // (4 * n_cells * n_members))):
+        blocks = self._split(groups, patches)
+        parts = directions.split([len(block) for block in blocks])
+        for block, own in zip(blocks, parts, strict=True):
+            lower = lower_rank(patches[block], own, threshold)
             places = block.flatten()
-            group = patches.index_select(0, places).view(-1, n_members, n_cells)
-            lower = lower_rank(group, threshold)
-            total.index_add_(0, places, lower.view(-1, n_cells))
+            total.index_add_(0, places, lower.flatten(0, 1))
             count.index_add_(0, places, torch.ones_like(places, dtype=count.dtype))
-        spread = count.expand(n_cells // len(channels[0]), -1)
+        spread = count.expand(patches.shape[1] // channels.shape[1], -1)
         cells = [fold(each[None], self.shape, self.sides) for each in (total.T, spread)]
         mean = cells[0] / cells[1].clamp_min(1)
         return torch.where(cells[1] > 0, mean, channels).view_as(picture)
+
+    def _patches(self, picture: Tensor) -> Tensor:
+        """Of shape (n_positions, n_cells)."""
+        channels = picture.reshape(1, -1, *self.shape)
+        return unfold(channels, self.sides)[0].T.contiguous()
+
+    def _split(self, groups: Tensor, patches: Tensor) -> tuple[Tensor, ...]:
+        numbers = 4 * patches.shape[1] * groups.shape[1]
+        return groups.split(max(1, self.block // numbers))
 
 
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -188,29 +246,54 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def lower_rank(groups: Tensor, threshold: float) -> Tensor:
-    """Weighted shrinkage of the singular values of groups around their mean.
+def principal(groups: Tensor) -> Tensor:
+    """Singular vectors of groups around their mean, on the side that has fewer.
 
     Parameters
     ----------
     groups : Tensor of shape (\\*batch, n_members, n_cells)
         Each row is a patch.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, n)
+        In columns, where ``n = min(n_members, n_cells)``.
+    """
+    centered = groups - groups.mean(-2, keepdim=True)
+    wide = groups.shape[-1] > groups.shape[-2]
+    return _eigh(centered @ centered.mT if wide else centered.mT @ centered)[1]
+
+
+def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
+    r"""Weighted shrinkage of the singular values of groups around their mean.
+
+    A group of K patches, its mean patch taken off, has singular values s. They become
+    ``(s + sqrt(s^2 - 4 K t^2)) / 2``, or zero where the root is not real: the closed
+    form of the nuclear norm with weights that are inverse to the result's singular
+    values, ``t`` being the ``threshold``.
+
+    Parameters
+    ----------
+    groups : Tensor of shape (\\*batch, n_members, n_cells)
+        Each row is a patch.
+    directions : Tensor of shape (\\*batch, n, n)
+        The singular vectors, as of `principal`. Those of similar groups serve as well:
+        s is then the norm along each of them.
     threshold : float
-        As in `PatchGroups.shrink`; zero changes nothing.
+        In units of the picture; zero changes nothing.
 
     Returns
     -------
     Tensor of shape (\\*batch, n_members, n_cells)
     """
     mean = groups.mean(-2, keepdim=True)
-    centered = groups - mean
     n_members, n_cells = groups.shape[-2:]
-    wide = n_cells > n_members  # the smaller Gram matrix has all singular values
-    gram = (centered @ centered.mT if wide else centered.mT @ centered) / n_members
-    variance, directions = _eigh(gram)
+    wide = n_cells > n_members
+    centered = groups - mean
+    parts = directions.mT @ centered if wide else centered @ directions
+    variance = parts.square().sum(-1 if wide else -2, keepdim=True) / n_members
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
-    factor = torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
-    shrunk = (directions * factor[..., None, :]) @ directions.mT
-    parts = (shrunk, centered) if wide else (centered, shrunk)
-    return torch.baddbmm(mean, *parts)
+    parts = parts * torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
+    pair = (directions, parts) if wide else (parts, directions.mT)
+    return torch.baddbmm(mean, *pair)

@@ -32,35 +32,37 @@ def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Regi
     inner, outer : tuple of slice
         The inner parts do not overlap.
     """
-    least = LEAST_SHARE * _observed(missing)
+    least = LEAST_SHARE * observed(missing)
     for inner in product(*(_parts(size, side) for size in missing.shape[:2])):
         if not missing[inner].any():
             continue
         margin = MARGIN
         outer = _extended(inner, margin, missing)
-        while (_observed(missing[outer]) < least).any():
+        while (observed(missing[outer]) < least).any():
             margin *= 2
             outer = _extended(inner, margin, missing)
         yield inner, outer
 
 
-def crop(missing: np.ndarray) -> Region:
-    """A part of at most 96 x 96 pixels that misses about as many as the picture.
+def crop(missing: np.ndarray, wanted: np.ndarray | None = None) -> Region:
+    """A part of at most 96 x 96 pixels with about the same share of observed ones.
 
     Parameters
     ----------
     missing : bool ndarray of shape (height, width, channels)
         True where a pixel is missing.
+    wanted : ndarray of shape (channels,), optional
+        The share of each channel; the default is that of the picture.
 
     Returns
     -------
     tuple of slice
     """
-    observed = _observed(missing)
+    aim = observed(missing) if wanted is None else wanted
 
     def unlike(part: Region) -> float:
-        share = _observed(missing[part])
-        return float(np.abs(share - observed).max()) if share.all() else math.inf
+        share = observed(missing[part])
+        return float(np.abs(share - aim).max()) if share.all() else math.inf
 
     sides = (_parts(size, CROP_SIDE) for size in missing.shape[:2])
     best = min(product(*sides), key=unlike)
@@ -80,7 +82,17 @@ def _extended(inner: Region, margin: int, missing: np.ndarray) -> Region:
     )
 
 
-def _observed(missing: np.ndarray) -> np.ndarray:
-    """The share of observed pixels in each channel."""
+def observed(missing: np.ndarray) -> np.ndarray:
+    """The share of observed pixels in each channel.
+
+    Parameters
+    ----------
+    missing : bool ndarray of shape (height, width, channels)
+        True where a pixel is missing.
+
+    Returns
+    -------
+    ndarray of shape (channels,)
+    """
     share: np.ndarray = 1 - missing.mean((0, 1))
     return share

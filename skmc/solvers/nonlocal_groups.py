@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import diffuse, double, halve
+from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
 MATCH_EVERY = 6  # rounds
+DIRECTIONS_EVERY = 2  # rounds; the second has the singular vectors of the first
 # A round moves hidden cells this many times as far as the groups say, and goes on in
 # the direction of the round before: chosen on crops of monarch and flower, where 16
 # rounds of over-relaxation had less error than 24 without.
@@ -37,10 +38,15 @@ class NonlocalState(State):
         What the last round changed.
     estimate : Tensor of shape (n_channels, n_rows, n_cols)
         What groups of low rank say of all cells.
-    references : int64 Tensor of shape (n_references,)
-        Patches that have a hidden cell.
+    doubt : Tensor of shape (n_channels, n_rows, n_cols)
+        Expected square of the error of hidden cells; it grows with their distance from
+        observed ones.
+    references, others : int64 Tensor of shape (n_references,)
+        Patches that have a hidden cell, on the present grid and on the next one.
     groups : int64 Tensor of shape (n_references, n_members)
         Patches similar to each.
+    directions : Tensor of shape (n_references, n, n)
+        Singular vectors of the groups.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
@@ -51,8 +57,11 @@ class NonlocalState(State):
     picture: Tensor
     moved: Tensor
     estimate: Tensor
+    doubt: Tensor
     references: Tensor
+    others: Tensor
     groups: Tensor
+    directions: Tensor
     center: Tensor
     unit: Tensor
     iteration: int
@@ -63,8 +72,11 @@ class NonlocalLowRank(Solver):
 
     A round takes each group to lower rank (`PatchGroups.shrink`), lets every cell be
     the mean of what its patches say, and puts the observed cells back. The threshold
-    falls geometrically from round to round; groups are matched anew every few rounds.
-    The picture starts as `skmc.linalg.diffuse` fills it.
+    falls geometrically from round to round; groups are matched anew every few rounds,
+    on one of two grids by turns, and have the same singular vectors for two rounds.
+    The picture starts as `skmc.linalg.diffuse` fills it. Patches that are filled
+    themselves count as less similar, by what `skmc.linalg.expected_error` says of their
+    cells, so that the groups of a hole consist of patches outside it.
 
     Parameters
     ----------
@@ -113,16 +125,21 @@ class NonlocalLowRank(Solver):
         else:
             filled = self._split((self.start - center).div(unit).float())
         picture = torch.where(mask, own, filled)
+        doubt = torch.stack(list(map(expected_error, own, mask)))
         patches = self._groups(data)
         references = patches.references(~mask)
+        groups = patches.match(picture, references, doubt)
         return NonlocalState(
             objective=spread.square().sum() / (2 * data.n_observed) * peak.square(),
             mask=mask,
             picture=picture,
             moved=torch.zeros_like(picture),
             estimate=picture,
+            doubt=doubt,
             references=references,
-            groups=patches.match(picture, references),
+            others=patches.references(~mask, self.stride // 2),
+            groups=groups,
+            directions=patches.directions(picture, groups),
             center=center,
             unit=unit,
             iteration=0,
@@ -199,10 +216,15 @@ class NonlocalLowRank(Solver):
 
     def step(self, data: Observed, state: NonlocalState) -> NonlocalState:
         patches, picture, k = self._groups(data), state.picture, state.iteration
-        groups = state.groups
         if k and k % MATCH_EVERY == 0:
-            groups = patches.match(picture, state.references)
-        estimate = patches.shrink(picture, groups, self.threshold_at(k))
+            references, others = state.others, state.references
+            groups = patches.match(picture, references, state.doubt)
+            state = replace(state, references=references, others=others, groups=groups)
+        if k and k % DIRECTIONS_EVERY == 0:
+            directions = patches.directions(picture, state.groups)
+            state = replace(state, directions=directions)
+        found = state.groups, state.directions
+        estimate = patches.shrink(picture, *found, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
         moved = torch.where(state.mask, 0, moved)
         error = torch.where(state.mask, estimate - picture, 0).square().sum()
@@ -213,7 +235,6 @@ class NonlocalLowRank(Solver):
             picture=picture + moved,
             moved=moved,
             estimate=estimate,
-            groups=groups,
             iteration=k + 1,
         )
 
