@@ -297,8 +297,8 @@ def test_weights_give_the_fit_in_memory(tmp_path, options, block_cells):
     assert found.score(ratings) == pytest.approx(-error / (high - low))
 
 
-def test_held_out_errors_are_weighted(tmp_path):
-    """Choices are those of all cells if the weights are equal, however large."""
+def test_equal_weights_change_no_choice(tmp_path):
+    """Errors of held-out cells are multiplied by the weights, too."""
     rows, cols, values, _ = weighted_cells()
     chosen, errors = [], []
     for weight in (1.0, 0.01):
