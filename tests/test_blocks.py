@@ -249,6 +249,159 @@ def test_the_error_names_the_duplicate(tmp_path):
         MeanCompleter().fit(Entries.from_parquet(folder, *NAMES))
 
 
+def weighted_cells():
+    """Cells of `triplets` and weights, with which each row and column has a cell."""
+    rows, cols, values = triplets()
+    weights = np.random.RandomState(1).choice([0, 0.2, 1, 2, 3.5], len(values))
+    assert all(len(np.unique(x[weights > 0])) == x.max() + 1 for x in (rows, cols))
+    return rows, cols, values, weights
+
+
+def write_weighted(folder, *cells, names=(*NAMES, "times")):
+    """Two files, in which identifiers are positions."""
+    folder.mkdir(exist_ok=True)
+    for k, part in enumerate(np.array_split(np.arange(len(cells[0])), 2)):
+        table = dict(zip(names, (column[part] for column in cells), strict=True))
+        pq.write_table(pa.table(table), folder / f"{k}.parquet", row_group_size=90)
+    return folder
+
+
+@pytest.mark.parametrize("block_cells", [100, 300, 10**6])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"biases": "columns", "scaling": "columns", "per_cell": False},
+        {"rank": 9, "lambda_ridge": 0.02},
+    ],
+)
+def test_weights_give_the_fit_in_memory(tmp_path, options, block_cells):
+    rows, cols, values, weights = weighted_cells()
+    params = {**SMALL, **options, "max_iter": 12, "tol": 1e-3}
+    folder = write_weighted(tmp_path / "r", rows, cols, values, weights)
+    ratings = Entries.from_parquet(folder, *NAMES, "times", block_cells=block_cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = FactorizationCompleter(**params).fit(
+            Entries.from_triplets(rows, cols, values, SHAPE), cell_weight=weights
+        )
+        found = FactorizationCompleter(**params).fit(ratings)
+    assert_same(found, expected)
+    assert found.data_range_ == expected.data_range_
+    guess = found.predict_entries(rows, cols)
+    np.testing.assert_allclose(guess, expected.predict_entries(rows, cols), atol=1e-9)
+    new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
+    np.testing.assert_allclose(found.transform(new), expected.transform(new), atol=1e-9)
+    error = np.abs(guess - values).mean()  # of cells of weight 0, too
+    low, high = values.min(), values.max()
+    assert found.score(ratings) == pytest.approx(-error / (high - low))
+
+
+def test_equal_weights_change_no_choice(tmp_path):
+    """Errors of held-out cells are multiplied by the weights, too."""
+    rows, cols, values, _ = weighted_cells()
+    chosen, errors = [], []
+    for weight in (1.0, 0.01):
+        folder = write_weighted(
+            tmp_path / str(weight), rows, cols, values, np.full(len(rows), weight)
+        )
+        ratings = Entries.from_parquet(folder, *NAMES, "times", block_cells=200)
+        completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
+        chosen.append((completer.rank_, completer.lambda_ridge_))
+        cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+        held_out = cells.chosen(observed.Choice(5, True))
+        errors.append(float(held_out.misfit(cells.zero()) / weight))
+    assert chosen[0] == chosen[1]
+    assert errors[0] == pytest.approx(errors[1])
+
+
+def sorted_cells(ratings):
+    """Values and weights after sorting into blocks, by rows and then columns."""
+    cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+    blocks = list(cells.map("row", _block, None))
+    return [np.concatenate([getattr(b, k) for b in blocks]) for k in BLOCK_COLUMNS]
+
+
+BLOCK_COLUMNS = ("values", "weights")
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "value", "weight"), [("last", 5.0, 1.0), ("mean", 3.5, 4.0)]
+)
+def test_weights_of_duplicates(tmp_path, duplicates, value, weight):
+    """A cell of weight 0 is no duplicate."""
+    rows, cols = np.array([0, 1, 0, 1, 0]), np.array([0, 1, 0, 1, 0])
+    values = np.array([3.0, 1.0, 5.0, 9.0, 7.0])
+    weights = np.array([3, 2, 1, 0, 0])
+    folder = write_weighted(tmp_path / "r", rows, cols, values, weights)
+    ratings = Entries.from_parquet(
+        folder, *NAMES, "times", duplicates=duplicates, block_cells=1
+    )
+    assert [list(x) for x in sorted_cells(ratings)] == [[value, 1], [weight, 2]]
+
+
+def test_weight_two_is_the_rating_twice(tmp_path):
+    rows, cols, values, _ = weighted_cells()
+    twice = np.arange(len(rows)) % 3 == 0
+    once = write_weighted(tmp_path / "1", rows, cols, values, 0.1 * (1 + twice))
+    again = [np.append(x, x[twice]) for x in (rows, cols, values)]
+    more = write_weighted(tmp_path / "2", *again, np.full(len(again[0]), 0.1))
+    found = [
+        sorted_cells(Entries.from_parquet(x, *NAMES, "times", duplicates="mean"))
+        for x in (once, more)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_weight_zero_is_absent_and_one_changes_nothing(tmp_path):
+    rows, cols, values, weights = weighted_cells()
+    seen = weights > 0
+    cells = [rows, cols, values, np.where(seen, 1, 0)]
+    folder = write_weighted(tmp_path / "0", *cells)
+    found = FactorizationCompleter(**SMALL).fit(
+        Entries.from_parquet(folder, *NAMES, "times", block_cells=200)
+    )
+    left = [x[seen] for x in cells]
+    rest = write_weighted(tmp_path / "rest", *left)
+    expected = FactorizationCompleter(**SMALL).fit(Entries.from_parquet(rest, *NAMES))
+    assert_same(found, expected)
+    none = write_weighted(tmp_path / "none", *cells[:3], np.zeros(len(rows)))
+    with pytest.raises(ValueError, match="no observed cell"):
+        FactorizationCompleter(**SMALL).fit(Entries.from_parquet(none, *NAMES, "times"))
+
+
+@pytest.mark.parametrize(
+    ("times", "error", "match"),
+    [
+        ([-1.0], ValueError, "'times' of .*z.parquet holds -1.0; weights must be fin"),
+        ([np.nan], ValueError, "'times' of .*z.parquet holds nan; weights must be"),
+        ([np.inf], ValueError, "'times' of .*z.parquet holds inf; weights must be"),
+        (["often"], TypeError, "'times' of .*z.parquet has type string; weights must"),
+        (pa.array([None], "double"), ValueError, "'times' of .* has missing cells"),
+        (None, ValueError, r"z.parquet has no column 'times'; it has \["),
+    ],
+)
+def test_bad_weights(tmp_path, times, error, match):
+    folder = write_weighted(tmp_path / "r", *weighted_cells())
+    table = {"user": [0], "film": [99], "stars": [1.0], "times": times}
+    if times is None:
+        del table["times"]
+    pq.write_table(pa.table(table), folder / "z.parquet")
+    ratings = Entries.from_parquet(folder, *NAMES, "times")
+    with pytest.raises(error, match=match):
+        FactorizationCompleter(**SMALL).fit(ratings)
+
+
+def test_who_takes_weights(files):
+    ratings = Entries.from_parquet(files, *NAMES, "age")
+    with pytest.raises(ValueError, match="MeanCompleter takes no weights"):
+        MeanCompleter().fit(ratings)
+    with pytest.raises(ValueError, match="name a column of weights where you make X"):
+        FactorizationCompleter(**SMALL).fit(ratings, cell_weight=[1.0])
+    with pytest.raises(ValueError, match="must name different columns"):
+        Entries.from_parquet(files, *NAMES, "stars")
+
+
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [

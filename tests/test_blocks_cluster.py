@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from distributed.utils import get_mp_context
-from test_blocks import NAMES, films, triplets, users, write
+from test_blocks import NAMES, films, triplets, users, weighted_cells, write
 
 from skmc import Entries, FactorizationCompleter, MeanCompleter
 from skmc.blocks import running
@@ -101,6 +101,22 @@ def test_a_cluster(files, tmp_path, patient):
             MeanCompleter().fit(ratings)
     with pytest.raises(ValueError, match="The client is closed; connect a new one"):
         MeanCompleter().fit(ratings)
+
+
+def test_weights_of_a_dask_frame(tmp_path):
+    rows, cols, values, weights = weighted_cells()
+    table = {"user": rows, "film": cols, "stars": values, "times": weights}
+    frame = dd.from_pandas(pd.DataFrame(table), npartitions=3)
+    ratings = Entries.from_dask(
+        frame, *NAMES, "times", folder=tmp_path, block_cells=200
+    )
+    cells = Entries.from_triplets(rows, cols, values)
+    with pytest.warns(UserWarning, match="stopped after"):
+        expected = FactorizationCompleter(**PARAMS, max_iter=6).fit(
+            cells, cell_weight=weights
+        )
+    assert_same(fit(ratings), expected)
+    assert fit(ratings).score(ratings) == pytest.approx(expected.score(cells))
 
 
 def test_the_scheduler_dies(files, tmp_path):

@@ -192,6 +192,18 @@ MAKES = {
 }
 
 
+@pytest.mark.parametrize("scaling", ["columns", "global"])
+def test_only_ratios_of_weights_matter(scaling, weighted):
+    """Also if the weights of a column, or of all cells, add up to less than 1."""
+    X, w = weighted
+    completer = FactorizationCompleter(
+        2, lambda_ridge=0.1, scaling=scaling, random_state=0
+    )
+    expected = completer.fit(X, cell_weight=w).reconstruction_
+    found = completer.fit(X, cell_weight=w / 2**12).reconstruction_
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", MAKES)
 def test_weight_zero_hides_and_one_changes_nothing(name, weighted):
     X, w = weighted

@@ -28,9 +28,10 @@ class ReadsStored:
         if not isinstance(X, StoredEntries):
             return super()._read_to_fit(X, **given)  # type: ignore[misc]
         for name in given:
-            raise ValueError(
-                f"{name} needs cells in memory, but X is {X!r}; pass Entries."
-            )
+            remedy = "pass Entries"
+            if name == "cell_weight":
+                remedy = "name a column of weights where you make X"
+            raise ValueError(f"{name} needs cells in memory, but X is {X!r}; {remedy}.")
         if not np.isnan(self.missing_values):
             raise ValueError(
                 f"missing_values={self.missing_values!r} has no effect on cells that "
@@ -69,7 +70,7 @@ class ReadsStored:
         check_is_fitted(self)
         low, high = self.data_range_  # type: ignore[attr-defined]
         total, count = 0.0, 0
-        for table in tables_of(X.source, X.columns):
+        for table in tables_of(X.source, X.columns[:3]):
             if not len(table):
                 continue
             rows, cols, values = (table[name].to_numpy() for name in table.column_names)

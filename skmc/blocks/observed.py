@@ -72,15 +72,19 @@ class Block:
         Scaled values.
     shape : tuple of int
         Number of rows of the block, and of the other side.
+    weights : Tensor of shape (n_cells,), optional
+        How often each cell counts.
     """
 
     row: Tensor
     col: Tensor
     values: Tensor
     shape: tuple[int, int]
+    weights: Tensor | None = None
 
     def __sizeof__(self) -> int:  # Dask prefers to run tasks where their data are
-        return sum(x.nbytes for x in (self.row, self.col, self.values))
+        parts = (self.row, self.col, self.values, self.weights)
+        return sum(x.nbytes for x in parts if x is not None)
 
     def cells(self, device: Any = "cpu") -> SparseObserved:
         """Convert to the type that solvers use.
@@ -95,7 +99,9 @@ class Block:
         SparseObserved
         """
         row, col = self.row.to(device).long(), self.col.to(device).long()
-        return SparseObserved(row, col, self.values.to(device), self.shape)
+        weights = None if self.weights is None else self.weights.to(device)
+        values = self.values.to(device)
+        return SparseObserved(row, col, values, self.shape, weights=weights)
 
 
 def loaded(
@@ -128,20 +134,22 @@ def loaded(
     Block
     """
     table = arrow().parquet.read_table(path, memory_map=True)
-    row, col, value = (table[k].to_numpy().copy() for k in ("row", "col", "value"))
+    cells = {name: table[name].to_numpy().copy() for name in table.column_names}
     if choice is not None:
+        row, col = cells["row"], cells["col"]
         places = (row + first, col) if side == "row" else (col, row + first)
         kept = choice(*places)
-        row, col, value = row[kept], col[kept], value[kept]
-    values = torch.from_numpy(value)
+        cells = {name: column[kept] for name, column in cells.items()}
+    parts = {name: torch.from_numpy(column) for name, column in cells.items()}
+    row, col, values = parts["row"], parts["col"], parts["value"]
     if scaling is not None:
-        column = torch.from_numpy(col if side == "row" else row + first).long()
+        column = (col if side == "row" else row + first).long()
         shift, scale = (
             s[0, column] if s.shape[1] > 1 else s[0]
             for s in (scaling.shift, scaling.scale)
         )
         values = Scaling(shift, scale).standardise(values)
-    return Block(torch.from_numpy(row), torch.from_numpy(col), values, shape)
+    return Block(row, col, values, shape, parts.get("weight"))
 
 
 class BlockObserved:
@@ -242,7 +250,7 @@ class BlockObserved:
         return self
 
     def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, standard deviation and number of the unscaled cells.
+        """Mean, standard deviation and number of the unscaled cells, weighted.
 
         Parameters
         ----------
@@ -254,14 +262,16 @@ class BlockObserved:
         tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
         """
         found = self.folder.statistics["col"]
+        if "weighted_count" in found:
+            names = ("count", "mean", "squares")
+            found = {name: found[f"weighted_{name}"] for name in names}
         return moments_of(found, self.folder.dtype, by_column)
 
     @property
     def identity(self) -> list[Any]:
         """Numbers that differ between two sets of cells."""
         found = self.folder.statistics
-        names = ("count", "mean", "squares")
-        return [self.shape, *(found[side][k] for side in found for k in names)]
+        return [self.shape, *(x for side in found.values() for x in side.values())]
 
     @cached_property
     def _handles(self) -> dict[str, Sequence[Any]]:
@@ -382,7 +392,7 @@ def moments_of(
     Parameters
     ----------
     found : dict of ndarray
-        "count", "mean" and "squares" of each column.
+        "count", which may be a sum of weights, "mean" and "squares" of each column.
     dtype : dtype
         Type of the cells.
     by_column : bool
@@ -398,19 +408,18 @@ def moments_of(
         squares = squares.sum() + count @ np.square(mean - whole)
         count, mean = np.array([n]), np.array([whole])
         squares = np.array([squares])
-    deviation = np.sqrt(squares / np.maximum(count, 1))
+    deviation = np.sqrt(squares / np.where(count > 0, count, 1))
     # The rounding of a constant is not a deviation.
     deviation[deviation <= 32 * np.finfo(dtype).eps * np.abs(mean)] = 0
     return tuple(torch.from_numpy(x)[None] for x in (mean, deviation, count))  # type: ignore[return-value]
 
 
 def _solved(block: Block, own: None, model: RowModel) -> Tensor:
-    cells = block.cells()
-    return model.solve(cells.starts, cells.cols, cells.values)
+    return block.cells().solved(model)
 
 
 def _energy(block: Block, own: None) -> tuple[int, Tensor]:
-    return len(block.values), block.values.square().sum()
+    return len(block.values), block.cells().energy
 
 
 def _misfit(block: Block, left: Tensor, right: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 PART_ROWS = 2**22  # of a table in memory
+KINDS = ("identifiers", "identifiers", "values", "weights")  # of the columns
 
 
 def arrow() -> Any:
@@ -40,11 +41,12 @@ class Part:
     fragment : pyarrow.dataset.Fragment
         Where the rows are.
     columns : tuple of str
-        Names of the columns of row identifiers, column identifiers and values.
+        Names of the columns of row identifiers, column identifiers, values and, if
+        there are any, weights.
     """
 
     fragment: Any
-    columns: tuple[str, str, str]
+    columns: tuple[str, ...]
 
     def tables(self) -> Iterator[Any]:
         """Read the rows, at most about `PART_ROWS` at a time.
@@ -52,7 +54,8 @@ class Part:
         Yields
         ------
         pyarrow.Table
-            Columns "row", "col" and "value", checked.
+            Columns "row", "col", "value" and, if there are any, "weight", checked.
+            Rows of weight 0 are left out.
         """
         pa = arrow()
         waiting: list[Any] = []
@@ -85,7 +88,18 @@ class Part:
                 f"{self._where(self.columns[2])} holds {values[wrong.argmax()]}; leave "
                 "such rows out."
             )
-        return pa.table({"row": row, "col": col, "value": pa.array(values)})
+        cells = {"row": row, "col": col, "value": pa.array(values)}
+        if len(self.columns) == 3:
+            return pa.table(cells)
+        weights = table[self.columns[3]].to_numpy()
+        wrong = ~((weights >= 0) & (weights <= largest))  # NaN too
+        if wrong.any():
+            raise ValueError(
+                f"{self._where(self.columns[3])} holds {weights[wrong.argmax()]}; "
+                "weights must be finite and at least 0."
+            )
+        weights = weights.astype(values.dtype)
+        return pa.table({**cells, "weight": weights}).filter(pa.array(weights > 0))
 
     def _where(self, name: str) -> str:
         return f"Column {name!r} of {self.fragment.path}"
@@ -132,7 +146,7 @@ def kind_of(type_: Any) -> Any:
 
 
 def parts_of(
-    source: str | os.PathLike | list, columns: tuple[str, str, str]
+    source: str | os.PathLike | list, columns: tuple[str, ...]
 ) -> tuple[list[Part], np.dtype]:
     """Divide a folder of Parquet or Arrow files into parts.
 
@@ -141,7 +155,8 @@ def parts_of(
     source : path or list of paths
         A file, a folder or a list of files.
     columns : tuple of str
-        Names of the columns of row identifiers, column identifiers and values.
+        Names of the columns of row identifiers, column identifiers, values and, if
+        there are any, weights.
 
     Returns
     -------
@@ -166,7 +181,7 @@ def parts_of(
                 raise ValueError(
                     f"{fragment.path} has no column {name!r}; it has {schema.names}."
                 )
-        kinds = [_kind(fragment, name, name == columns[2]) for name in columns]
+        kinds = [_kind(fragment, name, KINDS[k]) for k, name in enumerate(columns)]
         if first is None:
             first = fragment.path, kinds
         for name, ours, other in zip(columns, kinds, first[1], strict=True):
@@ -180,7 +195,7 @@ def parts_of(
     return parts, np.dtype(str(first[1][2]))
 
 
-def tables_of(source: Any, columns: tuple[str, str, str]) -> Iterator[Any]:
+def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
     """Read triplets from files or from a Dask DataFrame.
 
     Parameters
@@ -225,18 +240,18 @@ def _files(source: Any) -> list[Any]:
     return found
 
 
-def _kind(fragment: Any, name: str, is_value: bool) -> Any:
+def _kind(fragment: Any, name: str, kind: str) -> Any:
     pa = arrow()
     type_ = fragment.physical_schema.field(name).type
     where = f"Column {name!r} of {fragment.path}"
-    if is_value:
+    if kind != "identifiers":
         numeric = (
             pa.types.is_integer(type_)
             or pa.types.is_floating(type_)
             or pa.types.is_boolean(type_)
         )
         if not numeric:
-            raise TypeError(f"{where} has type {type_}; values must be numbers.")
+            raise TypeError(f"{where} has type {type_}; {kind} must be numbers.")
         return value_dtype(np.dtype(type_.to_pandas_dtype()))
     try:
         return kind_of(type_)

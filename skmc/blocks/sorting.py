@@ -118,10 +118,9 @@ def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> N
             pa.compute.index_in(table[side], value_set=known).to_numpy()
             for side, known in zip(SIDES, ids, strict=True)
         ]
-        name = f"{number:06d}-{k:04d}"
-        _write_files(
-            folder / "row-parts", name, starts, codes[0], codes[1], table["value"]
-        )
+        cells = dict(zip(SIDES, codes, strict=True))
+        cells |= {name: table[name].to_numpy() for name in table.column_names[2:]}
+        _write_files(folder / "row-parts", f"{number:06d}-{k:04d}", starts, cells)
 
 
 def read_ids(folder: Path, side: str) -> Any:
@@ -142,14 +141,13 @@ def read_ids(folder: Path, side: str) -> Any:
 
 
 def _write_files(
-    folder: Path, name: str, starts: np.ndarray, row: Any, col: Any, value: Any
+    folder: Path, name: str, starts: np.ndarray, cells: dict[str, np.ndarray]
 ) -> None:
     pa = arrow()
-    block = np.searchsorted(starts, row, side="right") - 1
+    block = np.searchsorted(starts, cells["row"], side="right") - 1
     order = np.argsort(block.astype(np.int32), kind="stable")
     ends = np.cumsum(np.bincount(block, minlength=len(starts) - 1))
-    columns = (np.asarray(x)[order] for x in (row, col, value))
-    table = pa.table(dict(zip(("row", "col", "value"), columns, strict=True)))
+    table = pa.table({name: column[order] for name, column in cells.items()})
     for b in np.unique(block):
         first = ends[b - 1] if b else 0
         target = folder / f"{b:06d}"
@@ -193,17 +191,19 @@ def gathered(
     -------
     dict of ndarray
         Statistics of each row of the block: "count", "mean", "squares" (sum of squared
-        differences from the mean), "low" and "high".
+        differences from the mean), "low" and "high". If cells have weights, the first
+        three as sums over weighted cells as well, "weighted_count" and so on.
     """
     pa = arrow()
     files = sorted((folder / f"{side}-parts" / f"{number:06d}").glob("*.parquet"))
     table = pa.concat_tables([pa.parquet.read_table(file) for file in files])
-    row, col, value = (table[name].to_numpy() for name in ("row", "col", "value"))
+    row, col = (table[name].to_numpy() for name in SIDES)
     first, last = int(starts[number]), int(starts[number + 1])
     width = int(others if isinstance(others, int) else others[-1])
     key = (row - first).astype(np.int64) * width + col
     order = np.argsort(key, kind="stable")
-    key, value = key[order], value[order]
+    key = key[order]
+    cells = {name: table[name].to_numpy()[order] for name in table.column_names[2:]}
     new = np.append(True, key[1:] != key[:-1])
     if not new.all():
         if duplicates == "error":
@@ -219,38 +219,45 @@ def gathered(
             )
         begin = np.flatnonzero(new)
         if duplicates == "last":
-            value = value[np.append(begin[1:], len(key)) - 1]
+            at = np.append(begin[1:], len(key)) - 1
+            cells = {name: column[at] for name, column in cells.items()}
         else:
-            count = np.diff(np.append(begin, len(key)))
-            value = (np.add.reduceat(value.astype(float), begin) / count).astype(
-                value.dtype
-            )
+            cells = _averaged(begin, **cells)
         key = key[begin]
     row, col = key // width, key % width
     target = folder / side
     target.mkdir(exist_ok=True)
-    columns = {"row": row.astype(np.int32), "col": col.astype(np.int32), "value": value}
+    col = col.astype(np.int32)
     pa.parquet.write_table(
-        pa.table(columns),
+        pa.table({"row": row.astype(np.int32), "col": col, **cells}),
         target / f"{number:06d}.parquet",
         compression="none",
         use_dictionary=["row"],
         write_statistics=False,
     )
     if not isinstance(others, int):
-        shifted = (row + first).astype(np.int32)
-        _write_files(
-            folder / "col-parts",
-            f"{number:06d}",
-            others,
-            col.astype(np.int32),
-            shifted,
-            value,
-        )
-    return statistics(row, value.astype(float), last - first)
+        transpose = {"row": col, "col": (row + first).astype(np.int32), **cells}
+        _write_files(folder / "col-parts", f"{number:06d}", others, transpose)
+    value, weight = cells["value"].astype(float), cells.get("weight")
+    return statistics(row, value, last - first, weight)
 
 
-def statistics(row: np.ndarray, value: np.ndarray, n: int) -> dict[str, np.ndarray]:
+def _averaged(
+    begin: np.ndarray, value: np.ndarray, weight: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Weighted means, and sums of weights, of the groups that begin at ``begin``."""
+    each = np.ones(len(value)) if weight is None else weight.astype(float)
+    total = np.add.reduceat(each, begin)
+    first = value[begin].astype(float)  # so that equal values have it as their mean
+    apart = value - np.repeat(first, np.diff(np.append(begin, len(value))))
+    mean = first + np.add.reduceat(each * apart, begin) / total
+    cells = {"value": mean.astype(value.dtype)}
+    return cells if weight is None else {**cells, "weight": total.astype(weight.dtype)}
+
+
+def statistics(
+    row: np.ndarray, value: np.ndarray, n: int, weight: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Compute statistics of the cells of each row.
 
     Parameters
@@ -261,19 +268,33 @@ def statistics(row: np.ndarray, value: np.ndarray, n: int) -> dict[str, np.ndarr
         Value of each cell.
     n : int
         Number of rows.
+    weight : ndarray of shape (n_cells,), optional
+        How often each cell counts.
 
     Returns
     -------
     dict of ndarray of shape (n,)
         See `gathered`.
     """
-    count = np.bincount(row, minlength=n)
-    mean = np.bincount(row, value, n) / np.maximum(count, 1)
-    squares = np.bincount(row, np.square(value - mean[row]), n)
+    found = _moments(row, value, n)
+    if weight is not None:
+        weighted = _moments(row, value, n, weight)
+        found |= {f"weighted_{name}": sums for name, sums in weighted.items()}
+    count = found["count"]
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     filled = np.flatnonzero(count)
     if len(filled):
         begin = (np.cumsum(count) - count)[filled]
         low[filled] = np.minimum.reduceat(value, begin)
         high[filled] = np.maximum.reduceat(value, begin)
-    return {"count": count, "mean": mean, "squares": squares, "low": low, "high": high}
+    return {**found, "low": low, "high": high}
+
+
+def _moments(
+    row: np.ndarray, value: np.ndarray, n: int, weight: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    count = np.bincount(row, weight, n)  # integers without weights
+    each = 1.0 if weight is None else weight
+    mean = np.bincount(row, each * value, n) / np.where(count > 0, count, 1)
+    squares = np.bincount(row, each * np.square(value - mean[row]), n)
+    return {"count": count, "mean": mean, "squares": squares}

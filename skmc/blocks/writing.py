@@ -253,7 +253,7 @@ def _sort(
     totals: list[Any] = [None, None]
     for counts in logged(runner.call(counted, parts), "part counted", len(parts)):
         totals = [merged([a, b]) for a, b in zip(totals, counts, strict=True)]
-    if totals[0] is None:
+    if not totals[0]:  # weights may all be 0
         raise ValueError("There is no observed cell; at least one is needed.")
     starts_of = {}
     for k, side in enumerate(SIDES):

@@ -110,6 +110,7 @@ class Entries:
         rows: str,
         cols: str,
         values: str,
+        weight: str | None = None,
         *,
         duplicates: str = "error",
         folder: str | os.PathLike | None = None,
@@ -130,9 +131,15 @@ class Entries:
             Names of the columns of identifiers: integers of up to 64 bits, or strings.
         values : str
             Name of the column of numbers.
+        weight : str, optional
+            Name of a column that says how often each number counts, >= 0: 2 is the
+            number twice, 0 leaves it out before duplicates are sought. The fit is that
+            of ``cell_weight`` in `FactorizationCompleter.fit`; `score` and `transform`
+            count each cell once. `MeanCompleter` takes no weights.
         duplicates : {"error", "last", "mean"}, default="error"
             What to do when a cell occurs more than once, in any of the files. "last" is
-            the last one in the order of the files' names and of their rows.
+            the last one in the order of the files' names and of their rows, with its
+            weight; "mean" is the weighted mean, with the sum of the weights.
         folder : path, optional
             Where the sorted blocks are kept, which take twice the space of the
             triplets. Only a folder ``skmc-blocks`` in it is written. A later fit to the
@@ -160,7 +167,7 @@ class Entries:
         >>> completer.predict_entries(["b", "b"], [7, 9])
         array([3., 5.])
         """
-        columns = (rows, cols, values)
+        columns = (rows, cols, values, *(() if weight is None else (weight,)))
         return StoredEntries(path, columns, duplicates, folder, client, block_cells)
 
     @classmethod
@@ -170,6 +177,7 @@ class Entries:
         rows: str,
         cols: str,
         values: str,
+        weight: str | None = None,
         *,
         folder: str | os.PathLike,
         duplicates: str = "error",
@@ -187,6 +195,8 @@ class Entries:
             Triplets.
         rows, cols, values : str
             Names of columns, as for `from_parquet`.
+        weight : str, optional
+            Name of the column of weights, as for `from_parquet`.
         folder : path
             Where partitions and sorted blocks are kept.
         duplicates : {"error", "last", "mean"}, default="error"
@@ -200,7 +210,7 @@ class Entries:
         -------
         StoredEntries
         """
-        columns = (rows, cols, values)
+        columns = (rows, cols, values, *(() if weight is None else (weight,)))
         return StoredEntries(frame, columns, duplicates, folder, client, block_cells)
 
     @classmethod
@@ -212,6 +222,8 @@ class Entries:
         block_cells: int = BLOCK_CELLS,
     ) -> StoredEntries:
         """From a SciPy sparse matrix whose arrays are mapped from files.
+
+        Each cell counts once; for weights write triplets, see `from_parquet`.
 
         Parameters
         ----------

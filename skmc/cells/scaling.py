@@ -229,7 +229,7 @@ def _moments(
     data: Observed | SparseObserved, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
-    some = count.clamp_min(1)
+    some = torch.where(count > 0, count, 1)  # weights may add up to less than 1
     mean = data.sums(z, by_column=by_column) / some
     squares = (z - data.spread(mean)).square_()
     deviation = (data.sums(squares, by_column=by_column) / some).sqrt()

@@ -19,7 +19,8 @@ class StoredEntries:
     source : path, list of paths, Dask DataFrame or SciPy sparse matrix
         Where the cells are.
     columns : tuple of str
-        Names of the columns of row identifiers, column identifiers and values.
+        Names of the columns of row identifiers, column identifiers, values and, if
+        there are any, weights.
     duplicates : {"error", "last", "mean"}
         What to do when a cell occurs more than once.
     folder : path or None
@@ -31,7 +32,7 @@ class StoredEntries:
     """
 
     source: Any
-    columns: tuple[str, str, str]
+    columns: tuple[str, ...]
     duplicates: str = "error"
     folder: str | os.PathLike | None = None
     client: Any = None
@@ -42,12 +43,19 @@ class StoredEntries:
             raise ValueError(
                 f"duplicates must be one of {DUPLICATES}, got {self.duplicates!r}."
             )
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"{self.columns} must name different columns.")
         if not self.block_cells >= 1:
             raise ValueError(f"block_cells must be >= 1, got {self.block_cells!r}.")
         if self.client is not None and self.folder is None:
             raise ValueError(
                 "With a client, folder must name a folder that all workers share."
             )
+
+    @property
+    def weighted(self) -> bool:
+        """Whether cells have weights."""
+        return len(self.columns) > 3
 
     def to_cells(self) -> Any:
         """Refuse to make a dense array.
@@ -63,6 +71,6 @@ class StoredEntries:
         )
 
     def __repr__(self) -> str:
-        rows, cols, values = self.columns
+        rows, cols, values = self.columns[:3]
         where = "" if self.client is None else " on a cluster"
         return f"StoredEntries({values!r} by {rows!r} and {cols!r}{where})"

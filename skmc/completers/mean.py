@@ -19,6 +19,7 @@ from skmc.base import (
     rows_in_memory,
 )
 from skmc.blocks import BlockObserved, ChunkedRows
+from skmc.cells import StoredEntries
 
 
 class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
@@ -64,6 +65,13 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
+
+    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
+        if isinstance(X, StoredEntries) and X.weighted:
+            raise ValueError(
+                "MeanCompleter takes no weights of cells; pass entries without weight."
+            )
+        return super()._read_to_fit(X, **given)
 
     def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
         if isinstance(cells, (BlockObserved, ChunkedRows)):
