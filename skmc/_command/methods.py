@@ -47,7 +47,7 @@ ADVICE = {
     "MeanCompleter": "the baseline",
     "NCARLCompleter": "pictures with scattered holes, columns in groups",
     "NonlocalCompleter": (
-        "pictures in gray or color, scattered cells, scratches, text, the most accurate"
+        "pictures in gray or color with any kind of hole, the most accurate on most"
     ),
     "NSRCompleter": "columns that each follow a different nonlinear function",
     "PatchCNNCompleter": "pictures, including large holes",
