@@ -236,6 +236,47 @@ def test_badly_conditioned_systems_are_solved_exactly(noisy):
         assert state.steps[0] == 0
 
 
+@pytest.mark.parametrize("light", [1e-16, 1e-40])
+def test_light_columns_are_fitted_like_others(light, noisy):
+    """Rows of one half-step share no unit."""
+    truth, M, hidden, *_ = noisy
+    weights = np.where(np.arange(30) < 5, light, 1.0) * np.ones_like(M)
+    errors = [
+        relative_error(
+            make(FactorizationCompleter, rank=3, lambda_ridge=0.02)
+            .fit(np.ma.masked_array(M, hidden), cell_weight=w)
+            .reconstruction_[:, :5],
+            truth[:, :5],
+            hidden[:, :5],
+        )
+        for w in (weights, None)
+    ]
+    assert errors[0] < 2 * errors[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped after 200 iterations")
+@pytest.mark.parametrize("unit", [1e-40, 1e-30, 1e25, 1e40])
+def test_unscaled_cells_of_any_size(unit, noisy):
+    """Changes beyond single precision arrive; other starts end at other minima."""
+    _, M, hidden, *_ = noisy
+    params = {"rank": 3, "scaling": None, "biases": None, "per_cell": False, "tol": 0.0}
+    params["max_iter"] = 200
+    X = np.ma.masked_array(M, hidden)
+    one = make(FactorizationCompleter, **params, lambda_ridge=0.1).fit(X)
+    other = make(FactorizationCompleter, **params, lambda_ridge=0.1 * unit)
+    reached = other.fit(unit * X).history_["objective"][-1] / unit**2
+    assert reached < 2 * one.history_["objective"][-1]
+
+
+def test_junk_of_little_weight_does_not_spoil_the_choice(noisy):
+    _, M, hidden, *_ = noisy
+    X, weights = M.copy(), np.ones_like(M)
+    X[0, 0], weights[0, 0] = 1e30, 1e-66
+    completer = make(FactorizationCompleter, scaling=None)
+    completer.fit(np.ma.masked_array(X, hidden), cell_weight=weights)
+    assert completer.lambda_ridge_ < 0.3
+
+
 def test_factored_nuclear_norm_is_soft_impute(noisy):
     """``|X|_* = min (|U|^2 + |V|^2) / 2``: with enough factors, the same answer."""
     *_, sparse = noisy

@@ -133,6 +133,26 @@ def test_als_minimizes_the_stated_objective(per_cell, row_biases):
     assert solver.residual(data, state, state) < 1e-5
 
 
+def test_counts_with_graphs_descend():
+    """The mean of a linear prior is not that of all cells being zero."""
+    data, rank = small_data(), 2
+    start = torch.randn(8, rank, dtype=torch.float64, generator=torch.manual_seed(0))
+    solver = ALS(
+        start, 0.3, row_biases=False, col_biases=False, per_cell=False, implicit=True
+    )
+    states = [solver.init(data)]
+    for _ in range(200):
+        states.append(solver.step(data, states[-1]))
+    objective = torch.stack([state.objective for state in states[1:]])
+    assert (objective.diff() <= 1e-9 * objective[0]).all()
+    assert solver.residual(data, states[-2], states[-1]) < 1e-5
+    # New rows have the same answer as those of the fit.
+    model = solver.outputs(states[-1])["rows"][0]
+    torch.testing.assert_close(
+        data.solved(model), states[-1].rows[:, :rank], atol=1e-5, rtol=0
+    )
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_links_are_drawn_from_their_posterior(which):
     """Mean and covariance of ``B`` given the factors, in closed form."""

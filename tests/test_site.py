@@ -364,7 +364,7 @@ const outside = performance.getEntriesByType("resource").map(e => e.name)
 const flat = [...document.querySelectorAll("math")].filter(m =>
     m.getBoundingClientRect().width === 0 && m.offsetParent !== null);
 return {wide, broken: broken.map(i => i.src), outside, flat: flat.length,
-        heading: document.querySelector("h1")?.innerText};
+        heading: document.querySelector("h1")?.textContent};
 """
 
 

@@ -300,15 +300,18 @@ class SparseObserved:
             Squared norm of the slope at the solutions, not finite if numbers are too
             large for single precision.
         """
-        # A power of two: rounding does not depend on it, nor rows on each other.
-        largest = slope.abs().amax().clamp_min(torch.finfo(slope.dtype).tiny)
+        # Single precision has few exponents, so each row has a unit of its own. It is a
+        # power of two, so that rounding does not depend on it.
+        tiny = torch.finfo(slope.dtype).tiny
+        largest = slope.abs().amax(1, keepdim=True).clamp_min(tiny)
         unit = largest.log2().floor().exp2()
         small = model.to(torch.float32)
         right = (-slope / unit).to(torch.float32).mT
         change, left = conjugate_gradients(
             lambda Z: self._system(small, Z.mT).mT, right, None, steps
         )
-        return W + unit * change.mT, unit.square() * left.sum()
+        after = (unit[:, 0].square() * left).sum()
+        return W + unit * change.mT, after
 
     def _system(self, model: RowModel, Z: Tensor) -> Tensor:
         at = self.weighted(self.at(LowRank(Z, model.F)))

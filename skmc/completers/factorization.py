@@ -33,6 +33,7 @@ FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
+SINGLE = 1e6  # scaled cells up to this size are completed in single precision
 
 
 class FactorizationCompleter(
@@ -281,9 +282,12 @@ class FactorizationCompleter(
 
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
         train, held = super()._split(data, seed)
-        if isinstance(data, BlockObserved) or self.scaling is None or held is None:
+        if isinstance(data, BlockObserved) or held is None:
             return train, held
-        # A choice needs no more than single precision, where scaled cells fit in.
+        size = float(data.values.abs().max())
+        if self.scaling is None or size > SINGLE:
+            return train, held
+        # A choice needs no more than single precision.
         return train.to(torch.float32), held.to(torch.float32)
 
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
@@ -353,11 +357,8 @@ class FactorizationCompleter(
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
         start = start.to(data.values.dtype)
         explicit = self.alpha is None
-        row_biases, biases, cols = (
-            explicit and self.biases in ("both", "rows"),
-            None,
-            None,
-        )
+        row_biases = explicit and self.biases in ("both", "rows")
+        biases = cols = None
         if last is not None and last.left.shape[1] == rank + 1 + row_biases:
             left, cols = last.left.to(data.values), last.right.to(data.values)
             start, biases = left[:, :rank], left[:, rank] if row_biases else None

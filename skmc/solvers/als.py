@@ -95,7 +95,8 @@ class ALS(Solver):
     A half-step takes three steps of conjugate gradients for all rows at once, from the
     present factors. Each lowers the objective, at a small part of the cost of exact
     solutions. Where more than .03 of the residual is left, the next half-step of that
-    side takes one more; after six, its half-steps are exact.
+    side takes one more; after six, or if numbers are too large for single precision,
+    all further ones of that side are exact.
 
     With linear priors (`Side`), ``w_i = (u_i, b_i)`` in the penalty becomes ``w_i - (S
     B)_i``, and ``link_weight tr(B' P B) / 2`` is added for each. A step then begins
@@ -223,8 +224,21 @@ class ALS(Solver):
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
         rank = model.F.shape[1]
         known = prior_mean(data.sides[axis], [B[:, :rank] for B in links])
-        cells = data.T if axis else data
-        return half_step(cells, own[:, :rank], model, steps, bool(axis), known)
+        cells, own = data.T if axis else data, own[:, :rank]
+        if not (links and self.implicit):
+            return half_step(cells, own, model, steps, bool(axis), known)
+        mean = known @ self._shrunk(model)
+        half = half_step(cells, own, model, steps, bool(axis), mean)
+        off = (own if axis else half.factors) - known
+        return half._replace(penalty=off.square().sum())
+
+    def _shrunk(self, model: RowModel) -> Tensor:
+        """Maps means of linear priors to those of the systems.
+
+        ``lambda |w - m|^2 + |F w|^2`` is ``(w - m')' (lambda I + F'F) (w - m')`` plus a
+        constant, with this times ``m`` for ``m'``.
+        """
+        return self.weight * torch.linalg.inv(model.precision)
 
     def _whole(self, W: Tensor, biases: bool) -> Tensor:
         return W if biases else with_bias(W, 0.0)
@@ -300,6 +314,8 @@ class ALS(Solver):
         model = self._model(state.cols, self.row_biases)
         rank = model.F.shape[1]
         sides = tuple(B[:, :rank] for B in state.links[0])
+        if self.implicit:
+            sides = tuple(B @ self._shrunk(model) for B in sides)
         return {"X": state.X, "rows": [replace(model, sides=sides)]}
 
 
@@ -355,7 +371,8 @@ def _next_steps(steps: int, half: HalfStep) -> int:
     """How many steps the next half-step of that side takes; 0 means exact."""
     if steps and torch.isfinite(half.after):
         enough = bool(half.after <= LEFT**2 * half.before)
-        return steps if enough else (steps + 1) % (STEPS[1] + 1)
+        if enough or steps < STEPS[1]:
+            return steps + (not enough)
     return 0
 
 
