@@ -136,4 +136,4 @@ if __name__ == "__main__":
         whole(int(sys.argv[1]))
     else:
         torch.set_num_threads(1)
-        record("speed-nonlocal", {"hardware": hardware(), **measure()})
+        record("speed-nonlocal-groups", {"hardware": hardware(), **measure()})

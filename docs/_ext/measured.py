@@ -242,7 +242,8 @@ def alternatives() -> str:
 
 # What the benchmarks compare with: other programs, and products that any program needs.
 OTHERS = (
-    "cmfrec", "DataLoader", "GridSearchCV", "KNNImputer", "Spark", "loop", "plain",
+    "cmfrec", "DataLoader", "GridSearchCV", "KNNImputer", "Spark", "implicit", "loop",
+    "plain",
 )  # fmt: skip
 BOUNDS = ("products", "ten products")
 
