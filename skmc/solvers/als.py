@@ -227,7 +227,8 @@ class ALS(Solver):
         cells, own = data.T if axis else data, own[:, :rank]
         if not (links and self.implicit):
             return half_step(cells, own, model, steps, bool(axis), known)
-        mean = known @ self._shrunk(model)
+        shrunk = self._shrunk(model)
+        mean = prior_mean(data.sides[axis], [B[:, :rank] @ shrunk for B in links])
         half = half_step(cells, own, model, steps, bool(axis), mean)
         off = (own if axis else half.factors) - known
         return half._replace(penalty=off.square().sum())
