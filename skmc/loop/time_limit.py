@@ -40,11 +40,11 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Return the time until the limit, infinity if there is none.
+    """Return the seconds until the limit.
 
     Returns
     -------
     float
-        Negative once the time has passed.
+        Negative once the time has passed, infinite without a limit.
     """
     return _END.get() - time.perf_counter()
