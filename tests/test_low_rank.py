@@ -268,6 +268,15 @@ def test_unscaled_cells_of_any_size(unit, noisy):
     assert reached < 2 * one.history_["objective"][-1]
 
 
+def test_constant_cells_take_one_sweep():
+    X = np.full((12, 8), 3.0)
+    X[2, 3] = np.nan
+    completer = make(FactorizationCompleter, rank=2, lambda_ridge=0.1).fit(X)
+    assert completer.status_ == "converged"
+    assert completer.n_iter_ == 1
+    np.testing.assert_array_equal(completer.reconstruction_, 3.0)
+
+
 def test_junk_of_little_weight_does_not_spoil_the_choice(noisy):
     _, M, hidden, *_ = noisy
     X, weights = M.copy(), np.ones_like(M)

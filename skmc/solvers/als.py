@@ -306,7 +306,9 @@ class ALS(Solver):
             for side, B in zip(sides, links, strict=True):
                 grad = self.link_weight * side.penalty(B) - side.pull(self.weight * off)
                 size = size + grad.norm() * B.norm()
-        return size / data.energy.clamp_min(torch.finfo(size.dtype).tiny)
+        # Cells that are all zero are fitted by columns of zeros, whatever the rows.
+        energy = data.energy
+        return torch.where(energy > 0, size / energy, torch.zeros_like(size))
 
     def misfit(self, data: SparseObserved, state: ALSState, X: LowRank) -> Tensor:
         return state.misfit
