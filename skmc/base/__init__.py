@@ -8,6 +8,7 @@ from skmc.base.completer import (
     BaseCompleter,
     CompleterTags,
     Outcome,
+    validated,
 )
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
@@ -30,12 +31,14 @@ from skmc.base.reporting import (
     unfinished,
 )
 from skmc.base.shared_docs import documented
+from skmc.base.side_information import known_of_rows, read_known
 from skmc.base.stored import ReadsStored
 from skmc.base.streaming import StreamsRows
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
 from skmc.base.warning import warn_user
+from skmc.base.weighted import TakesWeights
 
 __all__ = [
     "HIDDEN_TO_SCORE",
@@ -63,6 +66,7 @@ __all__ = [
     "ShowsFit",
     "SideInformed",
     "StreamsRows",
+    "TakesWeights",
     "Trials",
     "WarmStart",
     "check_names",
@@ -70,13 +74,16 @@ __all__ = [
     "documented",
     "first_rows",
     "is_lazy",
+    "known_of_rows",
     "memory_of",
     "out_of_time",
     "pixels",
     "read_chunks",
+    "read_known",
     "record",
     "resolve_device",
     "rows_in_memory",
     "unfinished",
+    "validated",
     "warn_user",
 ]

@@ -59,8 +59,11 @@ class FactoredCompleter(IterativeCompleter):
         return Prepared(cells, priors, scaling.apply(data), scaling)
 
     def _observed(self, cells: Entries) -> SparseObserved:
+        weights = getattr(cells, "weights", None)
+        if weights is not None:
+            weights = weights.astype(cells.values.dtype)
         return SparseObserved.of(
-            cells.rows, cells.cols, cells.values, cells.matrix_shape
+            cells.rows, cells.cols, cells.values, cells.matrix_shape, weights
         )
 
     def _split(
