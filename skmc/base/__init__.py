@@ -12,7 +12,7 @@ from skmc.base.completer import (
 )
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
-from skmc.base.factored import FactoredCompleter
+from skmc.base.factored import FactoredCompleter, joined_cols, joined_rows
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.lazy import is_lazy
@@ -74,6 +74,8 @@ __all__ = [
     "documented",
     "first_rows",
     "is_lazy",
+    "joined_cols",
+    "joined_rows",
     "known_of_rows",
     "memory_of",
     "out_of_time",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.completer import validated
@@ -210,7 +211,8 @@ optional
         self, cells: np.ndarray, known: tuple[Side, ...] | None = None
     ) -> np.ndarray:
         if known is None and self._is_fitted(cells):
-            whole: np.ndarray = self._scaling.undo(self._factors().dense()).numpy()
+            rows = torch.arange(len(cells))
+            whole: np.ndarray = self._scaling.undo(self._whole_rows(rows)).numpy()
             return whole
         return super()._complete_rows(cells, known or ())
 
