@@ -64,7 +64,9 @@ def drugs(results: Results) -> None:
                     continue
                 given = known if given == "similarities" else given
 
-                def score(completer, given=given, setting=setting, truth=truth):
+                def score(
+                    completer, given=given, setting=setting, truth=truth, known=known
+                ):
                     found = {"auc": [], "aupr": []}
                     for hidden in folds(truth.shape, setting, 0):
                         X = np.where(hidden, np.nan, truth)
