@@ -11,6 +11,7 @@ from skmc.solvers.als import (
     product,
     with_bias,
 )
+from skmc.solvers.als_line import misfit_along
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
@@ -68,6 +69,7 @@ __all__ = [
     "WeightedTruncated",
     "half_step",
     "largest_weight",
+    "misfit_along",
     "product",
     "with_bias",
 ]
