@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
+from skmc.solvers.adam import Adam
 from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
@@ -27,8 +28,8 @@ class RowState(State):
         The objective at this iterate.
     network : nn.Module
         What is trained.
-    weights : optim.Optimizer
-        Optimizer of the network's parameters.
+    weights : Adam
+        Of the network's parameters.
     batches : list of Batch
         Of the rows.
     iteration : int
@@ -36,7 +37,7 @@ class RowState(State):
     """
 
     network: nn.Module
-    weights: torch.optim.Optimizer
+    weights: Adam
     batches: list[Batch]
     iteration: int
 
@@ -53,14 +54,14 @@ class Batch:
         True where they are known.
     inputs : Tensor of shape (k, n_cols)
         A parameter where missing inputs are free.
-    optimizer : optim.Optimizer or None
+    optimizer : Adam or None
         Of the free inputs.
     """
 
     rows: Any  # positions, or a slice of all
     seen: Tensor  # (k, n_cols), bool
     inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
-    optimizer: torch.optim.Optimizer | None  # of the free inputs
+    optimizer: Adam | None  # of the free inputs
 
 
 class RowDescent(Solver):
@@ -126,7 +127,7 @@ class RowDescent(Solver):
         return RowState(
             objective=torch.full_like(data.n_observed, torch.inf),
             network=network,
-            weights=torch.optim.Adam(network.parameters(), lr=self.lr, fused=True),
+            weights=Adam.of(network.parameters(), self.lr),
             batches=self._batches(data),
             iteration=0,
         )
@@ -156,14 +157,8 @@ class RowDescent(Solver):
         self, rows: Any, seen: Tensor, inputs: Tensor, first: Tensor, second: Tensor
     ) -> Batch:
         free = nn.Parameter(inputs)
-        optimizer = torch.optim.Adam([free], lr=self.lr, fused=True)
-        start = torch.zeros((), dtype=torch.float32, device=inputs.device)
-        optimizer.state[free] = {
-            "step": start,
-            "exp_avg": first,
-            "exp_avg_sq": second,
-        }
-        return Batch(rows, seen, free, optimizer)
+        count = torch.zeros((), dtype=torch.float32, device=inputs.device)
+        return Batch(rows, seen, free, Adam([free], [first], [second], count, self.lr))
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
@@ -173,9 +168,7 @@ class RowDescent(Solver):
             objective += self._backward(data, state.network, batch)
             for optimizer in (state.weights, batch.optimizer):
                 if optimizer is not None:
-                    optimizer.param_groups[0]["lr"] = self.lr * decay
-                    optimizer.step()
-                    optimizer.zero_grad()
+                    optimizer.step(decay)
         return RowState(
             objective=objective,
             network=state.network,
@@ -231,7 +224,8 @@ class RowDescent(Solver):
         grads = [p.grad for p in parameters if p.grad is not None]
         scale = parameter_norm(X, data) * parameter_norm([data.values], data)
         residual = parameter_norm(grads, data) * parameter_norm(parameters, data)
-        current.weights.zero_grad()
+        for parameter in parameters:
+            parameter.grad = None
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 
     def _forward(self, state: RowState) -> Tensor:

@@ -36,6 +36,9 @@ class SquaredError(Term):
         residual = self.data.residual(X)
         return 0.5 * inner(residual, residual), residual
 
+    def grad(self, X: Tensor) -> Tensor:
+        return self.data.residual(X)
+
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         step = per_member(step, V)
         return (V + step * self.data.values) / (1 + step * self.data.indicator)
