@@ -90,12 +90,13 @@ class Adam:
             return
         lists = [list(each) for each in zip(*moved, strict=True)]
         self.count.add_(1)
+        rate = self.lr * decay
         fused: Any = torch._fused_adam_  # on the CPU and on CUDA
         fused(
             *lists,
             [],
             [self.count] * len(moved),
-            lr=self.lr * decay,
+            lr=rate.float() if isinstance(rate, Tensor) else rate,  # as CUDA has it
             beta1=0.9,
             beta2=0.999,
             weight_decay=0.0,

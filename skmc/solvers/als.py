@@ -130,6 +130,8 @@ class ALS(Solver):
     implicit feedback datasets. ICDM (2008).
     """
 
+    eager = "rows of similar length are solved together, and lengths are shapes"
+
     def __init__(
         self,
         start: Tensor,

@@ -116,6 +116,8 @@ class Descent(ParametricSolver):
         ``R_j`` by the names of the model's parameters.
     """
 
+    eager = ""
+
     def __init__(
         self,
         model: nn.Module,
@@ -187,7 +189,8 @@ class Descent(ParametricSolver):
         return self._evaluate(state.model, state.terms, state.optimizers, iteration)
 
     def resume(self, data: Observed | None, state: DescentState) -> DescentState:
-        return replace(state, live=_evaluated(state.model))
+        objective: Any = state.objective if self.penalties else None
+        return replace(state, live=_evaluated(state.model), objective=objective)
 
     def residual(self, data: Observed, previous, current: DescentState) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``.

@@ -99,6 +99,8 @@ class RowDescent(Solver):
         Epochs during which the learning rate rises to its full value.
     """
 
+    eager = ""
+
     def __init__(
         self,
         network: nn.Module,
@@ -162,7 +164,8 @@ class RowDescent(Solver):
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
-        decay *= min(1, (state.iteration + 1) / self.warm_up)
+        warmth = (state.iteration + 1) / self.warm_up
+        decay *= warmth.clamp(max=1) if isinstance(warmth, Tensor) else min(1, warmth)
         objective = torch.zeros_like(state.objective)
         for batch in state.batches:
             objective += self._backward(data, state.network, batch)

@@ -196,9 +196,9 @@ class AdaptiveDirichletEnergy(Term):
         return 0.5 * inner(X, grad), grad
 
     def grad(self, X: Tensor) -> Tensor:
-        if self.n_calls % self.every == 0:
+        if self.n_calls == 0:
             self._learn(self.transform(X))
-        self.n_calls += 1
+        self.n_calls = (self.n_calls + 1) % self.every
         return self.transform.between(self.L2, X)
 
     def value(self, X: Tensor) -> Tensor:

@@ -138,6 +138,8 @@ class NeighborDirichletEnergy(Term):
                 self._find(items)
             self._learn(items)
         self.n_calls += 1
+        if not self.refresh:
+            self.n_calls %= self.every
         return self.transform.adjoint(self._between(items), *X.shape[-2:])
 
     @torch.no_grad()
