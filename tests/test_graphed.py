@@ -32,10 +32,11 @@ from skmc import (
 )
 from skmc.linalg import Randomness
 from skmc.loop import Run, graphed
+from skmc.loop.contents import Contents
 from skmc.models import FactorProduct
 from skmc.sensing import FactorizedSensingRegressor
 from skmc.solvers import Descent, Solver
-from skmc.terms import SquaredError
+from skmc.terms import AdaptiveDirichletEnergy, SquaredError
 
 
 def tensors_in(tree) -> list[torch.Tensor]:
@@ -186,7 +187,11 @@ def run_of(cls=Descent, batch=(), **params) -> Run:
     values = rng.normal(9, 2, 1.0) @ rng.normal(2, 7, 1.0)
     data = Observed(values, rng.uniform(9, 7, 1.0) > -0.5)
     model = FactorProduct.random((9, 7), 2, 4, 0.3, rng)
-    solver = cls(model, [SquaredError(data)], lr=0.02, horizon=150)
+    terms = [
+        SquaredError(data),
+        AdaptiveDirichletEnergy(rng.uniform(9, 9, 0.3), every=5),
+    ]
+    solver = cls(model, terms, lr=0.02, horizon=150)
     return Run(solver, data, check_every=5, **params)
 
 
@@ -270,6 +275,13 @@ def test_cuda_graphs():
             found.append(copy.deepcopy(completer).set_params(device="cuda").fit(X))
     ours, expected = (fit.reconstruction_ for fit in found)
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_tensors_may_change_places():
+    """As where a state keeps an iterate of the step before."""
+    x, y = torch.ones(2), torch.zeros(2)
+    Contents([x, y], None).take(Contents([y, x], None))
+    assert (x.tolist(), y.tolist()) == ([0, 0], [1, 1])
 
 
 def test_every_solver_is_replayed_or_says_why_not():
