@@ -6,6 +6,7 @@ from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import (
     ALS,
     ALSState,
+    Effort,
     HalfStep,
     half_step,
     product,
@@ -44,6 +45,7 @@ __all__ = [
     "CosineSchedule",
     "Descent",
     "DouglasRachford",
+    "Effort",
     "FactorEM",
     "Gibbs",
     "GradientFlow",
