@@ -31,6 +31,8 @@ class BlockALS(ALS):
         Further parameters of `ALS`.
     """
 
+    eager = "blocks are read from files"
+
     def __init__(
         self, start: Tensor, weight: float, *, device: Any = "cpu", **options: Any
     ):

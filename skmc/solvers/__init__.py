@@ -1,6 +1,7 @@
 """Solvers: what one step is, and how far from optimal an iterate is."""
 
 from skmc.linalg import CosineSchedule
+from skmc.solvers.adam import Adam
 from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import (
     ALS,
@@ -40,6 +41,7 @@ __all__ = [
     "EM",
     "NCARL",
     "ALSState",
+    "Adam",
     "CodeDescent",
     "CosineSchedule",
     "Descent",

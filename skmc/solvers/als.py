@@ -173,6 +173,8 @@ class ALS(Solver):
     approximation. Numerical Linear Algebra with Applications 22 (2015).
     """
 
+    eager = "rows of similar length are solved together, and lengths are shapes"
+
     def __init__(
         self,
         start: Tensor,

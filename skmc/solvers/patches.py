@@ -105,6 +105,7 @@ class PatchTraining(Solver):
     """
 
     dropped_share = 0.75
+    eager = "mini-batches are drawn on the host"
 
     def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
         self.side = side
