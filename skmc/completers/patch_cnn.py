@@ -29,8 +29,7 @@ from skmc.solvers import PatchTraining, Solver
 FIRST_SIDE = 7
 N_SIDES = 4  # tried by the search
 MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare sides
-# A trial takes an eighth of max_iter, but at most an epoch of 25 iterations.
-TRIAL_DIVISOR, MAX_TRIAL_ITER = 8, 25
+TRIAL_DIVISOR, MAX_TRIAL_ITER = 10, 15  # a trial's share of max_iter, and at most
 
 
 class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
@@ -50,10 +49,11 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
     Only the abstract of the paper is public: a CNN on patches whose size is found by a
     stochastic search. The rest is our reading. The network is
     `skmc.models.patch_cnn.PatchCNN` with reflection at the borders. Training
-    (`skmc.solvers.patches.PatchTraining`) removes from three of four patches the cells
-    that will be unknown around a random hidden cell when it is filled. Holes are filled
-    from the boundary inward: a cell is filled once 3 of its 8 neighbors are known, or
-    one round after the first of them is known. Predicted cells then count as known.
+    (`skmc.solvers.patches.PatchTraining`) removes from some patches the cells that will
+    be unknown around a random hidden cell when it is filled, so that patches show as
+    many cells in training as in filling, on average. Holes are filled from the boundary
+    inward: a cell is filled once 3 of its 8 neighbors are known, or one round after the
+    first of them is known. Predicted cells then count as known.
 
     `transform` treats rows one by one, as every completer does. A row alone has no
     neighbors, so rows not seen in `fit` are completed by least squares on the row space
@@ -66,15 +66,15 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         Side of the patches, in cells. "auto" is a random search that tries four sides.
         It starts from 7 (or the smaller dimension) and takes random steps of 2 up or
         down, which are kept if they lower the error on a held-out tenth of the observed
-        cells after ``max_iter // 8`` iterations, at most 25. With fewer than 1000
+        cells after ``max_iter // 10`` iterations, at most 15. With fewer than 1000
         observed cells, a tenth is too small to compare sides, and the first side is
         used.
-    lr : float > 0, default=0.003
+    lr : float > 0, default=0.004
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` iterations.
-    max_iter : int >= 1, default=200
+    max_iter : int >= 1, default=150
         Number of iterations. An iteration is a twenty-fifth of an epoch, but at least
         one mini-batch of 128 cells (or of a quarter of all cells, if that is fewer).
-        200 iterations are 8 epochs of a picture of at least 3200 cells.
+        150 iterations are 6 epochs of a picture of at least 3200 cells.
     {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W|`` of a mini-batch, divided by the mean square of the
@@ -145,8 +145,8 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         self,
         patch_size: int | Literal["auto"] = "auto",
         *,
-        lr: float = 0.003,
-        max_iter: int = 200,
+        lr: float = 0.004,
+        max_iter: int = 150,
         max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,
