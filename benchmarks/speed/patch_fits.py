@@ -23,8 +23,8 @@ from skmc.completers import PatchCNNCompleter
 from skmc.metrics import nmae
 
 SIDE = 240
-PATTERNS = ("random 30 %", "random 50 %", "text_mask_240", "patch_mask_240")
-FIT = "from benchmarks.speed.patch_fits import fit; fit({!r}, {!r})"
+PATTERNS = ("random 30 %", "random 50 %", "text", "patch")
+FIT = "import runpy; runpy.run_path({!r})['fit']({!r}, {!r})"
 
 
 def fit(picture: str, pattern: str) -> None:
@@ -48,7 +48,7 @@ def fit(picture: str, pattern: str) -> None:
 def fit_of(folder: Path, picture: str, pattern: str) -> dict:
     """The same by the version in a folder."""
     done = subprocess.run(
-        [sys.executable, "-c", FIT.format(picture, pattern)],
+        [sys.executable, "-c", FIT.format(__file__, picture, pattern)],
         check=True,
         capture_output=True,
         text=True,
