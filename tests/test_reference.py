@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from scipy.linalg import solve_sylvester
 from sklearn.datasets import load_wine
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.metrics.pairwise import nan_euclidean_distances
+from sklearn.utils._param_validation import InvalidParameterError
 
 from skmc import (
     AIRCompleter,
@@ -85,6 +88,29 @@ def test_knn_of_numbers_beyond_single_precision():
     np.testing.assert_array_equal(
         KNNCompleter(device="cpu").fit_transform(unit * X), unit * whole
     )
+
+
+def test_knn_in_clusters():
+    """All clusters are all rows; fewer hold at least the share that was asked for."""
+    rng = np.random.RandomState(0)
+    X = rng.randn(900, 3) @ rng.randn(3, 8) + 0.1 * rng.randn(900, 8)
+    X[rng.random_sample(X.shape) < 0.2] = np.nan
+    X[3:, 7] = np.nan  # its donors are in other clusters
+    exact = KNNCompleter(device="cpu").fit(X)
+    every = KNNCompleter(recall=1 - 1e-9, device="cpu").fit(X)
+    every._clusters = replace(every._clusters, near=torch.arange(30).expand(30, -1))
+    np.testing.assert_allclose(every.transform(X), exact.transform(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        every.reconstruction_, exact.reconstruction_, rtol=1e-9, atol=1e-12
+    )
+    part = KNNCompleter(recall=0.7, device="cpu").fit(X)
+    assert 0.7 <= part.recall_ < 1
+    assert part._clusters.near.shape[1] < 15
+    same = np.isclose(part.transform(X), exact.transform(X))[np.isnan(X)]
+    assert same.mean() > 0.3
+    np.testing.assert_array_equal(part.transform(X)[:, 7], exact.transform(X)[:, 7])
+    with pytest.raises(InvalidParameterError, match="recall"):
+        KNNCompleter(recall=0.0).fit(X)
 
 
 def test_knn_reconstruction_leaves_each_row_out():

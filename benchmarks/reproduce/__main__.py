@@ -17,6 +17,7 @@ from benchmarks.reproduce import (
     air_figures,
     differentiable,
     differentiable_page,
+    leaderboards,
     low_rank,
     low_rank_page,
     networks,
@@ -48,6 +49,7 @@ COMMANDS = {
     "air-chosen": air.chosen_rows,
     "air-figures": air_figures.figures,
     "air-ablation": air.ablation,
+    "leaderboards": then_write(leaderboards, leaderboards.run),  # and its parts
     "low-rank": then_write(low_rank_page, low_rank.run),  # and names of its parts
     "nsr-table1": then_write(networks_page, networks.table1),  # and number of seeds
     "nsr-table2": then_write(networks_page, networks.table2),

@@ -34,8 +34,8 @@ def split(size: str, protocol: str, seed: int) -> tuple[Entries, Entries]:
     """The ratings for training and those to predict."""
     data = load_movielens(size)
     n_ratings = len(data.entries)
-    if protocol == "u1":
-        test = data.splits["u1"]
+    if protocol in data.splits:
+        test = data.splits[protocol]
     elif protocol == "90/10":
         test = np.random.default_rng(7).random(n_ratings) < 0.1
     else:

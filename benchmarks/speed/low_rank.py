@@ -191,7 +191,8 @@ def counts() -> dict:
     """Counts with ``alpha`` and the package implicit: MovieLens-1M, rank 40, 15 sweeps.
 
     Single precision, one thread. implicit takes three steps of conjugate gradients for
-    each user, or solves exactly. The loss is that of `FactorizationCompleter`.
+    each user, or solves exactly. The loss is that of `FactorizationCompleter`. More and
+    fewer sweeps, run once each, show what loss takes how long.
     """
     from implicit.als import AlternatingLeastSquares
 
@@ -210,25 +211,28 @@ def counts() -> dict:
         ridges = ridge * (np.sum(U**2) + np.sum(V**2))
         return float(seen.sum() + every + ridges) / 2
 
-    def ours():
-        completer = FactorizationCompleter(
-            RANK,
-            lambda_ridge=ridge,
-            alpha=alpha,
-            max_iter=15,
-            tol=0.0,
-            random_state=0,
-        ).fit(single)
-        U, V = completer.row_factors_, completer.col_factors_
-        losses["ours"] = loss(U[:, :RANK], V[:, :RANK])
+    def ours(sweeps=15):
+        def run():
+            completer = FactorizationCompleter(
+                RANK,
+                lambda_ridge=ridge,
+                alpha=alpha,
+                max_iter=sweeps,
+                tol=0.0,
+                random_state=0,
+            ).fit(single)
+            U, V = completer.row_factors_, completer.col_factors_
+            losses["ours"] = loss(U[:, :RANK], V[:, :RANK])
 
-    def theirs(name, use_cg):
+        return run
+
+    def theirs(name, use_cg, sweeps=15):
         def run():
             model = AlternatingLeastSquares(
                 RANK,
                 regularization=ridge,
                 alpha=1.0,
-                iterations=15,
+                iterations=sweeps,
                 use_cg=use_cg,
                 num_threads=1,
                 random_state=0,
@@ -240,13 +244,23 @@ def counts() -> dict:
 
     torch.set_num_threads(1)
     names = ["implicit", "implicit, cholesky"]
-    seconds = in_turns(ours, theirs(names[0], True), theirs(names[1], False))
-    return {
+    seconds = in_turns(ours(), theirs(names[0], True), theirs(names[1], False))
+    result = {
         "seconds": dict(zip(["ours", *names], seconds, strict=True)),
         "ours / implicit": seconds[0] / seconds[1],
         "ours / implicit, cholesky": seconds[0] / seconds[2],
-        "loss": losses,
+        "loss": dict(losses),
     }
+    runs = {"ours": ours, "implicit": lambda k: theirs("implicit", True, k)}
+    for name, run in runs.items():
+        for sweeps in (2, 3, 5, 15, 50, 150):
+            start = time.process_time()
+            run(sweeps)()
+            took = time.process_time() - start
+            point = {"processor seconds": took, "loss": losses[name]}
+            result.setdefault("by sweeps", {}).setdefault(name, {})[sweeps] = point
+            print(name, sweeps, point, flush=True)
+    return result
 
 
 def sweep_seconds(data: SparseObserved, rank: int, sweeps: int = 3) -> float:

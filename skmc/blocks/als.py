@@ -9,7 +9,7 @@ from torch import Tensor
 
 from skmc.blocks.observed import Block
 from skmc.linalg import RowModel
-from skmc.solvers import ALS, HalfStep, half_step
+from skmc.solvers import ALS, Effort, HalfStep, half_step
 
 
 class BlockALS(ALS):
@@ -44,18 +44,18 @@ class BlockALS(ALS):
         own: Tensor,
         others: Tensor,
         links: Any,
-        steps: int,
+        effort: Effort,
     ) -> HalfStep:
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
         own = own[:, : model.F.shape[1]]
-        options = (model, steps, bool(axis), self.device)
+        options = (model, effort, bool(axis), self.device)
         parts = data.map(("row", "col")[axis], block_step, own, *options)
         factors, *sums = zip(*parts, strict=True)
         return HalfStep(torch.cat(factors), *(torch.stack(s).sum() for s in sums))
 
 
 def block_step(
-    block: Block, own: Tensor, model: RowModel, steps: int, judge: bool, device: Any
+    block: Block, own: Tensor, model: RowModel, effort: Effort, judge: bool, device: Any
 ) -> HalfStep:
     """Take a half-step for the rows of one block.
 
@@ -70,7 +70,7 @@ def block_step(
         Present factors and biases of these rows.
     model : RowModel
         Made of the factors of the other side.
-    steps, judge : int and bool
+    effort, judge : Effort and bool
         As in `skmc.solvers.half_step`.
     device : device
         Where to compute. "auto" is CUDA if this process has a CUDA device.
@@ -82,5 +82,5 @@ def block_step(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     cells, model, own = block.cells(device), model.to(device), own.to(device)
-    found = half_step(cells, own, model, steps, judge)
+    found = half_step(cells, own, model, effort, judge)
     return HalfStep(*(part.cpu() for part in found))

@@ -248,7 +248,11 @@ class SparseObserved:
         )
 
     def slope(
-        self, model: RowModel, W: Tensor, known: Tensor | float = 0.0
+        self,
+        model: RowModel,
+        W: Tensor,
+        known: Tensor | float = 0.0,
+        dtype: torch.dtype | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Left minus right sides of the systems of all rows, and the misfit.
 
@@ -262,6 +266,9 @@ class SparseObserved:
             Where to evaluate them.
         known : Tensor of shape (n_rows, rank) or float, default=0.0
             What is added to the mean of each row.
+        dtype : torch.dtype, optional
+            Precision of the part that belongs to the cells; that of the values by
+            default.
 
         Returns
         -------
@@ -269,11 +276,14 @@ class SparseObserved:
         misfit : Tensor of shape ()
             Squared distance from the observed cells.
         """
-        off = self.at(LowRank(W, model.F)) + model.offset[self.cols] - self.values
+        low = model.to(dtype or W.dtype)
+        off = self.at(LowRank(W.to(low.F.dtype), low.F)) + low.offset[self.cols]
+        off -= self.values.to(off.dtype)
         weighted = self.weighted(off)
         prior = (W - model.mean - known) @ model.precision
-        slope = self.matrix(weighted) @ model.F + self._prior_counts(model) * prior
-        return slope, (weighted * off).sum()
+        pull = (self.matrix(weighted) @ low.F).to(W.dtype)
+        slope = pull + self._prior_counts(model) * prior
+        return slope, (weighted * off).sum(dtype=W.dtype)
 
     def improved(
         self, model: RowModel, W: Tensor, slope: Tensor, steps: int

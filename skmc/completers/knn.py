@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from skmc.base import (
     BaseCompleter,
@@ -23,9 +24,10 @@ from skmc.base import (
     warn_user,
 )
 from skmc.linalg import threads_for, work_of
-from skmc.new_rows import RowIndex, knn_values
+from skmc.new_rows import Clusters, RowIndex, knn_values
 
-ROWS_AT_ONCE = 1000  # between two steps of a progress bar
+# Between two steps of a progress bar: at least so many rows, at most so many steps.
+ROWS_AT_ONCE, PARTS = 1000, 20
 DONORS = 10_000  # of a Dask collection
 
 
@@ -49,6 +51,12 @@ class KNNCompleter(BaseCompleter):
     weights : {"uniform", "distance"}, default="uniform"
         Equal weights, or the inverse distance. With "distance", only rows at distance
         zero count if there are any.
+    recall : float in (0, 1], default=1.0
+        Share of the nearest rows that are found. 1 compares each row with all others.
+        Below 1, a row is compared with the rows of the nearest clusters only, as many
+        as find this share on 256 rows of ``X``, drawn at random. The fewer clusters
+        this takes, the more time it saves: much where rows form groups or depend on few
+        quantities, little where columns are independent.
     {device}
     {missing_values}
     {add_indicator}
@@ -61,14 +69,19 @@ class KNNCompleter(BaseCompleter):
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
         Each cell predicted from the *other* rows; computed at each access.
+    recall_ : float
+        Share of the nearest rows that are found, measured on 256 rows of ``X``.
     {input}
 
     Notes
     -----
-    `fit` only stores the rows. Callbacks therefore see `transform`, 1000 rows at a
-    time. Memory grows with ``n_samples n_features``; distances are computed in blocks.
-    Time grows with ``n_samples**2 n_features``: for hundreds of thousands of rows, use
-    `GaussianCompleter` or `TreesCompleter("boosting")`.
+    `fit` only stores the rows, and finds clusters if ``recall < 1``. Callbacks
+    therefore see `transform`, in at most 20 parts of at least 1000 rows. Memory grows
+    with ``n_samples n_features``; distances are computed in blocks. Time grows with
+    ``n_samples**2 n_features``: for hundreds of thousands of rows, set ``recall``, or
+    use `GaussianCompleter` or `TreesCompleter("boosting")`. With ``recall < 1``, there
+    are ``sqrt(n_samples)`` clusters (k-means). A row that needs a column which
+    too few rows of the nearest clusters have is compared with all rows that have it.
 
     Of a Dask Array or DataFrame with more than 10 000 rows, `fit` draws 10 000 rows as
     donors, always the same ones, with a warning. To choose donors, fit to them alone:
@@ -92,6 +105,7 @@ class KNNCompleter(BaseCompleter):
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "distance"})],
+        "recall": [Interval(Real, 0, 1, closed="right")],
         "device": [str, torch.device],
     }
 
@@ -100,6 +114,7 @@ class KNNCompleter(BaseCompleter):
         n_neighbors: int = 5,
         *,
         weights: Literal["distance", "uniform"] = "uniform",
+        recall: float = 1.0,
         device: str | torch.device = "auto",
         missing_values: float = np.nan,
         add_indicator: bool = False,
@@ -108,6 +123,7 @@ class KNNCompleter(BaseCompleter):
     ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
+        self.recall = recall
         self.device = device
         self.missing_values = missing_values
         self.add_indicator = add_indicator
@@ -129,8 +145,19 @@ class KNNCompleter(BaseCompleter):
         return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
-        resolve_device(self.device)
-        return Outcome({"_cells": cells.copy()})
+        if self.recall == 1 or len(cells) < 2:
+            return Outcome({"_cells": cells.copy(), "_clusters": None, "recall_": 1.0})
+        donors = self._tensors(cells, np.nanmax(np.abs(cells)))
+        clusters = Clusters.of(*donors, self.n_neighbors, self.recall).to("cpu")
+        fitted = {"_clusters": clusters, "recall_": clusters.recall}
+        return Outcome({"_cells": cells.copy(), **fitted})
+
+    def _tensors(self, cells: np.ndarray, unit: float) -> tuple[Tensor, Tensor]:
+        # Squares of very large or small numbers overflow or underflow.
+        seen = ~np.isnan(cells)
+        values = np.where(seen, cells, 0).astype(float) / (unit or 1.0)
+        device = resolve_device(self.device)
+        return torch.from_numpy(values).to(device), torch.from_numpy(seen).to(device)
 
     @property
     def reconstruction_(self) -> np.ndarray:
@@ -149,7 +176,7 @@ class KNNCompleter(BaseCompleter):
     @with_callbacks  # type: ignore[untyped-decorator]
     def _watched(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
         """Complete some rows after the others, so that progress can be shown."""
-        parts = np.array_split(cells, -(-len(cells) // ROWS_AT_ONCE))
+        parts = np.array_split(cells, min(PARTS, -(-len(cells) // ROWS_AT_ONCE)))
         done = []
         with FitTasks(self, cells, None, len(parts), name="transform") as tasks:
             for part in parts:
@@ -165,29 +192,23 @@ class KNNCompleter(BaseCompleter):
     def _average(
         self, cells: np.ndarray, leave_out: Any = None, everywhere: bool = False
     ) -> np.ndarray:
-        device = resolve_device(self.device)
-        # Squares of very large or small numbers overflow or underflow.
         unit = max(map(abs, self.data_range_)) or 1.0
-
-        def split(cells: np.ndarray) -> Any:
-            seen = ~np.isnan(cells)
-            values = np.where(seen, cells, 0).astype(float) / unit
-            pair = torch.from_numpy(values), torch.from_numpy(seen)
-            return tuple(tensor.to(device) for tensor in pair)
-
-        queries, seen = split(cells)
-        donors, donors_seen = split(self._cells)
+        queries, seen = self._tensors(cells, unit)
+        donors, donors_seen = self._tensors(self._cells, unit)
+        values = knn_values
+        if self._clusters is not None:
+            values = self._clusters.to(queries.device).values
+        if leave_out is None:
+            leave_out = np.full(len(cells), -1)
         with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
-            answer = knn_values(
+            answer = values(
                 queries,
                 seen,
                 donors,
                 donors_seen,
                 self.n_neighbors,
                 by_distance=self.weights == "distance",
-                needed=None if everywhere else ~seen,
-                leave_out=None
-                if leave_out is None
-                else torch.from_numpy(leave_out).to(device),
+                needed=torch.ones_like(seen) if everywhere else ~seen,
+                leave_out=torch.from_numpy(leave_out).to(queries.device),
             )
         return answer.cpu().numpy() * unit

@@ -11,6 +11,7 @@ from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.moments import ExpectedSums
+from skmc.linalg.multiply import times_transpose
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
@@ -85,5 +86,6 @@ __all__ = [
     "svd_of",
     "threads_for",
     "threads_shared_by",
+    "times_transpose",
     "work_of",
 ]

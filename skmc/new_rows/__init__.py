@@ -1,5 +1,6 @@
 """Completing rows that were not in the fit, each on its own."""
 
+from skmc.new_rows.clusters import Clusters
 from skmc.new_rows.embedding import EmbeddedRows
 from skmc.new_rows.folding import Deferred, FoldIn
 from skmc.new_rows.forward_pass import ForwardPass, LearnedInputs
@@ -8,6 +9,7 @@ from skmc.new_rows.rows import RowIndex
 from skmc.new_rows.streaming import RowStream
 
 __all__ = [
+    "Clusters",
     "Deferred",
     "EmbeddedRows",
     "FoldIn",

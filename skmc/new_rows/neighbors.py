@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from skmc.linalg import times_transpose
+
 BLOCK = 2**24  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
@@ -126,13 +128,13 @@ def knn_values(
 class _Sides:
     """The donors' factors of the two products that give rough distances."""
 
-    squares: Tensor  # (n_chunks, 3 n_cols, chunk)
-    counts: Tensor  # (n_chunks, n_cols, chunk)
+    squares: Tensor  # (n_chunks, chunk, 3 n_cols)
+    counts: Tensor  # (n_chunks, chunk, n_cols)
 
     @property
     def size(self) -> int:
         """Number of donors, with those that fill the last chunk."""
-        return len(self.counts) * self.counts.shape[-1]
+        return len(self.counts) * self.counts.shape[1]
 
     def nearest(
         self, A: Tensor, seen: Tensor, own: Tensor, reach: int, room: Tensor
@@ -142,30 +144,30 @@ class _Sides:
         The nearest ``reach`` donors are in the ``reach`` groups whose nearest donors
         are nearest; so groups are sorted, and then the donors of these groups.
         """
-        n_chunks, _, size = self.counts.shape
+        n_chunks, size, _ = self.counts.shape
+        n_groups = size // GROUP  # of one chunk; donor j is in group j % n_groups
         P, a = seen.to(room.dtype), A.to(room.dtype)
         left = torch.cat([P, a * a, -2 * a], 1)
         rough = room[: len(A) * self.size].view(n_chunks, len(A), size)
-        common = room.new_empty(len(A), size)
-        least = room.new_empty(len(A), n_chunks, size // GROUP)
+        least = room.new_empty(len(A), n_chunks, n_groups)
         for k in range(n_chunks):
-            torch.mm(left, self.squares[k], out=rough[k])
-            torch.mm(P, self.counts[k], out=common)
+            total = times_transpose(left, self.squares[k])
+            common = times_transpose(P, self.counts[k])
             # Rows that share no column are as far as can be.
-            rough[k].div_(common).nan_to_num_(torch.inf, torch.inf, torch.inf)
-            least[:, k] = rough[k].view(len(A), -1, GROUP).amin(-1)
+            torch.div(total, common, out=rough[k]).nan_to_num_(*3 * [torch.inf])
+            least[:, k] = rough[k].view(len(A), GROUP, n_groups).amin(1)
         # One group more, as the group of the row itself is too near.
-        n_groups = min(reach + 1, least[0].numel())
-        _, group = least.flatten(1).topk(n_groups, largest=False)
+        n_near = min(reach + 1, n_chunks * n_groups)
+        _, near = least.flatten(1).topk(n_near, largest=False)
+        chunk, group = (near // n_groups)[:, None], (near % n_groups)[:, None]
         rows = torch.arange(len(A), device=A.device)
         rough[own.clamp_min(0) // size, rows, own.clamp_min(0) % size] += torch.where(
             own >= 0, torch.inf, 0.0
         )
-        groups = rough.view(n_chunks, len(A), -1, GROUP)
-        per_chunk = size // GROUP
-        near = groups[group // per_chunk, rows[:, None], group % per_chunk].flatten(1)
-        edge, place = near.topk(reach, largest=False)
-        return edge, group.gather(1, place // GROUP) * GROUP + place % GROUP
+        place = group + n_groups * torch.arange(GROUP, device=A.device)[:, None]
+        candidates = rough[chunk, rows[:, None, None], place].flatten(1)
+        edge, nearest = candidates.topk(reach, largest=False)
+        return edge, (chunk * size + place).flatten(1).gather(1, nearest)
 
 
 class _Search:
@@ -181,9 +183,8 @@ class _Search:
         size = -(-m // (n_chunks * GROUP)) * GROUP
         padding = (0, 0, 0, n_chunks * size - m)
         B, Q = (pad(t.to(dtype), padding) for t in (self.B, self.seen))
-        squares = torch.cat([B * B, Q, B], 1).view(n_chunks, size, -1)
-        counts = Q.view(n_chunks, size, -1)
-        return _Sides(squares.mT.contiguous(), counts.mT.contiguous())
+        squares = torch.cat([B * B, Q, B], 1)
+        return _Sides(squares.view(n_chunks, size, -1), Q.view(n_chunks, size, -1))
 
     def __call__(
         self,

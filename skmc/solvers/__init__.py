@@ -5,6 +5,7 @@ from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import (
     ALS,
     ALSState,
+    Effort,
     HalfStep,
     half_step,
     product,
@@ -42,6 +43,7 @@ __all__ = [
     "CosineSchedule",
     "Descent",
     "DouglasRachford",
+    "Effort",
     "FactorEM",
     "Gibbs",
     "GradientFlow",

@@ -18,6 +18,10 @@ CG_STEPS = 20  # enough from a warm start
 # the residual that may be left.
 STEPS = (3, 6)
 LEFT = 0.03
+# Gradients are computed in single precision while the residual is above the first
+# number, if the root mean square of the cells is between the others.
+FAR = 1e-4
+SINGLE = (1e-6, 1e6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,21 @@ class ALSState(State):
     steps: tuple[int, int]
     misfit: Tensor
     slopes: tuple[Tensor, Tensor]
+
+
+class Effort(NamedTuple):
+    """How a half-step computes.
+
+    Parameters
+    ----------
+    steps : int
+        Conjugate gradients to take; 0 means that systems are solved exactly.
+    dtype : torch.dtype
+        Precision of the gradient.
+    """
+
+    steps: int
+    dtype: torch.dtype
 
 
 class HalfStep(NamedTuple):
@@ -96,7 +115,8 @@ class ALS(Solver):
     present factors. Each lowers the objective, at a small part of the cost of exact
     solutions. Where more than .03 of the residual is left, the next half-step of that
     side takes one more; after six, or if numbers are too large for single precision,
-    all further ones of that side are exact.
+    all further ones of that side are exact. Gradients far from the solution are
+    computed in single precision.
 
     With linear priors (`Side`), ``w_i = (u_i, b_i)`` in the penalty becomes ``w_i - (S
     B)_i``, and ``link_weight tr(B' P B) / 2`` is added for each. A step then begins
@@ -167,14 +187,23 @@ class ALS(Solver):
         infinite = rows.new_full((), torch.inf)
         own = rows if self.row_biases else rows[:, :-1]
         first = HalfStep(own, infinite, infinite, infinite, zero(()))
-        return self._state(data, first, cols, (links[0], links[1]), (STEPS[0],) * 2)
+        steps, dtype = (STEPS[0], STEPS[0]), self._precision(data, infinite)
+        return self._state(data, first, cols, (links[0], links[1]), steps, dtype)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
         links = self._link(data, 0, state.rows, state.links[0]), state.links[1]
         cols, steps = state.next_cols, state.steps
-        half = self._half(data, 0, state.rows, cols, links[0], steps[0])
+        dtype = self._precision(data, self.residual(data, None, state))
+        effort = Effort(steps[0], dtype)
+        half = self._half(data, 0, state.rows, cols, links[0], effort)
         steps = _next_steps(steps[0], half), steps[1]
-        return self._state(data, half, cols, links, steps)
+        return self._state(data, half, cols, links, steps, dtype)
+
+    def _precision(self, data: SparseObserved, residual: Tensor) -> torch.dtype:
+        """Of gradients: their error must be small beside them."""
+        size = (data.energy / data.n_observed).sqrt()
+        enough = (residual > FAR) & (SINGLE[0] < size) & (size < SINGLE[1])
+        return torch.float32 if enough else data.energy.dtype
 
     def _state(
         self,
@@ -183,6 +212,7 @@ class ALS(Solver):
         cols: Tensor,
         links: tuple[Sequence[Tensor], Sequence[Tensor]],
         steps: tuple[int, int],
+        dtype: torch.dtype,
     ) -> ALSState:
         """The iterate after a half-step for the rows.
 
@@ -191,7 +221,7 @@ class ALS(Solver):
         """
         rows = self._whole(half.factors, self.row_biases)
         links = links[0], self._link(data, 1, cols, links[1])
-        ahead = self._half(data, 1, cols, rows, links[1], steps[1])
+        ahead = self._half(data, 1, cols, rows, links[1], Effort(steps[1], dtype))
         X = product(rows, cols)
         penalty = self.weight * (half.penalty + ahead.penalty)
         for axis, maps in enumerate(links):
@@ -218,7 +248,7 @@ class ALS(Solver):
         own: Tensor,
         others: Tensor,
         links: Sequence[Tensor],
-        steps: int,
+        effort: Effort,
     ) -> HalfStep:
         """A half-step for the rows (``axis=0``) or for the columns."""
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
@@ -226,10 +256,10 @@ class ALS(Solver):
         known = prior_mean(data.sides[axis], [B[:, :rank] for B in links])
         cells, own = data.T if axis else data, own[:, :rank]
         if not (links and self.implicit):
-            return half_step(cells, own, model, steps, bool(axis), known)
+            return half_step(cells, own, model, effort, bool(axis), known)
         shrunk = self._shrunk(model)
         mean = prior_mean(data.sides[axis], [B[:, :rank] @ shrunk for B in links])
-        half = half_step(cells, own, model, steps, bool(axis), mean)
+        half = half_step(cells, own, model, effort, bool(axis), mean)
         off = (own if axis else half.factors) - known
         return half._replace(penalty=off.square().sum())
 
@@ -326,7 +356,7 @@ def half_step(
     data: SparseObserved,
     own: Tensor,
     model: RowModel,
-    steps: int,
+    effort: Effort,
     judge: bool,
     known: Tensor | float = 0.0,
 ) -> HalfStep:
@@ -340,8 +370,8 @@ def half_step(
         The present factors and biases of the rows.
     model : RowModel
         Made of the factors of the columns.
-    steps : int
-        Conjugate gradients to take; 0 means that systems are solved exactly.
+    effort : Effort
+        Number of conjugate gradients, and precision of the gradient.
     judge : bool
         Whether ``before`` and ``misfit`` are needed, and the penalty of ``own``.
         Otherwise the penalty is that of the new factors.
@@ -353,9 +383,9 @@ def half_step(
     HalfStep
     """
     before = after = misfit = own.new_full((), torch.inf)
-    W = own
+    W, steps = own, effort.steps
     if judge or steps:
-        slope, misfit = data.slope(model, own, known)
+        slope, misfit = data.slope(model, own, known, effort.dtype)
         before = slope.square().sum()
         if steps:
             W, after = data.improved(model, own, slope, steps)
