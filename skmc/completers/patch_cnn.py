@@ -29,7 +29,7 @@ from skmc.solvers import PatchTraining, Solver
 FIRST_SIDE = 7
 N_SIDES = 4  # tried by the search
 MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare sides
-TRIAL_DIVISOR, MAX_TRIAL_ITER = 10, 15  # a trial's share of max_iter, and at most
+TRIAL_DIVISOR, MAX_TRIAL_ITER = 15, 10  # a trial's share of max_iter, and at most
 
 
 class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
@@ -66,7 +66,7 @@ class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
         Side of the patches, in cells. "auto" is a random search that tries four sides.
         It starts from 7 (or the smaller dimension) and takes random steps of 2 up or
         down, which are kept if they lower the error on a held-out tenth of the observed
-        cells after ``max_iter // 10`` iterations, at most 15. With fewer than 1000
+        cells after ``max_iter // 15`` iterations, at most 10. With fewer than 1000
         observed cells, a tenth is too small to compare sides, and the first side is
         used.
     lr : float > 0, default=0.004

@@ -190,7 +190,8 @@ class PatchCNN(nn.Module):
         x = F.conv2d(x, *first, padding=1).relu_()
         x = F.conv2d(x, *second, stride=2).relu_()
         x = F.conv2d(x, *third, padding=1).relu_()
-        x = F.linear(x.flatten(1), *hidden).relu_()
+        x = x.permute(0, 2, 3, 1).flatten(1)  # a view in this layout
+        x = F.linear(x, *hidden).relu_()
         return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
