@@ -174,6 +174,8 @@ def write(results: Results) -> None:
         ]
 
     header = ["", *FOLDS, "mean", f"1m, {TENTH}", "s"]
+    names = ["ratings", "method", "RMSE", "source", "what differs"]
+    published = table(names, map(list, PUBLISHED))
     page = f"""\
 # Leaderboards of MovieLens
 
@@ -194,5 +196,5 @@ myFM's rows need the package `myfm`, and the arguments `myfm-100k myfm-1m`.
 
 These were not measured here.
 
-{table(["ratings", "method", "RMSE", "source", "what differs"], map(list, PUBLISHED))}"""
+{published}"""
     write_page(NAME, [page])
