@@ -328,6 +328,21 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
     assert tried[0] == 3
 
 
+def test_of_sides_with_equal_errors_the_smallest_is_used(monkeypatch):
+    tried = []
+
+    def solve(solver, data, **kwargs):
+        tried.append(solver.side)
+        X = torch.full_like(data.values, 10.0)
+        return Solution({"X": X}, [Status.MAX_ITER], data.n_observed, X, {})
+
+    monkeypatch.setattr(trials, "solve_part", solve)
+    for seed in range(4):
+        tried.clear()
+        completer = make(PatchCNNCompleter, random_state=seed)
+        assert chosen(completer, (50, 40), seed) == min(tried) < 7
+
+
 def test_few_cells_or_iterations_allow_no_search(monkeypatch):
     monkeypatch.setattr(trials, "solve_part", None)
     for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 14})):
