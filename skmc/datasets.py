@@ -193,7 +193,9 @@ def load_movielens(size: str = "100k", data_home: Any = None) -> Bunch:
     Bunch
         ``entries`` (`Entries` of users x films, in the order of the file), ``splits``
         (name -> bool array, True at the test ratings), and for "100k" the 0/1 sparse
-        ``row_graph`` and ``col_graph`` if ``graph/movielens_100k_graphs.npz`` exists.
+        ``row_graph`` and ``col_graph`` if ``graph/movielens_100k_graphs.npz`` exists,
+        and ``genres`` (films x 19, 0/1) if ``ratings/u.item`` exists, the file of this
+        name in the archive of MovieLens-100K.
     """
     file = _arrays(f"ratings/movielens_{size}.npz", data_home)
     entries = Entries.from_triplets(
@@ -213,6 +215,10 @@ def load_movielens(size: str = "100k", data_home: Any = None) -> Bunch:
         parts = _arrays(graphs, data_home)
         bunch.row_graph = _graph(parts, "W_users", parts.n_users)
         bunch.col_graph = _graph(parts, "W_movies", parts.n_items)
+    items = _folder(data_home) / "ratings" / "u.item"
+    if size == "100k" and items.is_file():
+        lines = items.read_text(encoding="latin-1").splitlines()
+        bunch.genres = np.array([line.split("|")[-19:] for line in lines], float)
     return bunch
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import re
 import time
@@ -18,6 +19,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from skmc import (
     AutoCompleter,
+    FactorizationCompleter,
     GaussianCompleter,
     KNNCompleter,
     MeanCompleter,
@@ -564,3 +566,107 @@ def test_intervals_contain_what_is_hidden():
     assert inside[:, :8][hidden[:200]].mean() > 0.9
     with pytest.raises(ValueError, match="level must lie in"):
         auto.predict_interval(X, 1.0)
+
+
+@pytest.fixture(scope="module")
+def described():
+    """Rows and columns whose factors follow from their features; some have no cell."""
+    rng = np.random.RandomState(0)
+    R, F = rng.randn(40, 3), rng.randn(30, 3)
+    F /= np.linalg.norm(F, axis=1, keepdims=True)  # columns of one unit
+    truth = R @ F.T + 0.1 * rng.randn(40, 30)
+    X = np.where(rng.rand(40, 30) < 0.3, np.nan, truth)
+    X[:, :4], X[5:8] = np.nan, np.nan
+    return truth, X, {"row_features": R, "col_features": F}
+
+
+def test_candidates_get_features_and_are_tried_without(described):
+    truth, X, known = described
+    completer = AutoCompleter(["means", "Factorization"], random_state=0)
+    with pytest.warns(UserWarning, match="no observed cell"):
+        plain = completer.fit(X).reconstruction_
+    whole = completer.fit(X, **known).reconstruction_
+    tried = set(completer.leaderboard_["candidate"])
+    assert tried == {"means", "Factorization", "Factorization, informed"}
+    assert completer.weights_["Factorization, informed"] > 0.5
+
+    def off(found, *cells):
+        return np.abs(found - truth)[cells].mean()
+
+    warm, cold = slice(8, None), slice(None, 4)
+    assert off(whole, warm, cold) < 0.5 * off(plain, warm, cold)
+    assert off(whole, slice(5, 8), cold) < 0.5 * off(plain, slice(5, 8), cold)
+    assert off(whole, slice(5, 8), warm) < 0.5 * off(plain, slice(5, 8), warm)
+    missing = np.isnan(X)
+    np.testing.assert_array_equal(completer.transform(X)[missing], whole[missing])
+    found = completer.predict_entries([5, 6, 20], [9, 9, 0])
+    np.testing.assert_array_equal(found, whole[[5, 6, 20], [9, 9, 0]])
+    again = pickle.loads(pickle.dumps(completer))
+    np.testing.assert_array_equal(again.transform(X), completer.transform(X))
+    # Other matrices hold rows of which nothing is known.
+    with pytest.warns(UserWarning, match="no observed cell"):
+        empty = completer.transform(np.full((1, 30), np.nan))[0, 4:]
+    np.testing.assert_allclose(empty, np.nanmean(X[:, 4:], 0))
+
+
+def test_candidates_without_features_are_tried_as_they_are(described):
+    _, X, known = described
+    completer = AutoCompleter(["means", "KNN"], random_state=0)
+    with pytest.warns(UserWarning, match="no observed cell"):
+        expected = completer.fit(X).reconstruction_
+    own = {"mine": SimpleImputer(keep_empty_features=True)}
+    for chosen in (completer, AutoCompleter(own, random_state=0)):
+        with pytest.warns(UserWarning, match="None of the candidates takes row_feat"):
+            chosen.fit(X, **known)
+    np.testing.assert_array_equal(completer.reconstruction_, expected)
+
+
+def test_samples_of_rows_have_their_own_features(described, monkeypatch):
+    _, X, known = described
+    seen = []
+    fit = FactorizationCompleter.fit
+
+    @functools.wraps(fit)
+    def spied(self, cells, *args, **given):
+        if "row_features" in given:
+            seen.append((cells, given["row_features"], given["row_graph"]))
+        return fit(self, cells, *args, **given)
+
+    monkeypatch.setattr(FactorizationCompleter, "fit", spied)
+    monkeypatch.setattr(module, "MAX_ROWS", 25)
+    graph = np.add.outer(np.arange(40.0), np.arange(40.0))
+    completer = AutoCompleter({"one": FactorizationCompleter(3)}, random_state=0)
+    completer.fit(X, **known, row_graph=graph)
+    assert {len(features) for _, features, _ in seen} == {25, 40}
+    for _, features, part in seen:
+        rows = [
+            int(np.flatnonzero((known["row_features"] == f).all(1))[0])
+            for f in features
+        ]
+        np.testing.assert_array_equal(part.toarray(), graph[rows][:, rows])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"row_features": np.ones((3, 2))},
+            "row_features has 3 lines, but there are 40",
+        ),
+        ({"col_graph": np.triu(np.ones((30, 30)))}, "col_graph is not symmetric"),
+        ({"row_graph": -np.ones((40, 40))}, "weights must be finite and at least 0"),
+        ({"col_features": [[np.nan]] * 30}, "col_features has missing values"),
+    ],
+)
+def test_bad_features(given, message, described):
+    with pytest.raises(ValueError, match=message):
+        AutoCompleter(["means"], random_state=0).fit(described[1], **given)
+
+
+def test_columns_of_words_have_no_features():
+    X = pd.DataFrame({"a": ["x", "y", "x", None] * 5, "b": np.arange(20.0)})
+    completer = AutoCompleter(["means"], random_state=0)
+    with pytest.raises(ValueError, match="col_features needs a matrix"):
+        completer.fit(X, col_features=np.ones((2, 1)))
+    with pytest.warns(UserWarning, match="None of the candidates takes row_features"):
+        completer.fit(X, row_features=np.ones((20, 1)))

@@ -394,7 +394,7 @@ def test_bad_weights(tmp_path, times, error, match):
 
 def test_who_takes_weights(files):
     ratings = Entries.from_parquet(files, *NAMES, "age")
-    with pytest.raises(ValueError, match="MeanCompleter takes no weights"):
+    with pytest.raises(ValueError, match="takes weights of cells in memory only"):
         MeanCompleter().fit(ratings)
     with pytest.raises(ValueError, match="name a column of weights where you make X"):
         FactorizationCompleter(**SMALL).fit(ratings, cell_weight=[1.0])

@@ -103,6 +103,10 @@ def test_the_formats(tmp_path):
     assert ratings.entries.matrix_shape == (2, 3)
     assert ratings.splits["u1"].tolist() == [False, False, True]
     assert ratings.col_graph.toarray()[0].tolist() == [0, 1, 0]
+    assert "genres" not in ratings
+    line = "1|Caf\xe9 (1995)|01-Jan-1995||" + "|0" * 5 + "|1" + "|0" * 13 + "\n"
+    (tmp_path / "ratings" / "u.item").write_text(line, encoding="latin-1")
+    assert datasets.load_movielens(data_home=tmp_path).genres.nonzero()[1] == [5]
 
     save(
         tmp_path,

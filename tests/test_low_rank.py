@@ -104,8 +104,8 @@ def test_soft_impute_partial_and_full_have_one_answer(noisy):
     *_, sparse = noisy
 
     class Full(SoftImpute):
-        def _shrink(self, filled, near):
-            return super()._shrink(filled.dense(), near)
+        def _shrink(self, filled, near, threshold):
+            return super()._shrink(filled.dense(), near, threshold)
 
     answers = [
         solve(kind(2.0), sparse, max_iter=3000, tol=1e-8, check_every=10)

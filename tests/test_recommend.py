@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import dask.array as da
@@ -9,10 +10,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from conftest import low_rank
 from test_blocks import NAMES, SHAPE, films, triplets, users, write
 
 from skmc import (
+    BayesianFactorizationCompleter,
     Entries,
     FactorizationCompleter,
     KNNCompleter,
@@ -120,3 +123,42 @@ def test_cells_of_dask_collections(tmp_path):
     )
     found = lazy.compute(scheduler="synchronous")
     np.testing.assert_allclose(found, completer.predict_entries(rows, cols))
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_factors_of_rows_are_solved_when_asked_for(implicit, dtype):
+    """From the cells, weights and features of the fit, and equal to those of all."""
+    rng = np.random.RandomState(0)
+    X = low_rank(40, 12) + 0.3 * rng.randn(40, 12)
+    X[rng.rand(40, 12) < 0.4] = np.nan
+    X[3] = np.nan
+    known = {"row_features": rng.randn(40, 2), "cell_weight": 1 + rng.rand(40, 12)}
+    completer = BayesianFactorizationCompleter(
+        3, n_draws=8, implicit=implicit, random_state=0
+    ).fit(X.astype(dtype), **known)
+    whole = completer.reconstruction_
+    product = completer.row_factors_ @ completer.col_factors_.T
+    tol = {"float64": 1e-9, "float32": 1e-4}[dtype]
+    scaled = completer._scaling.undo(torch.from_numpy(product)).numpy()
+    np.testing.assert_allclose(scaled, whole, atol=tol)
+    rows, cols = rng.randint(40, size=50), rng.randint(12, size=50)
+    found = completer.predict_entries(rows, cols)
+    np.testing.assert_allclose(found, whole[rows, cols], atol=tol)
+    items, values = completer.recommend([7, 3], 12, exclude_seen=False)
+    order = np.argsort(-whole[[7, 3]], 1)
+    np.testing.assert_array_equal(items, order)
+    expected = np.take_along_axis(whole[[7, 3]], order, 1)
+    np.testing.assert_allclose(values, expected, atol=tol)
+    again = pickle.loads(pickle.dumps(completer)).reconstruction_
+    np.testing.assert_array_equal(again, whole)
+
+
+def test_a_row_takes_the_memory_of_its_cells():
+    X = np.tile(low_rank(20, 10), (40, 1)) + np.random.RandomState(0).randn(800, 10)
+    sizes = [
+        len(pickle.dumps(BayesianFactorizationCompleter(8, n_draws=20).fit(X[:m])))
+        for m in (400, 800)
+    ]
+    # A value, a column and a start; means and flags of the row.
+    assert (sizes[1] - sizes[0]) / 400 < 10 * 12 + 40

@@ -1,4 +1,4 @@
-"""Features and graphs of rows and columns: drugs and targets, ratings."""
+"""Features and graphs of rows and columns: drugs and targets, ratings, new films."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
 from benchmarks.pages import hardware, table, write_page
+from benchmarks.reproduce import cold_films
 from benchmarks.reproduce.ratings import MAX_RATING, MIN_RATING, split
 from benchmarks.reproduce.results import Results
 from skmc import BayesianFactorizationCompleter, FactorizationCompleter
@@ -26,9 +27,10 @@ N_FOLDS = 10
 
 
 def run(results: Results, *parts: str) -> None:
-    """Measure ``drugs`` and ``ratings``, or one of them."""
-    for part in parts or ("drugs", "ratings"):
-        {"drugs": drugs, "ratings": ratings}[part](results)
+    """Measure ``drugs``, ``ratings`` and ``films``, or some of them."""
+    measures = {"drugs": drugs, "ratings": ratings, "films": cold_films.films}
+    for part in parts or measures:
+        measures[part](results)
 
 
 def folds(shape: tuple[int, int], setting: str, seed: int):
@@ -62,7 +64,9 @@ def drugs(results: Results) -> None:
                     continue
                 given = known if given == "similarities" else given
 
-                def score(completer, given=given, setting=setting, truth=truth):
+                def score(
+                    completer, given=given, setting=setting, truth=truth, known=known
+                ):
                     found = {"auc": [], "aupr": []}
                     for hidden in folds(truth.shape, setting, 0):
                         X = np.where(hidden, np.nan, truth)
@@ -198,8 +202,7 @@ zero. Means are those of each target, or of each drug in CVS3. A dash was not me
 
 RMSE of `BayesianFactorizationCompleter`, predictions clipped to the scale. Flixster is
 the matrix and the split of [Monti et al. 2017](https://arxiv.org/abs/1704.06803). The
-graphs are those of the files. Ages, genres and occupations of MovieLens are not among
-the evaluation files.
+graphs are those of the files.
 
 {ratings_table}"""
-    write_page(NAME, [page])
+    write_page(NAME, [page, cold_films.section(results)])

@@ -34,8 +34,8 @@ REPEATS = 3
 class FullSVD(SoftImpute):
     """The same iteration, with every shrinkage by LAPACK's full decomposition."""
 
-    def _shrink(self, filled, near):
-        return shrink_by_lapack(filled.dense(), self.weight)
+    def _shrink(self, filled, near, threshold):
+        return shrink_by_lapack(filled.dense(), threshold)
 
 
 @torch.no_grad()

@@ -8,10 +8,11 @@ from skmc.base.completer import (
     BaseCompleter,
     CompleterTags,
     Outcome,
+    validated,
 )
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
-from skmc.base.factored import FactoredCompleter
+from skmc.base.factored import FactoredCompleter, joined_cols, joined_rows
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
 from skmc.base.lazy import is_lazy
@@ -30,12 +31,14 @@ from skmc.base.reporting import (
     unfinished,
 )
 from skmc.base.shared_docs import documented
+from skmc.base.side_information import known_of_rows, read_known
 from skmc.base.stored import ReadsStored
 from skmc.base.streaming import StreamsRows
 from skmc.base.summary import ShowsFit
 from skmc.base.trials import Trials
 from skmc.base.warm_start import WarmStart
 from skmc.base.warning import warn_user
+from skmc.base.weighted import TakesWeights
 
 __all__ = [
     "HIDDEN_TO_SCORE",
@@ -63,6 +66,7 @@ __all__ = [
     "ShowsFit",
     "SideInformed",
     "StreamsRows",
+    "TakesWeights",
     "Trials",
     "WarmStart",
     "check_names",
@@ -70,13 +74,18 @@ __all__ = [
     "documented",
     "first_rows",
     "is_lazy",
+    "joined_cols",
+    "joined_rows",
+    "known_of_rows",
     "memory_of",
     "out_of_time",
     "pixels",
     "read_chunks",
+    "read_known",
     "record",
     "resolve_device",
     "rows_in_memory",
     "unfinished",
+    "validated",
     "warn_user",
 ]

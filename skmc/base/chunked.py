@@ -83,6 +83,11 @@ class ReadsChunks:
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
         if not is_lazy(X):
             return super()._read_to_fit(X, **given)  # type: ignore[misc]
+        for name in given:
+            raise ValueError(
+                f"{name} needs cells in memory, but X is a Dask collection; pass "
+                "X.compute()."
+            )
         cells = read_chunks(self, X)
         found = cells.statistics
         one_unit = bool(found["col"]["count"].all()) or not bool(

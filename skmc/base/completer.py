@@ -63,6 +63,8 @@ class CompleterTags:
         and columns around them. Other completers fill them with means.
     interpolates : bool, default=False
         Whether the model's values at observed cells are those cells.
+    unweighted : str, default="it has no weights of cells"
+        Why `fit` takes no ``cell_weight``, if it does not.
     """
 
     recovers: float
@@ -71,6 +73,7 @@ class CompleterTags:
     batched: tuple[str, ...] = ()
     pictures: bool = False
     interpolates: bool = False
+    unweighted: str = "it has no weights of cells"
 
 
 @dataclass
@@ -113,6 +116,12 @@ def validated(fit: Fit) -> Fit:
     def wrapper(self: BaseCompleter, X: Any, y: Any = None, **given: Any) -> Any:
         for name in given:
             if name not in known:
+                if name == "cell_weight":
+                    raise TypeError(
+                        f"{type(self).__name__}.fit() takes no cell_weight: "
+                        f"{self.completer_tags.unweighted}. Leave it out, or use "
+                        "SVDCompleter or another completer of weighted cells."
+                    )
                 raise TypeError(
                     f"{type(self).__name__}.fit() got an unexpected keyword argument "
                     f"{name!r}."

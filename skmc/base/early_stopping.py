@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -51,5 +52,5 @@ class EarlyStopping:
                 "fit those alone."
             )
         mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.mask.device)
-        rule = HeldOut(Observed(data.values, mask), self.n_iter_no_change)
+        rule = HeldOut(replace(data, mask=mask), self.n_iter_no_change)
         return data.hide(mask), [rule]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from skmc.base.device import resolve_device
 from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
@@ -59,8 +61,11 @@ class FactoredCompleter(IterativeCompleter):
         return Prepared(cells, priors, scaling.apply(data), scaling)
 
     def _observed(self, cells: Entries) -> SparseObserved:
+        weights = getattr(cells, "weights", None)
+        if weights is not None:
+            weights = weights.astype(cells.values.dtype)
         return SparseObserved.of(
-            cells.rows, cells.cols, cells.values, cells.matrix_shape
+            cells.rows, cells.cols, cells.values, cells.matrix_shape, weights
         )
 
     def _split(
@@ -81,22 +86,26 @@ class FactoredCompleter(IterativeCompleter):
         data = prepared.data.to("cpu")
         models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
         models = [model.to("cpu") for model in models]
-        factors = [data.solved(model) for model in models]
-        one = data.values.new_ones(data.shape[0], 1)
-        offset = torch.stack([m.offset for m in models]).mean(0)
-        weighted = [m.F / len(models) for m in models]
         return {
-            "row_factors_": torch.cat([*factors, one], 1).numpy(),
-            "col_factors_": torch.cat([*weighted, offset[:, None]], 1).numpy(),
+            **self._kept_factors(data, models),
             "_scaling": prepared.scaling.to("cpu"),
             "_models": models,
         }
+
+    def _kept_factors(
+        self, data: SparseObserved, models: list[RowModel]
+    ) -> dict[str, Any]:
+        """Fitted attributes from which `_whole_rows` and `_at` compute values."""
+        rows = joined_rows([data.solved(model) for model in models])
+        cols = joined_cols(models)
+        return {"row_factors_": rows.numpy(), "col_factors_": cols.numpy()}
 
     @property
     def reconstruction_(self) -> np.ndarray:
         """The model's value of every cell, computed at each access."""
         check_is_fitted(self)
-        whole: np.ndarray = self._scaling.undo(self._factors().dense()).numpy()
+        rows = torch.arange(self._shape[0])
+        whole: np.ndarray = self._scaling.undo(self._whole_rows(rows)).numpy()
         whole[self._priors.empty_rows] = self._priors.col_means
         whole[:, self._priors.empty_cols] = self._priors.row_means[:, None]
         return whole
@@ -106,13 +115,22 @@ class FactoredCompleter(IterativeCompleter):
             torch.from_numpy(self.row_factors_), torch.from_numpy(self.col_factors_)
         )
 
+    def _whole_rows(self, rows: Tensor) -> Tensor:
+        """Scaled values of whole rows, ``(k, n_cols)``."""
+        factors = self._factors()
+        return factors.left[rows] @ factors.right.mT
+
+    def _at(self, rows: Tensor, cols: Tensor) -> Tensor:
+        """Scaled values of cells, ``(n_cells,)``."""
+        return self._factors().at(rows, cols)
+
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         i, j = torch.from_numpy(rows), torch.from_numpy(cols)
         shift, scale = (
             s[0, j] if s.shape[1] > 1 else s[0]
             for s in (self._scaling.shift, self._scaling.scale)
         )
-        values: np.ndarray = (self._factors().at(i, j) * scale + shift).numpy()
+        values: np.ndarray = (self._at(i, j) * scale + shift).numpy()
         priors = self._priors
         values = np.where(priors.empty_rows[rows], priors.col_means[cols], values)
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
@@ -146,3 +164,34 @@ class FactoredCompleter(IterativeCompleter):
         )
         known = self._known(cells) if known is None else known
         return replace(self._scaling.apply(given), sides=(known, ()))
+
+
+def joined_rows(factors: Sequence[Tensor]) -> Tensor:
+    """Factors of the rows in all models, and a column of ones.
+
+    Parameters
+    ----------
+    factors : sequence of Tensor of shape (m, rank)
+        Those of each model.
+
+    Returns
+    -------
+    Tensor of shape (m, n_models rank + 1)
+    """
+    return torch.cat([*factors, torch.ones_like(factors[0][:, :1])], 1)
+
+
+def joined_cols(models: Sequence[RowModel]) -> Tensor:
+    """What `joined_rows` is multiplied with to get the mean of all models.
+
+    Parameters
+    ----------
+    models : sequence of RowModel
+        The models.
+
+    Returns
+    -------
+    Tensor of shape (n, n_models rank + 1)
+    """
+    offset = torch.stack([model.offset for model in models]).mean(0)
+    return torch.cat([*(m.F / len(models) for m in models), offset[:, None]], 1)

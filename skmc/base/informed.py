@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.completer import validated
@@ -17,8 +18,8 @@ from skmc.base.side_information import (
     FeatureScaling,
     read_features,
     read_graph,
-    read_weights,
 )
+from skmc.base.weighted import TakesWeights
 from skmc.cells import Entries, Side, SparseObserved
 
 GIVEN = ("row_features", "col_features", "row_graph", "col_graph", "cell_weight")
@@ -30,11 +31,9 @@ class InformedEntries(Entries):
     Parameters
     ----------
     cells : Entries
-        The cells.
+        The cells, which may have weights.
     sides : pair of tuples of Side
         Linear priors of the rows and of the columns.
-    weights : ndarray of shape (n_cells,) or None
-        How often each cell counts.
     row_scaling : FeatureScaling or None
         How features of rows are scaled.
     fitted : str
@@ -45,16 +44,14 @@ class InformedEntries(Entries):
         self,
         cells: Entries,
         sides: tuple[tuple[Side, ...], tuple[Side, ...]],
-        weights: np.ndarray | None,
         row_scaling: FeatureScaling | None,
         fitted: str,
     ):
         vars(self).update(vars(cells))
-        self.sides, self.weights = sides, weights
-        self.row_scaling, self.fitted = row_scaling, fitted
+        self.sides, self.row_scaling, self.fitted = sides, row_scaling, fitted
 
 
-class SideInformed(FactoredCompleter):
+class SideInformed(TakesWeights, FactoredCompleter):
     """Base class of factorizations with linear priors on the factors.
 
     Solvers of subclasses take ``data.sides``, and their row models have ``sides``.
@@ -122,14 +119,10 @@ optional
 
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
         weight = given.pop("cell_weight", None)
-        cells, priors = super()._read_to_fit(X)
+        cells, priors = super()._read_to_fit(X, cell_weight=weight)
         if not given and weight is None:
             return cells, priors
-        fitted = _fingerprint(cells)
-        if weight is not None:
-            weight = read_weights(weight, X, cells)
-            cells, weight = cells[weight > 0], weight[weight > 0]
-            priors = Priors.of(cells.rows, cells.cols, cells.values, cells.matrix_shape)
+        fitted = _fingerprint(getattr(cells, "given", cells))
         sides, scalings = [], []
         for axis, n in zip(("row", "col"), priors.shape, strict=True):
             found, scaling = [], None
@@ -147,20 +140,13 @@ optional
             known["empty_rows"] = np.zeros_like(priors.empty_rows)
         if sides[1]:
             known["empty_cols"] = np.zeros_like(priors.empty_cols)
-        informed = InformedEntries(
-            cells, (sides[0], sides[1]), weight, scalings[0], fitted
-        )
+        informed = InformedEntries(cells, (sides[0], sides[1]), scalings[0], fitted)
         return informed, replace(priors, **known)
 
     def _observed(self, cells: Entries) -> SparseObserved:
         data = super()._observed(cells)
         if not isinstance(cells, InformedEntries):
             return data
-        if cells.weights is not None:
-            weights = cells.weights.astype(cells.values.dtype)
-            data = SparseObserved.of(
-                cells.rows, cells.cols, cells.values, data.shape, weights
-            )
         rows, cols = (
             tuple(side.to(data.values) for side in part) for part in cells.sides
         )
@@ -225,7 +211,8 @@ optional
         self, cells: np.ndarray, known: tuple[Side, ...] | None = None
     ) -> np.ndarray:
         if known is None and self._is_fitted(cells):
-            whole: np.ndarray = self._scaling.undo(self._factors().dense()).numpy()
+            rows = torch.arange(len(cells))
+            whole: np.ndarray = self._scaling.undo(self._whole_rows(rows)).numpy()
             return whole
         return super()._complete_rows(cells, known or ())
 

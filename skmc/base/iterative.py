@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from types import SimpleNamespace
@@ -159,7 +159,11 @@ class IterativeCompleter(BaseCompleter):
 
     def _prepare(self, cells: Any, priors: Priors) -> Prepared:
         values = torch.from_numpy(np.array(cells, order="C"))
-        data = Observed(values, ~torch.isnan(values)).to(resolve_device(self.device))
+        weights = getattr(cells, "weights", None)
+        if weights is not None:
+            weights = torch.from_numpy(weights)
+        data = Observed(values, ~torch.isnan(values), weights=weights)
+        data = data.to(resolve_device(self.device))
         scaling = Scaling.of(data, self.scaling, centre=self.centre)
         return Prepared(cells, priors, scaling.apply(data), scaling)
 
@@ -184,7 +188,7 @@ class IterativeCompleter(BaseCompleter):
         if not hidden.any():
             return data, None
         mask = torch.from_numpy(hidden).to(data.mask.device)
-        return data.hide(mask), Observed(data.values, mask)
+        return data.hide(mask), replace(data, mask=mask)
 
     def _params(self, chosen: Mapping[str, Any]) -> SimpleNamespace:
         return SimpleNamespace(**{**self.get_params(deep=False), **chosen})
@@ -228,7 +232,7 @@ class IterativeCompleter(BaseCompleter):
             "reconstruction_": whole.astype(cells.dtype),
             "_scaling": prepared.scaling.to("cpu", torch.float64),
             "_fold_in": Deferred(self._row_map, outputs, prepared.data),
-            "_rows": RowIndex(cells),
+            "_rows": RowIndex(getattr(cells, "given", cells)),
         }
 
     def _row_map(

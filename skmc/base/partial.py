@@ -87,6 +87,11 @@ class LearnsMore:
         """
         if not hasattr(self, "_priors"):
             return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]
+        if self._priors.weighted:
+            raise ValueError(
+                "partial_fit cannot continue a fit with weights; call fit with all "
+                "cells."
+            )
         before = dict(vars(self))
         try:
             more = self._read_more(X)

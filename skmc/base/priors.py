@@ -41,6 +41,8 @@ class Priors:
         Identifiers of rows and of columns, ascending; None if these are positions.
     informed_rows : bool, default=False
         Whether rows without an observed cell have an answer other than the means.
+    weighted : bool, default=False
+        Whether the cells have weights.
     """
 
     shape: tuple[int, int]
@@ -56,6 +58,7 @@ class Priors:
     one_unit: bool
     ids: tuple[np.ndarray, np.ndarray] | None
     informed_rows: bool = False
+    weighted: bool = False
 
     @classmethod
     def of(
@@ -64,6 +67,7 @@ class Priors:
         cols: np.ndarray,
         values: np.ndarray,
         shape: tuple[int, int],
+        weights: np.ndarray | None = None,
     ) -> Priors:
         """Compute the statistics of observed cells.
 
@@ -75,6 +79,8 @@ class Priors:
             Values of the observed cells.
         shape : tuple of int
             Shape of the matrix.
+        weights : ndarray of shape (n_cells,), optional
+            How often each cell counts in means, > 0.
 
         Returns
         -------
@@ -87,17 +93,20 @@ class Priors:
         """
         if not len(values):
             raise ValueError("X has no observed cell; at least one is needed.")
-        mean = values.mean(dtype=float)
+        weighted = values if weights is None else weights * values
+        n_cells = len(values) if weights is None else weights.sum()
+        mean = weighted.sum(dtype=float) / n_cells
         counts, means = [], []
         for positions, size in zip((rows, cols), shape, strict=True):
             count = np.bincount(positions, minlength=size)
-            sums = np.bincount(positions, values, size)
+            sums = np.bincount(positions, weighted, size)
+            total = np.bincount(positions, weights, size)
             counts.append(count)
-            means.append(np.where(count, sums / np.maximum(count, 1), mean))
+            means.append(np.where(count, sums / np.where(count, total, 1), mean))
         one_unit = True
         if not counts[1].all():
             data = SparseObserved.of(
-                rows, cols, torch.from_numpy(np.asarray(values)), shape
+                rows, cols, torch.from_numpy(np.asarray(values)), shape, weights
             )
             one_unit = not bool(Scaling.unlike(data))
             if not one_unit:
@@ -118,6 +127,7 @@ class Priors:
             constant=np.where(low < high, np.nan, low),
             one_unit=one_unit,
             ids=None,
+            weighted=weights is not None,
         )
 
     @classmethod
@@ -196,5 +206,7 @@ class Priors:
         count = np.maximum(observed.sum(1), 1)
         means = np.where(observed, cells, 0).sum(1, dtype=float) / count
         means[~observed.any(1)] = self.mean
+        if getattr(cells, "weights", None) is not None:
+            means = self.row_means  # only the matrix of the fit has weights
         completed[:, self.empty_cols] = means[:, None] if self.one_unit else np.nan
         return completed

@@ -98,9 +98,8 @@ class Recommends:
     def _all_values(self, rows: np.ndarray) -> torch.Tensor:
         """Predictions of whole rows, of which -1 is unknown, ``(k, n_cols)``."""
         priors: Any = self._priors  # type: ignore[attr-defined]
-        left = torch.from_numpy(self.row_factors_[rows])  # type: ignore[attr-defined]
-        right = torch.from_numpy(self.col_factors_)  # type: ignore[attr-defined]
-        whole: torch.Tensor = self._scaling.undo(left @ right.mT)  # type: ignore[attr-defined]
+        found = self._whole_rows(torch.from_numpy(rows))  # type: ignore[attr-defined]
+        whole: torch.Tensor = self._scaling.undo(found)  # type: ignore[attr-defined]
         means = torch.from_numpy(priors.col_means).to(whole)
         whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
         empty = torch.from_numpy(priors.empty_cols)

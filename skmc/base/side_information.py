@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from skmc.cells import Entries, Side, SparseObserved, to_cells
+from skmc.cells import Side, SparseObserved, to_cells
 
 
 @dataclass(frozen=True)
@@ -188,50 +189,55 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
     return Side(None, SparseObserved.of(edge, ends, values, (upper.nnz, n)))
 
 
-def read_weights(weights: Any, X: Any, cells: Entries) -> np.ndarray:
-    """Read how often each cell counts.
+def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
+    """Read features and graphs as arrays that completers take as well.
 
     Parameters
     ----------
-    weights : array, DataFrame or SciPy sparse matrix
-        One number for each cell of ``X`` if it is `Entries`, otherwise a matrix of the
-        shape of ``X``.
-    X : container
-        The argument of ``fit``.
-    cells : Entries
-        The observed cells of ``X``.
+    given : mapping of str to object
+        ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``, or some.
+    shape : tuple of int
+        ``(n_rows, n_cols)``.
 
     Returns
     -------
-    ndarray of shape (n_cells,)
-        Weights of ``cells``.
+    dict of str to ndarray or csr_array
 
     Raises
     ------
     ValueError
-        Another shape, or an observed cell whose weight is negative or NaN.
+        As for `read_features` and `read_graph`.
     """
-    of_cells = isinstance(X, Entries)
-    needed = (len(X),) if of_cells else cells.matrix_shape
-    shape = np.shape(weights)
-    if shape != needed:
-        kind = "one number for each cell of X" if of_cells else "the shape of X"
-        raise ValueError(
-            f"cell_weight has shape {shape}; it must have {kind}, {needed}."
-        )
-    if of_cells:
-        place, first = np.unique(X.rows * X.matrix_shape[1] + X.cols, return_index=True)
-        at = np.searchsorted(place, cells.rows * X.matrix_shape[1] + cells.cols)
-        found = np.asarray(weights, float)[first[at]]
-    elif sp.issparse(weights):
-        found = np.asarray(sp.csr_array(weights)[cells.rows, cells.cols], float)
-    else:
-        found = np.asarray(weights, float)[cells.rows, cells.cols]
-    wrong = ~(np.isfinite(found) & (found >= 0))
-    if wrong.any():
-        k = wrong.argmax()
-        raise ValueError(
-            f"cell_weight is {found[k]} at row {cells.rows[k]}, column "
-            f"{cells.cols[k]}; weights of observed cells must be finite and at least 0."
-        )
-    return found
+    known: dict[str, Any] = {}
+    for name, value in given.items():
+        n = shape[name.startswith("col")]
+        if name.endswith("features"):
+            known[name] = read_features(value, n, name)
+            continue
+        read_graph(value, n, name)
+        if not sp.issparse(value):
+            value = np.asarray(to_cells(value, name=name), float)
+        known[name] = sp.csr_array(value)
+    return known
+
+
+def known_of_rows(known: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """What is known about some rows, and about all columns.
+
+    Parameters
+    ----------
+    known : mapping
+        As returned by `read_known`.
+    rows : int ndarray of shape (k,)
+        Positions of the rows.
+
+    Returns
+    -------
+    dict of str to ndarray or csr_array
+    """
+    part = dict(known)
+    if "row_features" in part:
+        part["row_features"] = part["row_features"][rows]
+    if "row_graph" in part:
+        part["row_graph"] = part["row_graph"][rows][:, rows]
+    return part

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -22,6 +22,9 @@ class Observed:
         and are replaced with zero.
     mask : bool Tensor, same shape
         True where the cell is observed.
+    weights : Tensor of the same shape or None, default=None
+        How often each observed cell counts in `misfit`, `energy`, `sums`, `n_observed`
+        and `weighted`. None means once.
 
     Raises
     ------
@@ -43,6 +46,7 @@ class Observed:
 
     values: Tensor
     mask: Tensor
+    weights: Tensor | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.values.is_floating_point():
@@ -84,9 +88,35 @@ class Observed:
         return self.mask.to(self.values.dtype)
 
     @cached_property
+    def times(self) -> Tensor:
+        """How often each cell counts, 0 where it is missing."""
+        if self.weights is None:
+            return self.indicator
+        return torch.where(self.mask, self.weights, self.weights.new_zeros(()))
+
+    @cached_property
     def n_observed(self) -> Tensor:  # (*batch,)
-        """Number of observed cells of each member, ``(*batch,)``."""
-        return self.indicator.sum((-2, -1))
+        """Number of observed cells of each member, or the sum of their weights."""
+        return self.times.sum((-2, -1))
+
+    @cached_property
+    def largest_weight(self) -> Tensor:
+        """The largest weight of a cell of each member, 1 without weights."""
+        return self.times.amax((-2, -1))
+
+    def weighted(self, cells: Tensor) -> Tensor:
+        """Multiply by the weights of the cells, which leaves zeros unchanged.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (\\*batch, n_rows, n_cols)
+            Numbers that are 0 where a cell is missing.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
+        return cells if self.weights is None else cells * self.times
 
     def residual(self, X: Tensor) -> Tensor:
         """``P(X - values)``: the misfit on the observed cells, zero elsewhere.
@@ -105,6 +135,8 @@ class Observed:
     def misfit(self, X: Tensor) -> Tensor:
         """``|P(X - values)|_F^2``, ``(*batch,)``; NaN where ``X`` is not finite.
 
+        With weights, a weighted sum of squares.
+
         Parameters
         ----------
         X : Tensor of shape (\\*batch, n_rows, n_cols)
@@ -114,12 +146,12 @@ class Observed:
         -------
         Tensor of shape (\\*batch,)
         """
-        return self.residual(X).square().sum((-2, -1))
+        return self.weighted(self.residual(X).square()).sum((-2, -1))
 
     @property
     def energy(self) -> Tensor:
-        """``|P(values)|_F^2``, shape ``(*batch,)``."""
-        return self.values.square().sum((-2, -1))
+        """``|P(values)|_F^2``, shape ``(*batch,)``; weighted like `misfit`."""
+        return self.weighted(self.values.square()).sum((-2, -1))
 
     def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
         """Sums over observed cells, ``(*batch, 1, n_cols)`` or ``(*batch, 1, 1)``.
@@ -135,7 +167,7 @@ class Observed:
         -------
         Tensor
         """
-        return (cells * self.indicator).sum(-2 if by_column else (-2, -1), keepdim=True)
+        return (cells * self.times).sum(-2 if by_column else (-2, -1), keepdim=True)
 
     def spread(self, sums: Tensor) -> Tensor:
         """Statistics of columns, or of all cells, in a shape that broadcasts.
@@ -174,6 +206,27 @@ class Observed:
         """
         return torch.where(self.mask, self.values, X)
 
+    def towards(self, X: Tensor) -> Tensor:
+        """``X + W (P(M) - X) / max W``, the minimum of a majorizer of the misfit.
+
+        Without weights this is `fill`. With weights, ``|Z - towards(X)|^2 max W``
+        exceeds ``misfit(Z)`` by the same number at ``Z = X`` and by at least as much
+        elsewhere, so that what reduces the former reduces the latter.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
+        if self.weights is None:
+            return self.fill(X)
+        share = self.times / self.largest_weight[..., None, None]
+        return torch.lerp(X, self.values, share)
+
     def hide(self, hidden: Tensor) -> Observed:
         """The same matrix without the cells where ``hidden`` is True.
 
@@ -186,7 +239,7 @@ class Observed:
         -------
         Observed
         """
-        return Observed(self.values, self.mask & ~hidden)
+        return replace(self, mask=self.mask & ~hidden)
 
     def select(self, members: Tensor) -> Observed:
         """Some members of the (one) batch axis.
@@ -200,10 +253,11 @@ class Observed:
         -------
         Observed
         """
-        return Observed(self.values[members], self.mask[members])
+        weights = None if self.weights is None else self.weights[members]
+        return Observed(self.values[members], self.mask[members], weights=weights)
 
     def to(self, *args, **kwargs) -> Observed:
-        """Move or cast the values as `torch.Tensor.to` does; the mask follows.
+        """Move or cast the values as `torch.Tensor.to` does; the rest follows.
 
         Parameters
         ----------
@@ -217,4 +271,5 @@ class Observed:
         Observed
         """
         values = self.values.to(*args, **kwargs)
-        return Observed(values, self.mask.to(values.device))
+        weights = None if self.weights is None else self.weights.to(values)
+        return Observed(values, self.mask.to(values.device), weights=weights)

@@ -38,19 +38,25 @@ class Side:
         known: Any = self.root if self.matrix is None else self.matrix
         return int(known.shape[1])
 
-    def mean(self, B: Tensor) -> Tensor:
-        """``S B``.
+    def mean(self, B: Tensor, rows: Tensor | None = None) -> Tensor:
+        """``S B``, or some of its rows.
 
         Parameters
         ----------
         B : Tensor of shape (p, k)
             The map.
+        rows : int Tensor of shape (m,), optional
+            Rows of ``S``; all by default.
 
         Returns
         -------
         Tensor of shape (m, k)
         """
-        return B if self.matrix is None else _times(self.matrix, B)
+        matrix = self.matrix
+        if isinstance(matrix, Tensor):
+            return (matrix if rows is None else matrix[rows]) @ B
+        whole = B if matrix is None else _times(matrix, B)
+        return whole if rows is None else whole[rows]
 
     def pull(self, W: Tensor) -> Tensor:
         """``S' W``.

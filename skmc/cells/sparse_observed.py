@@ -136,6 +136,11 @@ class SparseObserved:
         zero = self.weights.new_zeros(self.shape[0])
         return zero.index_add_(0, self.rows, self.weights)
 
+    @cached_property
+    def largest_weight(self) -> float:
+        """The largest weight of a cell, 1 without weights."""
+        return 1.0 if self.weights is None else float(self.weights.max())
+
     def weighted(self, cells: Tensor) -> Tensor:
         """Multiply by the weights of the cells.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from skmc.completers.air import AIRCompleter
@@ -29,12 +30,32 @@ class Candidate(NamedTuple):
     """An estimator to try.
 
     ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
-    the machine, and for this candidate.
+    the machine, and for this candidate. ``takes`` names features and graphs of rows and
+    columns that its ``fit`` is given.
     """
 
     name: str
     estimator: Any
     cost: Callable[[Size], float] = Cost(0.0, cells=1e-6)
+    takes: tuple[str, ...] = ()
+
+    def arguments(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of ``fit`` among what is known about rows and columns."""
+        return {name: known[name] for name in self.takes}
+
+
+def informed(
+    candidates: Sequence[Candidate], known: Mapping[str, Any]
+) -> list[Candidate]:
+    """The candidates, and once more with what is known those that take it."""
+    found = list(candidates)
+    for candidate in candidates:
+        fit = getattr(candidate.estimator, "fit", None)
+        accepted = {} if fit is None else inspect.signature(fit).parameters
+        if takes := tuple(name for name in known if name in accepted):
+            name = f"{candidate.name}, informed"
+            found.append(candidate._replace(name=name, takes=takes))
+    return found
 
 
 def family(seed: int, device: Any) -> list[Candidate]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,14 +44,15 @@ class Trial:
     def seconds_per_fit(self) -> float:
         return self.seconds / max(1, len(self.residuals))
 
-    def run(self, train: Entries, test: Entries) -> None:
+    def run(self, train: Entries, test: Entries, known: Mapping[str, Any]) -> None:
         """Predict a part from the other cells; a failure becomes the status."""
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 fitted = clone(self.candidate.estimator)
-                found = predict_cells(fitted, train, test)
+                given = self.candidate.arguments(known)
+                found = predict_cells(fitted, train, test, **given)
                 if not np.isfinite(found).all():
                     raise ValueError("predictions are not finite")
             except Exception as failure:  # any failure of a method is a result
@@ -88,6 +89,8 @@ class CrossFit:
         Of the matrix to be completed in the end, which may have more rows.
     max_time : float or None
         Seconds, counted from now.
+    known : mapping of str to array
+        Features and graphs of the rows and columns of the matrix.
     """
 
     def __init__(
@@ -96,7 +99,9 @@ class CrossFit:
         labels: np.ndarray,
         full_size: Size,
         max_time: float | None,
+        known: Mapping[str, Any],
     ) -> None:
+        self.known = known
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
         self.end = time.perf_counter() + (np.inf if max_time is None else max_time)
@@ -157,7 +162,7 @@ class CrossFit:
             for k in parts:
                 if trial.status == "tried":
                     test = self.labels == k
-                    trial.run(self.cells[~test], self.cells[test])
+                    trial.run(self.cells[~test], self.cells[test], self.known)
 
     def stack(self) -> Stacking:
         """The weights of the members, after those with little weight are dropped."""

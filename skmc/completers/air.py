@@ -18,6 +18,7 @@ from skmc.base import (
     EarlyStopping,
     IterativeCompleter,
     LearnedLaplacians,
+    TakesWeights,
     WarmStart,
 )
 from skmc.cells import Observed
@@ -30,7 +31,9 @@ from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 MAX_WIDTH = 1000  # of width=None
 
 
-class AIRCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
+class AIRCompleter(
+    EarlyStopping, WarmStart, LearnedLaplacians, TakesWeights, IterativeCompleter
+):
     r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
 
     .. math::

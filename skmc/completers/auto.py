@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -21,10 +22,15 @@ from skmc.base import (
     FitTasks,
     Outcome,
     Priors,
+    known_of_rows,
+    read_known,
     resolve_device,
+    validated,
+    warn_user,
 )
 from skmc.cells import Entries, Observed, Scaling
-from skmc.completers._candidates import Candidate, family
+from skmc.completers._candidates import Candidate, family, informed
+from skmc.completers._cold import Cold, InformedMatrix
 from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._report import leaderboard, verdict
 from skmc.completers._spread import Spread
@@ -33,8 +39,16 @@ from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
 from skmc.tables import TakesTables
 
+KNOWN = ("row_features", "col_features", "row_graph", "col_graph")
 N_PARTS = 8
 MAX_ROWS = 5_000  # on which candidates are compared
+
+
+class _Sample(NamedTuple):
+    """Standardized rows, and what is known about them and about the columns."""
+
+    cells: np.ndarray
+    known: Mapping[str, Any]
 
 
 class AutoCompleter(TakesTables):
@@ -72,8 +86,9 @@ class AutoCompleter(TakesTables):
         `BiharmonicCompleter` (if scikit-image is installed), and
         `sklearn.impute.IterativeImputer` with its default and with trees.
 
-        A sequence selects some of these by name ("means", "KNN", "SVD" ..., see
-        ``leaderboard_``). A mapping holds completers or scikit-learn imputers. The
+        Those that take features or graphs, if `fit` gets any, are tried with and
+        without. A sequence selects some of these by name ("means", "KNN", "SVD" ...,
+        see ``leaderboard_``). A mapping holds completers or scikit-learn imputers. The
         first part is predicted by all candidates of a sequence or mapping, whatever
         they cost.
     max_time : float > 0 or None, default=60
@@ -117,6 +132,11 @@ class AutoCompleter(TakesTables):
     before any fit, and errors are in standard deviations of the columns. A matrix of
     one unit is not scaled.
 
+    Rows and columns without an observed cell have no held-out cells either. If features
+    or graphs describe them, only candidates that take these count there, with their
+    share of the weights; if the stack has none, the best of them joins it. Features of
+    a column are those of `FactorizationCompleter.fit`, and new rows count as average.
+
     Above 5000 rows, candidates are compared on 5000 of them, drawn at random. Members
     whose fit to all rows would take too long keep a fit to these rows, and complete the
     others as new rows. The matrix is made dense, and each member stores what its class
@@ -146,7 +166,9 @@ class AutoCompleter(TakesTables):
     'SVD alone, of 3 candidates'
     """
 
-    completer_tags = CompleterTags(recovers=0.05)
+    completer_tags = CompleterTags(
+        recovers=0.05, unweighted="it compares methods without weights, too"
+    )
     _parameter_constraints: ClassVar[dict] = {
         "candidates": [StrOptions({"auto"}), Mapping, "array-like"],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -177,38 +199,128 @@ class AutoCompleter(TakesTables):
         self.keep_empty_features = keep_empty_features
         self.keep_observed = keep_observed
 
+    @validated
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        row_features: Any = None,
+        col_features: Any = None,
+        row_graph: Any = None,
+        col_graph: Any = None,
+    ) -> Self:
+        """Complete ``X``, and learn a map that completes other rows.
+
+        Candidates whose ``fit`` takes features or graphs are tried with those given
+        here, under names that end in "informed", and without.
+
+        Parameters
+        ----------
+        X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+            Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
+        y : Ignored
+            Present for pipelines, and passed on to scikit-learn's callbacks.
+        row_features : array, DataFrame, tensor or SciPy sparse matrix of shape \
+(n_samples, p), optional
+            Features of the rows.
+        col_features : as row_features, of shape (n_features, p), optional
+            Features of the columns.
+        row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), \
+optional
+            Symmetric weights >= 0 between rows that resemble each other. The diagonal
+            is ignored.
+        col_graph : as row_graph, of shape (n_features, n_features), optional
+            Weights between columns.
+
+        Returns
+        -------
+        self
+            The fitted completer. Rows and columns of ``X`` without an observed cell are
+            answered by the informed candidates.
+
+        Raises
+        ------
+        ValueError
+            As for `FactorizationCompleter.fit`. Tables with columns that are not
+            numbers have no features or graphs of columns.
+        """
+        values = (row_features, col_features, row_graph, col_graph)
+        given = dict(zip(KNOWN, values, strict=True))
+        return self._run_fit(
+            X, y, **{name: value for name, value in given.items() if value is not None}
+        )
+
+    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
+        cells, priors = super()._read_to_fit(X)
+        if not given:
+            return cells, priors
+        for name in given:
+            if name.startswith("col") and getattr(priors, "table", None) is not None:
+                raise ValueError(
+                    f"{name} needs a matrix, but X has columns that are not numbers; "
+                    "encode them, or leave it out."
+                )
+        known = read_known(given, priors.shape)
+        found = cells.view(InformedMatrix)
+        found.known, found.cold = known, (cold := Cold.of(priors, known))
+        return found, replace(
+            priors,
+            empty_rows=priors.empty_rows & ~cold.rows,
+            empty_cols=priors.empty_cols & ~cold.cols,
+        )
+
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         with FitTasks(self, cells, y, 3) as tasks:
             return self._fit_stack(cells, priors, tasks)
 
     def _fit_stack(self, cells: np.ndarray, priors: Priors, tasks: FitTasks) -> Outcome:
         seed = seed_of(self.random_state)
+        known: Any = getattr(cells, "known", {})
+        cold = getattr(cells, "cold", Cold.of(priors, known))
+        cells = np.asarray(cells)
         scaling = _units(cells)
-        scaled = sample = _standardized(cells, scaling)
+        whole = sample = _Sample(_standardized(cells, scaling), known)
         if len(cells) > MAX_ROWS:
             rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
-            sample = scaled[np.sort(rows[:MAX_ROWS])]
+            rows = np.sort(rows[:MAX_ROWS])
+            sample = _Sample(whole.cells[rows], known_of_rows(known, rows))
         labels = self._together(
-            patterns.parts_like_missing(sample, N_PARTS, random_state=seed), priors
+            patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed),
+            priors,
         )
-        entries = Entries(sample)
+        entries = Entries(sample.cells)
         label = labels[entries.rows, entries.cols]
-        race = CrossFit(entries, label, Size.of(scaled), self.max_time)
+        size = Size.of(whole.cells)
+        race = CrossFit(entries, label, size, self.max_time, sample.known)
         named = not isinstance(self.candidates, str)
-        race.run(self._candidates(seed), named, tasks)
+        candidates = informed(self._candidates(seed), known)
+        if known and not any(candidate.takes for candidate in candidates):
+            warn_user(
+                f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
+                "'Factorization', or leave them out."
+            )
+        race.run(candidates, named, tasks)
         if not race.members:
             if race.interrupted:
                 raise KeyboardInterrupt
             said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
             raise ValueError(f"None of the candidates could be fitted: {said}.")
         stacking = race.stack()
+        members, weights, cold_weights = cold.weights(race, stacking)
         completers = {}
-        with tasks.part("last fits", len(race.members)) as last:
-            for trial in race.members:
-                completers[trial.name] = self._final(trial, race, scaled, sample)
+        with tasks.part("last fits", len(members)) as last:
+            for trial in members:
+                completers[trial.name] = self._final(trial, race, whole, sample)
                 last.done(trial.name)
-        weights = stacking.columns.T
-        whole = _combined(completers, weights, scaled, scaling, _reconstruction)
+        scaled = whole.cells
+        values = _combined(completers, weights, scaled, scaling, _reconstruction)
+        values = priors.fill(cells, values)
+        if cold.rows.any():
+            values[cold.rows] = _combined(
+                completers, cold_weights, scaled, scaling, _reconstruction
+            )[cold.rows]
         found = [
             (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
         ]
@@ -217,7 +329,8 @@ class AutoCompleter(TakesTables):
             "column_weights_": dict(zip(completers, weights, strict=True)),
             "completers_": completers,
             "verdict_": verdict(race, stacking),
-            "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
+            "reconstruction_": values.astype(cells.dtype),
+            "_cold_rows": cold.rows,
             "_leaderboard": leaderboard(race, stacking),
             "_spread": Spread.of(
                 stacking.residuals,
@@ -248,11 +361,11 @@ class AutoCompleter(TakesTables):
         return found
 
     def _final(
-        self, trial: Trial, race: CrossFit, scaled: np.ndarray, sample: np.ndarray
+        self, trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample
     ) -> Any:
         """The estimator fitted to all cells, or to as many as there is time for."""
-        for cells, seconds in (
-            (scaled, trial.seconds_per_fit * trial.growth),
+        for part, seconds in (
+            (whole, trial.seconds_per_fit * trial.growth),
             (sample, trial.seconds_per_fit),
         ):
             if trial.fitted is not None and (
@@ -262,7 +375,8 @@ class AutoCompleter(TakesTables):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # counted in the leaderboard
                 try:
-                    return clone(trial.candidate.estimator).fit(cells)
+                    given = trial.candidate.arguments(part.known)
+                    return clone(trial.candidate.estimator).fit(part.cells, **given)
                 except KeyboardInterrupt:
                     if trial.fitted is None:
                         raise
@@ -271,6 +385,13 @@ class AutoCompleter(TakesTables):
                     if trial.fitted is None:
                         raise
         return trial.fitted
+
+    def _is_fitted_picture(self, cells: np.ndarray) -> bool:
+        """Whether ``cells`` is the fitted matrix, some of whose rows have no cell."""
+        fitted: np.ndarray = self._rows.cells
+        same = cells.dtype == fitted.dtype and cells.shape == fitted.shape
+        cold = bool(self._cold_rows.any())
+        return cold and same and np.array_equal(cells, fitted, equal_nan=True)
 
     def _stacked(
         self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]

@@ -11,7 +11,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter
+from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -24,7 +24,7 @@ from skmc.terms import SquaredNorm
 GAIN = 0.3
 
 
-class AutoencoderCompleter(EarlyStopping, IterativeCompleter):
+class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     r"""Autoencoder of rows with missing cells (AEMC); with several hidden layers, DLMC.
 
     .. math::

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -9,11 +10,19 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
-from skmc.base import CompleterTags, Recommends, SideInformed, Trials
+from skmc.base import (
+    CompleterTags,
+    Recommends,
+    SideInformed,
+    Trials,
+    joined_cols,
+    joined_rows,
+)
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, RowModel
 from skmc.solvers import Gibbs, Solver
 
 RANK = 30
@@ -62,9 +71,8 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     rank_ : int
         The rank that was used.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
-        Their product is the scaled completion; ``k = n_draws (rank + 1) + 1``. At the
-        defaults they take 15 kB for each row and column, half of that in single
-        precision.
+        Their product is the scaled completion; ``k = n_draws (rank + 1) + 1``, at the
+        defaults 15 kB for each row and column. Computed at each access.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
@@ -86,6 +94,11 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
+    The fitted completer keeps the draws of the columns' factors, 15 kB for each column
+    at the defaults and half of that in single precision, but no factors of rows: only
+    the observed cells, 12 bytes each. Predictions solve the ``n_draws`` systems of each
+    row that is asked for, whose solutions are those of the fit. A graph of rows adds
+    the draws of its nodes' values, 15 kB for each row.
 
     References
     ----------
@@ -163,6 +176,58 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
         return Gibbs(rng, params.rank, params.n_burn_in, params.implicit)
+
+    def _kept_factors(
+        self, data: SparseObserved, models: list[RowModel]
+    ) -> dict[str, Any]:
+        return {"_known_cells": (data.values, data.weights)}
+
+    @property
+    def row_factors_(self) -> np.ndarray:
+        """Expectations of the rows' factors in all draws, computed at each access."""
+        check_is_fitted(self)
+        rows = torch.arange(self._shape[0])
+        found: np.ndarray = joined_rows(list(self._factors_of(rows))).numpy()
+        return found
+
+    @property
+    def col_factors_(self) -> np.ndarray:
+        """The columns' factors in all draws, joined at each access."""
+        check_is_fitted(self)
+        found: np.ndarray = joined_cols(self._models).numpy()
+        return found
+
+    def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
+        """Factors of some rows in each draw, from the cells and sides of the fit."""
+        starts, cols = (torch.from_numpy(part).long() for part in self._seen)
+        values, weights = self._known_cells
+        rows = rows % self._shape[0]
+        count = starts[rows + 1] - starts[rows]
+        own = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        at = torch.arange(int(own[-1])) + (starts[rows] - own[:-1]).repeat_interleave(
+            count
+        )
+        cells = own, cols[at], values[at]
+        weights = None if weights is None else weights[at]
+        for model in self._models:
+            # A fit without features or graphs has no sides.
+            pairs = zip(getattr(self, "_row_sides", ()), model.sides, strict=False)
+            known = sum(side.mean(B, rows) for side, B in pairs)
+            yield model.solve(*cells, known=known, weights=weights)
+
+    def _whole_rows(self, rows: Tensor) -> Tensor:
+        n_draws = len(self._models)
+        whole = self._models[0].F.new_zeros(len(rows), self._shape[1])
+        for model, W in zip(self._models, self._factors_of(rows), strict=True):
+            whole += (W @ model.F.mT + model.offset) / n_draws
+        return whole
+
+    def _at(self, rows: Tensor, cols: Tensor) -> Tensor:
+        asked, place = rows.unique(return_inverse=True)
+        found = self._models[0].F.new_zeros(len(rows))
+        for model, W in zip(self._models, self._factors_of(asked), strict=True):
+            found += torch.linalg.vecdot(W[place], model.F[cols]) + model.offset[cols]
+        return found / len(self._models)
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.

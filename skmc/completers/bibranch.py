@@ -10,7 +10,13 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, Trials
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    TakesWeights,
+    Trials,
+)
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
@@ -19,7 +25,7 @@ from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
 
-class BiBNNCompleter(EarlyStopping, IterativeCompleter):
+class BiBNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     r"""Bi-branch network (BiBNN): one network for rows times one for columns.
 
     .. math::

@@ -78,7 +78,12 @@ class BiharmonicCompleter(BaseCompleter):
     array([ 4.,  5.,  6.,  7.,  8.,  9., 10.])
     """
 
-    completer_tags = CompleterTags(recovers=1.2, pictures=True, interpolates=True)
+    completer_tags = CompleterTags(
+        recovers=1.2,
+        pictures=True,
+        interpolates=True,
+        unweighted="it interpolates the observed cells, whatever they weigh",
+    )
     _parameter_constraints: ClassVar[dict] = {
         "channels": [Interval(Integral, 1, None, closed="left")],
     }

@@ -16,6 +16,7 @@ from skmc.base import (
     EarlyStopping,
     IterativeCompleter,
     LearnedLaplacians,
+    TakesWeights,
     WarmStart,
 )
 from skmc.cells import Observed
@@ -35,7 +36,9 @@ from skmc.terms import (
 )
 
 
-class DMFCompleter(EarlyStopping, WarmStart, LearnedLaplacians, IterativeCompleter):
+class DMFCompleter(
+    EarlyStopping, WarmStart, LearnedLaplacians, TakesWeights, IterativeCompleter
+):
     r"""Deep matrix factorization: plain (DMF), with total variation or with graphs.
 
     .. math::

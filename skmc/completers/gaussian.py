@@ -181,7 +181,11 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
     array([[0. , 0.9]])
     """
 
-    completer_tags = CompleterTags(recovers=0.05, monotone=True)
+    completer_tags = CompleterTags(
+        recovers=0.05,
+        monotone=True,
+        unweighted="its likelihood is a product over rows, not over cells",
+    )
     check_every = 3
     scaling = "columns"
     _parameter_constraints: ClassVar[dict] = {

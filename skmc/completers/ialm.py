@@ -69,7 +69,11 @@ class IALMCompleter(IterativeCompleter):
     array([2., 4., 8.])
     """
 
-    completer_tags = CompleterTags(recovers=0.01, equivariant=True)
+    completer_tags = CompleterTags(
+        recovers=0.01,
+        equivariant=True,
+        unweighted="it matches the observed cells exactly, whatever they weigh",
+    )
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

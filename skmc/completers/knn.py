@@ -101,7 +101,11 @@ class KNNCompleter(BaseCompleter):
     array([1.2, 2.1])
     """
 
-    completer_tags = CompleterTags(recovers=0.6, equivariant=True)
+    completer_tags = CompleterTags(
+        recovers=0.6,
+        equivariant=True,
+        unweighted="it averages neighbors and has no loss",
+    )
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "distance"})],

@@ -11,7 +11,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, IterativeCompleter, Prepared, Trials
+from skmc.base import CompleterTags, IterativeCompleter, Prepared, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import RANKS, choose_rank
 from skmc.linalg import Randomness, full_svd
@@ -34,7 +34,7 @@ class _LinkedDescent(Descent):
         return {**super().outputs(state), "model": copy.deepcopy(state.model)}
 
 
-class LinkedFactorizationCompleter(IterativeCompleter):
+class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     r"""Low-rank matrix seen through one learned pointwise function, the link (ours).
 
     .. math::

@@ -16,14 +16,17 @@ from skmc.base import (
     Priors,
     ReadsChunks,
     ReadsStored,
+    TakesWeights,
     rows_in_memory,
 )
 from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import StoredEntries
 
 
-class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
+class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, TakesWeights, BaseCompleter):
     """Fill each missing cell with the mean of its column's observed cells.
+
+    With ``cell_weight`` in `fit`, these are weighted means.
 
     Parameters
     ----------
@@ -69,7 +72,8 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
         if isinstance(X, StoredEntries) and X.weighted:
             raise ValueError(
-                "MeanCompleter takes no weights of cells; pass entries without weight."
+                "MeanCompleter takes weights of cells in memory only; pass entries "
+                "without weight."
             )
         return super()._read_to_fit(X, **given)
 
@@ -77,7 +81,7 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
         if isinstance(cells, (BlockObserved, ChunkedRows)):
             return Outcome()  # everything is in the priors
         with FitTasks(self, cells, y):
-            return Outcome({"_cells": cells.copy()})
+            return Outcome({"_cells": np.array(getattr(cells, "given", cells))})
 
     def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
         cells = more.into(rows_in_memory(self))
@@ -88,8 +92,9 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, BaseCompleter):
     @property
     def reconstruction_(self) -> np.ndarray:
         """The model's value of every cell, computed at each access."""
-        cells = rows_in_memory(self)
-        completed = self._priors.fill(cells, self._complete_rows(cells))
+        cells, empty = rows_in_memory(self), self._priors.empty_cols
+        completed = self._complete_rows(cells)
+        completed[:, empty] = self._priors.row_means[:, None]
         return completed.astype(cells.dtype)
 
     def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:

@@ -112,7 +112,11 @@ class NCARLCompleter(IterativeCompleter):
     ('columns', (5, 5))
     """
 
-    completer_tags = CompleterTags(recovers=0.05, equivariant=True)
+    completer_tags = CompleterTags(
+        recovers=0.05,
+        equivariant=True,
+        unweighted="it keeps the observed cells, whatever they weigh",
+    )
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
     _parameter_constraints: ClassVar[dict] = {

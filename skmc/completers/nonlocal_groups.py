@@ -144,7 +144,11 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=1.2, pictures=True)
+    completer_tags = CompleterTags(
+        recovers=1.2,
+        pictures=True,
+        unweighted="it filters groups of patches, not cells",
+    )
     warn_at_max_iter = False  # the schedule ends there
     check_every = 1
     _parameter_constraints: ClassVar[dict] = {

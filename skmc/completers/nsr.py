@@ -11,7 +11,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._gradual import gradual_solver
 from skmc.completers._rank import choose_rank
@@ -28,7 +28,7 @@ DECODER_WEIGHTS = (32.0, 8.0, 2.0)
 TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a weight
 
 
-class NSRCompleter(IterativeCompleter):
+class NSRCompleter(TakesWeights, IterativeCompleter):
     r"""Networks with nonsmooth regularization (DNN-NSR), our variant and the paper's.
 
     ``variant="sparse_decoder"`` (ours) is a network with one wide layer and a linear

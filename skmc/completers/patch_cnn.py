@@ -18,6 +18,7 @@ from skmc.base import (
     EarlyStopping,
     IterativeCompleter,
     Prepared,
+    TakesWeights,
     Trials,
 )
 from skmc.cells import Observed
@@ -33,7 +34,7 @@ MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare s
 TRIAL_DIVISOR, MAX_TRIAL_ITER = 15, 10  # a trial's share of max_iter, and at most
 
 
-class PatchCNNCompleter(EarlyStopping, IterativeCompleter):
+class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     r"""Convolutional network that predicts each cell from the patch around it (PNMC).
 
     .. math::

@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, WarmStart
+from skmc.base import (
+    CompleterTags,
+    EarlyStopping,
+    IterativeCompleter,
+    TakesWeights,
+    WarmStart,
+)
 from skmc.cells import Observed
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
@@ -17,7 +23,7 @@ from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
 
 
-class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
+class SNNCompleter(EarlyStopping, WarmStart, TakesWeights, IterativeCompleter):
     r"""Spectral neural network (SNN): activations act on singular values.
 
     .. math::
@@ -156,7 +162,7 @@ class SNNCompleter(EarlyStopping, WarmStart, IterativeCompleter):
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         layers = checked_widths(params.layers, "layers")
         size = torch.linalg.matrix_norm(data.values, 2)
-        share = data.n_observed / (data.shape[0] * data.shape[1])
+        share = data.indicator.mean((-2, -1))
         scale = torch.where(size > 0, size / share, 1.0)
         model = SpectralNetwork.start(
             params.init,

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, FactoredCompleter, Prepared, Trials, WarmStart
+from skmc.base import (
+    CompleterTags,
+    FactoredCompleter,
+    Prepared,
+    TakesWeights,
+    Trials,
+    WarmStart,
+)
 from skmc.cells import SparseObserved
 from skmc.linalg import Randomness, svd_of
 from skmc.solvers import SoftImpute, Solver, largest_weight
@@ -20,7 +27,7 @@ SMALLEST_SHARE = 1e-4  # ends the path
 PATH_TOL = 1e-2
 
 
-class SoftImputeCompleter(WarmStart, FactoredCompleter):
+class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
     r"""Low-rank completion with a nuclear-norm penalty; ratings are never made dense.
 
     .. math::

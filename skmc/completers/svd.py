@@ -18,6 +18,7 @@ from skmc.base import (
     Prepared,
     Priors,
     ReadsChunks,
+    TakesWeights,
     Trials,
     WarmStart,
     first_rows,
@@ -33,7 +34,9 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
 
 
-class SVDCompleter(WarmStart, LearnsMore, ReadsChunks, IterativeCompleter):
+class SVDCompleter(
+    WarmStart, LearnsMore, ReadsChunks, TakesWeights, IterativeCompleter
+):
     r"""Low-rank completion by an iterated truncated SVD.
 
     .. math::

@@ -78,7 +78,11 @@ class SVTCompleter(IterativeCompleter):
     array([2., 4., 8.])
     """
 
-    completer_tags = CompleterTags(recovers=0.01, equivariant=True)
+    completer_tags = CompleterTags(
+        recovers=0.01,
+        equivariant=True,
+        unweighted="it matches the observed cells exactly, whatever they weigh",
+    )
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

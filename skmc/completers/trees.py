@@ -212,7 +212,9 @@ class TreesCompleter(BaseCompleter):
     array([0.9, 1. , 0.4])
     """
 
-    completer_tags = CompleterTags(recovers=0.9)
+    completer_tags = CompleterTags(
+        recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
+    )
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [
             StrOptions({"extra_trees", "boosting"}),

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials
+from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
@@ -18,7 +18,7 @@ from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 TRIAL_ITER = 50  # iterations of the trial of a rank
 
 
-class TNNRCompleter(IterativeCompleter):
+class TNNRCompleter(TakesWeights, IterativeCompleter):
     r"""Truncated nuclear norm regularization (TNNR), which leaves large values free.
 
     .. math::
@@ -43,7 +43,8 @@ class TNNRCompleter(IterativeCompleter):
     solver : {"admm", "apgl"}, default="admm"
         "admm" matches the observed cells exactly. "apgl" replaces the constraint by
         ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed cells, for noisy
-        data.
+        data. Only "apgl" takes ``cell_weight`` in `fit`: what is matched exactly cannot
+        count more.
     weighted : bool, default=False
         Whether to use TNN-WRE instead: a single loop of subgradient steps on the same
         problem. Each step is shorter by 1/1.15, and steps are longer in rows with fewer
@@ -149,6 +150,11 @@ class TNNRCompleter(IterativeCompleter):
         self.keep_observed = keep_observed
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
+        if data.weights is not None and (self.weighted or self.solver == "admm"):
+            raise ValueError(
+                "cell_weight has no effect on observed cells that are matched exactly; "
+                "use solver='apgl' with weighted=False, or leave it out."
+            )
         if self.weighted and self.solver != "admm":
             raise ValueError(
                 f"weighted=True is a separate method that does not use solver="

@@ -200,7 +200,9 @@ def _fit(
     }
 
 
-def predict_cells(completer: Any, train: Entries, test: Entries) -> np.ndarray:
+def predict_cells(
+    completer: Any, train: Entries, test: Entries, **given: Any
+) -> np.ndarray:
     """Fit a completer to some cells of a matrix, and predict other cells.
 
     Parameters
@@ -211,6 +213,8 @@ def predict_cells(completer: Any, train: Entries, test: Entries) -> np.ndarray:
         Cells to fit to.
     test : Entries
         Cells of the same matrix to predict; their values are not used.
+    **given : dict
+        Further arguments of ``fit``, such as features of rows.
 
     Returns
     -------
@@ -219,9 +223,10 @@ def predict_cells(completer: Any, train: Entries, test: Entries) -> np.ndarray:
     """
     found: np.ndarray
     if hasattr(completer, "predict_entries"):
-        found = completer.fit(train).predict_entries(test.rows, test.cols)
+        fitted = completer.fit(train, **given)
+        found = fitted.predict_entries(test.rows, test.cols)
         return found
-    found = np.asarray(completer.fit_transform(train.to_cells()))
+    found = np.asarray(completer.fit_transform(train.to_cells(), **given))
     if found.shape != train.matrix_shape:
         raise ValueError(
             f"{type(completer).__name__} returned a matrix of shape {found.shape} for "

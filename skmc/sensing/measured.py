@@ -30,6 +30,8 @@ class Measured(Observed):
         ``A``.
     y : Tensor of shape (n,)
         Results of the measurements.
+    weights : None
+        Measurements have no weights.
 
     Examples
     --------

@@ -39,9 +39,11 @@ class HardRank(Solver):
         \min_X \tfrac12 \|P(X - M)\|_F^2
         \quad\text{subject to } \operatorname{rank} X \le r
 
-    Each step fills the missing cells from ``X``, updates the row space by one step of
-    orthogonal iteration ``V = orth(F' F V)`` and projects, ``X = F V V'``. The
-    objective never rises. The start is the truncated SVD of the filled matrix.
+    Each step fills the missing cells from ``X``, which makes ``F``, updates the row
+    space by one step of orthogonal iteration ``V = orth(F' F V)`` and projects,
+    ``X = F V V'``. The objective never rises. The start is the truncated SVD of the
+    filled matrix. With weights, ``F`` is the minimum of a majorizer of the misfit, see
+    `skmc.Observed.towards`.
 
     Parameters
     ----------
@@ -63,12 +65,12 @@ class HardRank(Solver):
         self.start = start
 
     def init(self, data: Observed) -> HardRankState:
-        filled = data.values if self.start is None else data.fill(self.start)
+        filled = data.towards(data.zero() if self.start is None else self.start)
         _, _, Vh = torch.linalg.svd(filled, full_matrices=False)
         return self._project(data, filled, Vh[..., : self.rank, :].mT)
 
     def step(self, data: Observed, state: HardRankState) -> HardRankState:
-        filled = data.fill(state.X)
+        filled = data.towards(state.X)
         V, _ = torch.linalg.qr(filled.mT @ (filled @ state.V))
         return self._project(data, filled, V)
 
@@ -92,10 +94,10 @@ class HardRank(Solver):
         -------
         Tensor of shape (\\*batch,)
         """
-        R, V = data.residual(current.X), current.V
+        R, V = data.weighted(data.residual(current.X)), current.V
         U, _ = torch.linalg.qr(current.X @ V)
         left = U @ (U.mT @ R)
         grad = left + ((R - left) @ V) @ V.mT
-        scale = data.values.square().sum((-2, -1)).sqrt()
+        scale = data.weighted(data.values).square().sum((-2, -1)).sqrt()
         tiny = torch.finfo(scale.dtype).tiny
         return grad.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)

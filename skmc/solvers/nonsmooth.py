@@ -155,8 +155,9 @@ class NonsmoothDescent(Solver):
         Forward
         """
         *hidden, last = self._layers(data, theta)
-        error = data.residual(last)
-        loss = error.square().sum() + sum(self.decay(W) for W in theta.weights)
+        residual = data.residual(last)
+        error = data.weighted(residual)
+        loss = (error * residual).sum() + sum(self.decay(W) for W in theta.weights)
         return Forward(hidden, last, error, float(loss))
 
     def _layers(self, data: Observed, theta: Theta) -> list[Tensor]:

@@ -65,15 +65,15 @@ class Forward:
     output : Tensor of shape (n_rows, n_cols)
         ``f(P(M))``.
     error : Tensor of shape (n_rows, n_cols)
-        ``P(f(P(M)) - M)``.
+        ``P(f(P(M)) - M)``, times the weights of the cells if they have any.
     loss : float
-        ``|error|^2 + lambda sum |W|^2``.
+        ``|P(f(P(M)) - M)|^2 + lambda sum |W|^2``, the first weighted likewise.
     """
 
     hidden: Layers  # z, each (n_rows, width)
     output: Tensor  # f(P(M)), (n_rows, n_cols)
-    error: Tensor  # P(f(P(M)) - M)
-    loss: float  # |error|^2 + lambda sum |W|^2
+    error: Tensor  # W P(f(P(M)) - M)
+    loss: float
 
 
 @dataclass(frozen=True)

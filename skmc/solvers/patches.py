@@ -81,9 +81,10 @@ class PatchTraining(Solver):
         \min_\theta \frac{1}{2 |\Omega|} \sum_{ij \in \Omega}
         (f_\theta(\text{patch}_{ij}) - M_{ij})^2
 
-    half a *mean* over observed cells. A step is a twenty-fifth of an epoch, but at
-    least one mini-batch of 128 cells (of a quarter of all cells, where that is fewer).
-    The objective is that of the predictions made when each cell was last drawn.
+    half a *mean* over observed cells, weighted if they have weights. A step is a
+    twenty-fifth of an epoch, but at least one mini-batch of 128 cells (of a quarter of
+    all cells, where that is fewer). The objective is that of the predictions made when
+    each cell was last drawn.
 
     Less is known around a cell inside a hole than around an observed one. So a share of
     the patches loses further cells: those that will not be known around a random hidden
@@ -113,7 +114,8 @@ class PatchTraining(Solver):
     def init(self, data: Observed) -> PatchState:
         values, device = data.values, data.values.device
         peak = float(values.abs().max())
-        mean = (values / (peak or 1.0)).square().sum() / data.n_observed
+        squares = (values / (peak or 1.0)).square()
+        mean = data.weighted(squares).sum() / data.n_observed
         unit = peak * float(mean) ** 0.5 or 1.0
         network = PatchCNN(self.side, unit, self.rng.stream(1)).to(device)
         order = filling_order(data.mask)
@@ -168,7 +170,11 @@ class PatchTraining(Solver):
         with torch.enable_grad():
             predicted = network(picture.around(rows, cols) * shown[..., None])
             target = (data.values[rows, cols] / network.unit).float()
-            loss = (predicted - target).square().mean() / 2
+            errors = (predicted - target).square()
+            if data.weights is not None:
+                share = data.times[rows, cols] * (len(state.cells[0]) / data.n_observed)
+                errors = errors * share.float()
+            loss = errors.mean() / 2
             loss.backward()
         state.optimizer.step()
         new = predicted.detach().to(data.values.dtype) * network.unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -55,12 +55,15 @@ class Batch:
         A parameter where missing inputs are free.
     optimizer : optim.Optimizer or None
         Of the free inputs.
+    times : Tensor of shape (k, n_cols) or None, default=None
+        How often each cell counts, if not once.
     """
 
     rows: Any  # positions, or a slice of all
     seen: Tensor  # (k, n_cols), bool
     inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
     optimizer: torch.optim.Optimizer | None  # of the free inputs
+    times: Tensor | None = None  # (k, n_cols)
 
 
 class RowDescent(Solver):
@@ -71,9 +74,10 @@ class RowDescent(Solver):
         \min_\theta \tfrac12 \|P(f_\theta(\tilde X) - M)\|_F^2
         + \sum_j R_j(\theta_j)
 
-    a *sum* over observed cells, where :math:`\tilde X` holds the observed cells and
-    ``inputs`` elsewhere. A step is an epoch: one step of Adam for each mini-batch. The
-    loss of a mini-batch includes its share of the penalties.
+    a *sum* over observed cells, each times its weight if there are any, where
+    :math:`\tilde X` holds the observed cells and ``inputs`` elsewhere. A step is an
+    epoch: one step of Adam for each mini-batch. The loss of a mini-batch includes its
+    share of the penalties.
 
     Parameters
     ----------
@@ -127,7 +131,12 @@ class RowDescent(Solver):
             objective=torch.full_like(data.n_observed, torch.inf),
             network=network,
             weights=torch.optim.Adam(network.parameters(), lr=self.lr, fused=True),
-            batches=self._batches(data),
+            batches=[
+                batch
+                if data.weights is None
+                else replace(batch, times=data.times[batch.rows])
+                for batch in self._batches(data)
+            ],
             iteration=0,
         )
 
@@ -191,11 +200,12 @@ class RowDescent(Solver):
         seen = batch.seen.to(outputs.dtype)
         # Observed inputs are the data. All in place: fresh memory costs more than sums.
         residual = outputs.detach().sub_(batch.inputs.detach()).mul_(seen)
-        outputs.backward(residual)
+        weighted = residual if batch.times is None else residual * batch.times
+        outputs.backward(weighted)
         if (inputs_grad := batch.inputs.grad) is not None:
             inputs_grad.addcmul_(inputs_grad, seen, value=-1)
         share = len(residual) / data.shape[0]
-        objective = 0.5 * inner(residual, residual)
+        objective = 0.5 * inner(residual, weighted)
         for name, term in self.penalties.items():
             parameter = network.get_parameter(name)
             value, grad = term.value_and_grad(parameter.detach())

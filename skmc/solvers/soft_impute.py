@@ -60,6 +60,10 @@ class SoftImpute(Solver):
 
         X <- D_lambda(P(M) + P_perp(Y))
 
+    or with weights ``W``, whose largest is ``L``, ::
+
+        X <- D_(lambda / L)(Y + W P(M - Y) / L)
+
     where ``Y`` is ``X`` with `Momentum`, which restarts whenever the objective would
     rise. The filled matrix is sparse plus low-rank and is not formed; the search for
     its largest singular values starts from those of the last step.
@@ -109,7 +113,9 @@ class SoftImpute(Solver):
         if (beta := momentum.beta) > 0:
             Y = Y * (1 + beta) + state.before.low_rank() * -beta
             seen = seen + beta * (seen - state.seen_before)
-        spectrum = self._shrink(data.plus(data.values - seen, Y), state.spectrum)
+        largest = data.largest_weight
+        filled = data.plus(data.weighted(data.values - seen) / largest, Y)
+        spectrum = self._shrink(filled, state.spectrum, self.weight / largest)
         new = self._state(data, spectrum)
         size = new.X.squared_norm().clamp_min(torch.finfo(seen.dtype).tiny)
         moved = (new.X + Y * -1.0).squared_norm().clamp_min(0) / size
@@ -124,7 +130,7 @@ class SoftImpute(Solver):
     def _state(self, data: SparseObserved, spectrum: SVD) -> SoftImputeState:
         X = spectrum.low_rank()
         seen = data.at(X)
-        misfit = (seen - data.values).square().sum()
+        misfit = data.weighted((seen - data.values).square()).sum()
         return SoftImputeState(
             X=X,
             objective=misfit / 2 + self.weight * spectrum.s.sum(),
@@ -136,10 +142,12 @@ class SoftImpute(Solver):
             moved=torch.full_like(misfit, torch.inf),
         )
 
-    def _shrink(self, filled: SparsePlusLowRank, warm_start: SVD) -> SVD:
+    def _shrink(
+        self, filled: SparsePlusLowRank, warm_start: SVD, threshold: float
+    ) -> SVD:
         return shrink(
             filled,
-            self.weight,
+            threshold,
             warm_start=warm_start,
             max_rank=self.max_rank,
             tol=self.svd_tol,
@@ -149,7 +157,7 @@ class SoftImpute(Solver):
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
         """Duality gap over the objective: a bound on how far it is from its minimum.
 
-        The dual variable is the misfit ``P(M - X)``, scaled down to spectral norm
+        The dual variable is the misfit ``W P(M - X)``, scaled down to spectral norm
         ``weight``; that norm is known to one part in ten thousand. Where ``max_rank``
         is reached the problem is not convex, and the measure is how far the last step
         moved, ``|X - Y| / |X|``.
@@ -170,10 +178,12 @@ class SoftImpute(Solver):
         if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
             return current.moved
         R = data.values - current.seen
+        WR = data.weighted(R)
         start = current.spectrum.V[:, :1]
-        largest = partial_svd(data.plus(R, data.zero()), 1, start=start, tol=1e-4).s[0]
+        misfit = data.plus(WR, data.zero())
+        largest = partial_svd(misfit, 1, start=start, tol=1e-4).s[0]
         share = (self.weight / largest.clamp_min(self.weight)).clamp(max=1)
-        dual = share * (R * data.values).sum() - share**2 * R.square().sum() / 2
+        dual = share * (WR * data.values).sum() - share**2 * (WR * R).sum() / 2
         scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
         return (current.objective - dual) / scale
 
@@ -197,7 +207,7 @@ def initial_momentum() -> Momentum:
 
 
 def largest_weight(data: SparseObserved) -> float:
-    """``|P(M)|_2``: for this weight and larger ones the answer is zero.
+    """``|W P(M)|_2``: for this weight and larger ones the answer is zero.
 
     Parameters
     ----------
@@ -208,5 +218,5 @@ def largest_weight(data: SparseObserved) -> float:
     -------
     float
     """
-    found = partial_svd(data.plus(data.values, data.zero()), 1, tol=1e-4)
+    found = partial_svd(data.plus(data.weighted(data.values), data.zero()), 1, tol=1e-4)
     return float(found.s[0]) * (1 + 1e-6)

@@ -61,6 +61,7 @@ class TruncatedAPGL(TruncatedNorm):
         X = D_{1/w}(Y + A'B / w - P(Y - M))
         Y = X + beta (X - X_previous).
 
+    With weights of cells, the misfit is weighted and the step is ``1 / (w max W)``.
     The step ``1/w`` is one over the Lipschitz constant of the gradient; where the paper
     writes ``t`` for the step as well, we read this. The `Momentum` restarts with each
     inner problem, as in the paper, from the last X.
@@ -108,14 +109,13 @@ class TruncatedAPGL(TruncatedNorm):
         )
 
     def step(self, data: Observed, state: APGLState) -> APGLState:
-        low = shrink(
-            self._shrunk_from(data, state), 1 / state.weight, warm_start=state.low
-        )
+        length = 1 / (state.weight * data.largest_weight)
+        low = shrink(self._shrunk_from(data, state), length, warm_start=state.low)
         X = low.dense()
         ended = self._ended(data, X, state)
         members = ended[..., None, None]
         T = torch.where(members, truncation(low, self.rank), state.T)
-        misfit = data.residual(X).square().sum((-2, -1))
+        misfit = data.misfit(X)
         return APGLState(
             X=X,
             objective=tail(low.s, self.rank) + 0.5 * state.weight * misfit,
@@ -145,11 +145,11 @@ class TruncatedAPGL(TruncatedNorm):
         -------
         Tensor of shape (\\*batch, n_rows, n_cols)
         """
-        return weight[..., None, None] * data.residual(X) - T
+        return weight[..., None, None] * data.weighted(data.residual(X)) - T
 
     def _shrunk_from(self, data: Observed, state: APGLState) -> Tensor:
         grad = self.grad(data, state.Y, state.T, state.weight)
-        return state.Y - grad / state.weight[..., None, None]
+        return state.Y - grad / (state.weight * data.largest_weight)[..., None, None]
 
     def residual(
         self, data: Observed, previous: APGLState, current: APGLState
@@ -172,7 +172,7 @@ class TruncatedAPGL(TruncatedNorm):
         -------
         Tensor of shape (\\*batch,)
         """
-        weight = current.weight[..., None, None]
+        weight = (current.weight * data.largest_weight)[..., None, None]
         S = weight * (self._shrunk_from(data, previous) - current.X)
         T = truncation(current.low, self.rank)
         return relative_norm(S + self.grad(data, current.X, T, current.weight), S)

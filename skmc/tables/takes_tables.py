@@ -54,7 +54,7 @@ class TablePriors(Priors):
     Parameters
     ----------
     shape, n_observed, data_range, mean, row_means, col_means, empty_rows, empty_cols, \
-full_cols, constant, one_unit, ids, informed_rows : object
+full_cols, constant, one_unit, ids, informed_rows, weighted : object
         As for `skmc.base.Priors`.
     table : Table or None, default=None
         The table that the matrix represents, None if it represents itself.

@@ -17,11 +17,15 @@ class SquaredError(Term):
     .. math::
 
         F(X) = \tfrac12 \|P(X - M)\|_F^2
+        = \tfrac12 \sum_{ij} w_{ij} (X_{ij} - M_{ij})^2
+
+    where :math:`w_{ij}` is 1 at observed cells and 0 at others. Weights of ``data``
+    replace the 1.
 
     Parameters
     ----------
     data : Observed
-        The observed cells of ``M``.
+        The observed cells of ``M``, and how often each counts.
     """
 
     def __init__(self, data: Observed):
@@ -29,20 +33,26 @@ class SquaredError(Term):
         self.data = data
 
     def forward(self, X: Tensor) -> Tensor:
-        residual = self.data.residual(X)
-        return 0.5 * inner(residual, residual)
+        return 0.5 * self.data.misfit(X)
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
         residual = self.data.residual(X)
-        return 0.5 * inner(residual, residual), residual
+        grad = self.data.weighted(residual)
+        return 0.5 * inner(residual, grad), grad
 
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         step = per_member(step, V)
-        return (V + step * self.data.values) / (1 + step * self.data.indicator)
+        times = step * self.data.times
+        return (V + times * self.data.values) / (1 + times)
 
     def select(self, members: Tensor) -> None:
         self.data = self.data.select(members)
 
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        return [cls(Observed(*random_observed(shape, rng)))]
+        values, mask = random_observed(shape, rng)
+        weights = rng.normal(*shape, std=1.0).square()
+        return [
+            cls(Observed(values, mask)),
+            cls(Observed(values, mask, weights=weights)),
+        ]

@@ -1,0 +1,88 @@
+"""Rows and columns without an observed cell, of which something else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skmc.base import Priors
+from skmc.completers._cross_fit import CrossFit, Trial
+from skmc.completers._stacking import Stacking, rms
+
+
+class InformedMatrix(np.ndarray):
+    """A matrix, and what is known about its rows and columns.
+
+    Results of NumPy's functions are ordinary matrices.
+    """
+
+    known: Mapping[str, Any]
+    cold: Cold
+
+    @property
+    def identity(self) -> tuple[np.ndarray, Mapping[str, Any]]:
+        """What a checkpoint of another fit would differ in."""
+        return np.asarray(self), self.known
+
+
+@dataclass(frozen=True)
+class Cold:
+    """Rows and columns that features or graphs describe, and no observed cell.
+
+    Parameters
+    ----------
+    rows : bool ndarray of shape (n_rows,)
+        Such rows.
+    cols : bool ndarray of shape (n_cols,)
+        Such columns.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+
+    @classmethod
+    def of(cls, priors: Priors, known: Mapping[str, Any]) -> Cold:
+        """From the statistics of the observed cells."""
+
+        def described(axis: str) -> bool:
+            return any(name.startswith(axis) for name in known)
+
+        return cls(
+            priors.empty_rows & described("row"), priors.empty_cols & described("col")
+        )
+
+    def weights(
+        self, race: CrossFit, stacking: Stacking
+    ) -> tuple[Sequence[Trial], np.ndarray, np.ndarray]:
+        """The members and their weights: of all rows, and of the cold ones.
+
+        Where no cell is observed, only candidates count that know something else. If
+        none of them is a member of the stack, the best of them joins it.
+        """
+        members, weights = race.members, stacking.columns.T.copy()
+        if not (self.rows.any() or self.cols.any()):
+            return members, weights, weights
+        common = stacking.common
+        informed = np.array([bool(t.candidate.takes) for t in members])
+        if not informed.any():
+            others = [t for t in race.judged if t.candidate.takes]
+            if not others:  # all have failed
+                return members, weights, weights
+            members = [*members, min(others, key=lambda t: rms(t.first(1)))]
+            weights = np.vstack([weights, np.zeros(weights.shape[1])])
+            common = np.append(common, 0.0)
+            informed = np.append(informed, True)
+        share = _normalized(common * informed, informed)
+        weights[:, self.cols] = share[:, None]
+        own = _normalized(weights * informed[:, None], share[:, None])
+        return members, weights, own
+
+
+def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Columns of sum one; ``otherwise`` takes the place of those that are zero."""
+    weights = np.where(weights.sum(0) > 0, weights, otherwise)
+    normalized: np.ndarray = weights / weights.sum(0)
+    return normalized
