@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -177,13 +178,12 @@ def test_an_epoch_draws_every_cell_once():
     assert torch.equal(state.seen != 0, data.mask)
 
 
-def test_what_is_dropped_is_what_holes_will_not_know(monkeypatch):
-    monkeypatch.setattr(PatchTraining, "dropped_share", 1.0)
+def test_what_is_dropped_is_what_holes_will_not_know():
     mask = torch.ones(12, 11, dtype=torch.bool)
     mask[3:8, 2:9] = False
     data = Observed(torch.zeros(12, 11), mask)
     solver = PatchTraining(5, lr=0.01, horizon=10, rng=Randomness.of([0]))
-    state = solver.init(data)
+    state = replace(solver.init(data), dropped_share=torch.ones(()))
     order = np.pad(state.order.numpy(), 2, mode="reflect")
     expected = {
         (order[i : i + 5, j : j + 5] < order[i + 2, j + 2]).tobytes()
@@ -191,6 +191,40 @@ def test_what_is_dropped_is_what_holes_will_not_know(monkeypatch):
     }
     drawn = {k.numpy().tobytes() for k in solver._known_in_holes(state, 500)}
     assert drawn == expected
+
+
+def shown(side, mask):
+    """Mean numbers of known cells of a patch: in training, and in filling."""
+    n_cells = 20_000
+    data = Observed(torch.zeros(mask.shape), mask)
+    solver = PatchTraining(side, lr=0.01, horizon=10, rng=Randomness.of([0]))
+    state = solver.init(data)
+    lot = torch.randint(len(state.cells[0]), (n_cells,), generator=state.generator)
+    rows, cols = (index[lot] for index in state.cells)
+    own = (state.rounds.around(rows, cols) == 0) & state.picture.elsewhere(rows, cols)
+    kept = solver._known_in_holes(state, n_cells)
+    rows, cols = state.holes
+    filling = state.rounds.around(rows, cols) < state.order[rows, cols][:, None, None]
+    counts = (own & kept), filling
+    return *(float(c.sum((1, 2)).double().mean()) for c in counts), state.dropped_share
+
+
+@pytest.mark.parametrize(
+    "holes", [[(10, 35, 12, 40)], [(5, 15, 5, 15), (30, 31, 0, 50)]]
+)
+def test_training_shows_as_many_cells_as_filling(holes):
+    mask = torch.ones(50, 50, dtype=torch.bool)
+    for top, bottom, left, right in holes:
+        mask[top:bottom, left:right] = False
+    training, filling, share = shown(7, mask)
+    assert 0.5 < share <= 1
+    assert training == pytest.approx(filling, rel=0.03)
+
+
+def test_patches_lose_nothing_where_holes_are_like_their_surroundings():
+    mask = torch.ones(60, 60, dtype=torch.bool)
+    mask[::3, ::3] = False  # around a hole, more is known than around other cells
+    assert shown(5, mask)[2] == 0
 
 
 HOLES = {
@@ -294,9 +328,24 @@ def test_the_search_walks_to_the_best_side(monkeypatch):
     assert tried[0] == 3
 
 
+def test_of_sides_with_equal_errors_the_smallest_is_used(monkeypatch):
+    tried = []
+
+    def solve(solver, data, **kwargs):
+        tried.append(solver.side)
+        X = torch.full_like(data.values, 10.0)
+        return Solution({"X": X}, [Status.MAX_ITER], data.n_observed, X, {})
+
+    monkeypatch.setattr(trials, "solve_part", solve)
+    for seed in range(4):
+        tried.clear()
+        completer = make(PatchCNNCompleter, random_state=seed)
+        assert chosen(completer, (50, 40), seed) == min(tried) < 7
+
+
 def test_few_cells_or_iterations_allow_no_search(monkeypatch):
     monkeypatch.setattr(trials, "solve_part", None)
-    for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 7})):
+    for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 14})):
         completer = make(PatchCNNCompleter, **params)
         assert chosen(completer, shape, 0) == 7
 

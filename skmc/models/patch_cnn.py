@@ -127,11 +127,11 @@ def filling_order(mask: Tensor) -> Tensor:
 class PatchCNN(nn.Module):
     r"""Predicts a cell from the patch around it, without showing the cell itself.
 
-    Two channels of side s, the values times the mask and the mask; 3 x 3 convolutions
-    to 32 channels (the second without padding), a 2 x 2 maximum pool that keeps odd
-    borders, a third convolution, and dense layers 128 - 1. ReLU in between. The mean
-    of a patch's known cells is subtracted from its values and added to the answer: what
-    is learned at one brightness holds at others.
+    Two channels of side s, the values times the mask and the mask; three 3 x 3
+    convolutions to 32 channels, the second one with stride 2 and without padding; and
+    dense layers 128 - 1. ReLU in between. The mean of a patch's known cells is
+    subtracted from its values and added to the answer: what is learned at one
+    brightness holds at others.
 
     Parameters
     ----------
@@ -148,18 +148,21 @@ class PatchCNN(nn.Module):
     def __init__(self, side: int, unit: float, rng: Randomness):
         super().__init__()
         self.side, self.unit = side, unit
-        n_pooled = CHANNELS * ((side - 1) // 2) ** 2
+        n_strided = CHANNELS * ((side - 1) // 2) ** 2
         shapes = [
             (CHANNELS, 2, 3, 3),
             (CHANNELS, CHANNELS, 3, 3),
             (CHANNELS, CHANNELS, 3, 3),
-            (HIDDEN, n_pooled),
+            (HIDDEN, n_strided),
             (1, HIDDEN),
         ]
         weights, biases = [], []
         for n_out, *shape in shapes:
             fan_in = math.prod(shape)
-            weights.append(rng.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape))
+            weight = rng.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape)
+            if len(shape) == 3:  # in the layout of the patches, so not reordered
+                weight = weight.contiguous(memory_format=torch.channels_last)
+            weights.append(weight)
             biases.append(rng.uniform(1, n_out, fan_in**-0.5)[0])
         weights[-1].zero_()
         biases[-1].zero_()
@@ -185,9 +188,10 @@ class PatchCNN(nn.Module):
         x = torch.stack([values, known], -1).permute(0, 3, 1, 2)
         first, second, third, hidden, last = zip(self.weights, self.biases, strict=True)
         x = F.conv2d(x, *first, padding=1).relu_()
-        x = F.max_pool2d(F.conv2d(x, *second).relu_(), 2, ceil_mode=True)
+        x = F.conv2d(x, *second, stride=2).relu_()
         x = F.conv2d(x, *third, padding=1).relu_()
-        x = F.linear(x.flatten(1), *hidden).relu_()
+        x = x.permute(0, 2, 3, 1).flatten(1)  # a view in this layout
+        x = F.linear(x, *hidden).relu_()
         return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:

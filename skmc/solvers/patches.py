@@ -17,6 +17,7 @@ from skmc.solvers.solver import Solver, State
 
 BATCH = 128
 STEPS = 25  # per epoch, at most
+SAMPLE = 4096  # cells whose patches are counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,8 @@ class PatchState(State):
         Of filling.
     rounds : Patches
         Of ``order``.
+    dropped_share : Tensor of shape ()
+        Share of the patches that lose cells.
     seen : Tensor of shape (n_rows, n_cols)
         Each cell as last predicted in training.
     """
@@ -66,6 +69,7 @@ class PatchState(State):
     picture: Patches  # (n_rows, n_cols, 2)
     order: Tensor  # (n_rows, n_cols), of filling
     rounds: Patches  # of `order`
+    dropped_share: Tensor  # of the patches
     seen: Tensor  # (n_rows, n_cols), each cell as last predicted in training
 
 
@@ -82,9 +86,11 @@ class PatchTraining(Solver):
     all cells, where that is fewer). The objective is that of the predictions made when
     each cell was last drawn.
 
-    Less is known around a cell inside a hole than around an observed one. So three of
-    four patches lose further cells: those that will not be known around a random hidden
-    cell in the round in which it is filled.
+    Less is known around a cell inside a hole than around an observed one. So a share of
+    the patches loses further cells: those that will not be known around a random hidden
+    cell in the round in which it is filled. The share is such that patches show as many
+    cells in training as in filling, on average. It is nearly 1 for one large hole, and
+    0 for scattered cells, around which as much is known as around observed cells.
 
     Parameters
     ----------
@@ -97,14 +103,8 @@ class PatchTraining(Solver):
         Steps.
     rng : Randomness
         The network's start, the order of the cells and what is dropped.
-
-    Attributes
-    ----------
-    dropped_share : float
-        Share of the patches that lose cells; the same for all instances.
     """
 
-    dropped_share = 0.75
     eager = "mini-batches are drawn on the host"
 
     def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
@@ -121,6 +121,10 @@ class PatchTraining(Solver):
         unit = peak * float(mean) ** 0.5 or 1.0
         network = PatchCNN(self.side, unit, self.rng.stream(1)).to(device)
         order = filling_order(data.mask)
+        cells = torch.nonzero(data.mask, as_tuple=True)
+        holes = torch.nonzero(~data.mask, as_tuple=True)
+        rounds = Patches(order, self.side)
+        generator = self.rng.stream(2).generators[0]
         return PatchState(
             objective=data.energy / (2 * data.n_observed),
             data=data,
@@ -128,14 +132,15 @@ class PatchTraining(Solver):
             optimizer=torch.optim.Adam(
                 network.parameters(), lr=self.lr, betas=(0.9, 0.99), fused=True
             ),
-            generator=self.rng.stream(2).generators[0],
+            generator=generator,
             iteration=0,
             order=order,
-            cells=torch.nonzero(data.mask, as_tuple=True),
-            holes=torch.nonzero(~data.mask, as_tuple=True),
+            cells=cells,
+            holes=holes,
             queue=values.new_zeros(0, dtype=torch.long),
             picture=Patches(network.picture(values, data.mask), self.side),
-            rounds=Patches(order, self.side),
+            rounds=rounds,
+            dropped_share=dropped_share(rounds, order, cells, holes, generator),
             seen=data.zero(),
         )
 
@@ -181,11 +186,12 @@ class PatchTraining(Solver):
         """What is known around random hidden cells when their turn comes."""
         n_holes = len(state.holes[0])
         lot = torch.randint(n_holes, (n_cells,), generator=state.generator)
-        spared = torch.rand(n_cells, generator=state.generator) >= self.dropped_share
+        lot_of_drops = torch.rand(n_cells, generator=state.generator)
         rows, cols = (index[lot.to(index.device)] for index in state.holes)
         own = state.order[rows, cols][:, None, None]
         known = state.rounds.around(rows, cols) < own
-        return known | spared.to(known.device)[:, None, None]
+        spared = lot_of_drops.to(known.device) >= state.dropped_share
+        return known | spared[:, None, None]
 
     def residual(self, data: Observed, previous, current: PatchState) -> Tensor:
         """``|dF/dtheta| |theta| / mean M^2`` of the last mini-batch.
@@ -214,6 +220,8 @@ class PatchTraining(Solver):
     def outputs(self, state: PatchState) -> dict[str, Any]:
         """Hidden cells as filled now, observed cells as last predicted in training.
 
+        Before the first step, all are zero.
+
         Parameters
         ----------
         state : State
@@ -223,10 +231,58 @@ class PatchTraining(Solver):
         -------
         dict
         """
-        filled = state.network.fill(state.data, state.order)
+        filled = state.seen  # zero before the first step, when nothing is learned
+        if state.iteration:
+            filled = state.network.fill(state.data, state.order)
         return {
             "X": torch.where(state.data.mask, state.seen, filled),
             "network": state.network,  # goes on learning, unlike its weights here
             "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
             "trained_on": state.data.mask,
         }
+
+
+def dropped_share(
+    rounds: Patches,
+    order: Tensor,
+    cells: tuple[Tensor, ...],
+    holes: tuple[Tensor, ...],
+    generator: torch.Generator,
+) -> Tensor:
+    r"""Share of patches to mask so that training shows as many cells as filling does.
+
+    If each cell around an observed cell is known with probability :math:`p`, and around
+    a hidden one, when it is filled, with :math:`q`, the share is
+    :math:`\sum (p - q) / \sum (p - p q)` over the cells of a patch, but at least zero.
+    Probabilities are counted on a sample of cells.
+
+    Parameters
+    ----------
+    rounds : Patches
+        Of ``order``.
+    order : int64 Tensor of shape (n_rows, n_cols)
+        Of filling.
+    cells : tuple of Tensor
+        Rows and columns observed.
+    holes : tuple of Tensor
+        Rows and columns hidden.
+    generator : Generator
+        Draws the sample.
+
+    Returns
+    -------
+    Tensor of shape ()
+    """
+
+    def drawn(positions: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        lot = torch.randint(len(positions[0]), (SAMPLE,), generator=generator)
+        return tuple(index[lot.to(index.device)] for index in positions)
+
+    if not len(holes[0]):
+        return torch.zeros((), device=order.device)
+    rows, cols = drawn(cells)
+    p = (rounds.around(rows, cols) == 0) & rounds.elsewhere(rows, cols)
+    rows, cols = drawn(holes)
+    q = rounds.around(rows, cols) < order[rows, cols][:, None, None]
+    p, q = (known.double().mean(0) for known in (p, q))
+    return ((p - q).sum() / (p - p * q).sum().clamp_min(1e-12)).clamp(0, 1)
