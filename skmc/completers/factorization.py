@@ -31,8 +31,9 @@ from skmc.solvers import ALS, Solver
 FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
+CLOSER = (0.7**0.5, 1.0, 0.7**-0.5)  # times the best of these
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-TRIAL_SWEEPS = 10
+TRIAL_SWEEPS = 7
 SINGLE = 1e6  # scaled cells up to this size are completed in single precision
 
 
@@ -310,13 +311,13 @@ class FactorizationCompleter(
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
         if weight == "auto":
-            weight = trials.best(
-                WEIGHTS,
-                lambda weight, part: self._als(
-                    part, rank, weight, side_of(weight), rng
-                ),
-                max_iter=sweeps,
-            )
+
+            def solver_of(weight: float, part: Any) -> ALS:
+                return self._als(part, rank, weight, side_of(weight), rng)
+
+            weight = trials.best(WEIGHTS, solver_of, max_iter=sweeps)
+            closer = [weight * factor for factor in CLOSER]
+            weight = trials.best(closer, solver_of, max_iter=sweeps, patience=3)
         side = side_of(weight)
         if informed and self.lambda_side == "auto":
             side = trials.best(
@@ -342,8 +343,10 @@ class FactorizationCompleter(
 
     def _smaller(self, trials: Trials) -> LowRank | None:
         """Factors of the last trial, from which one of a larger rank continues."""
-        X = trials.last and trials.last.X
-        if X is None or self.biases in ("both", "rows"):
+        if trials.last is None:
+            return None
+        X: LowRank = trials.last.X
+        if self.biases in ("both", "rows"):
             return X
         kept = [k for k in range(X.left.shape[1]) if k != X.left.shape[1] - 2]
         return LowRank(X.left[:, kept], X.right[:, kept])  # without zero biases
