@@ -193,8 +193,8 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
             solver = self._training(side, max_iter, trials.rng)
             once = {"max_iter": max_iter, "check_every": max_iter, "tol": 0.0}
             held_out = trials.cells[1]
-            residual = trials.run(solver, **once).X - held_out.values
-            return residual[held_out.mask].square().double()
+            residual = held_out.residual(trials.run(solver, **once).X)
+            return held_out.weighted(residual.square())[held_out.mask]
 
         lot = trials.rng.stream(3).generators[0]
         with trials.interruptible():
