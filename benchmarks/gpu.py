@@ -18,7 +18,7 @@ import torch
 from sklearn.base import clone
 
 from benchmarks.pages import record
-from benchmarks.timing import seconds_per_step, solver_of
+from benchmarks.timing import seconds_per_step, solver_of, synchronize
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -35,6 +35,7 @@ from skmc import (
 from skmc.checks import all_completers
 from skmc.datasets import load_photo
 from skmc.linalg import shrink, shrink_by_products
+from skmc.loop import Run
 from skmc.model_selection import fit_batch
 
 FITTED: tuple[Any, ...] = (
@@ -69,6 +70,22 @@ def seconds(X: np.ma.MaskedArray, n_iter: int, **params) -> float:
     """Wall time of AIR iterations after warming up."""
     solver, data = solver_of(X, AIRCompleter(random_state=0, **params))
     return n_iter * seconds_per_step(solver, data, n_iter, warm_up=20)
+
+
+def graphs(X: np.ma.MaskedArray, n_iter: int = 5_000) -> dict[str, float]:
+    """Seconds of steps of AIR and their checks, as CUDA graphs and one by one."""
+    result = {}
+    for name, reason in (("graphs", ""), ("one by one", "to compare")):
+        solver, data = solver_of(X, AIRCompleter(random_state=0, device="cuda"))
+        solver.eager = reason
+        run = Run(solver, data)
+        run.advance(100)  # the graph is captured
+        synchronize(data)
+        start = time.perf_counter()
+        run.advance(100 + n_iter)
+        synchronize(data)
+        result[name] = time.perf_counter() - start
+    return {**result, "ratio": result["one by one"] / result["graphs"]}
 
 
 def shrinkage(n: int) -> dict[str, float]:
@@ -148,6 +165,10 @@ def main() -> None:
         "largest difference between CPU and CUDA": differ,
         "seconds of a fit at 213 x 320": fits(X),
         "64 fits of AIR at 213 x 240": batch(single),
+        "AIR, seconds of 5 000 steps, depth 2": {
+            "213 x 240": graphs(single),
+            "50 x 40": graphs(single[:50, :40]),
+        },
         "shrinkage, seconds": {f"n = {n}": shrinkage(n) for n in (240, 1000, 4000)},
         "AIR, seconds for 10 000 iterations at 213 x 240, depth 3": {
             "cuda": seconds(single, 10_000, depth=3, device="cuda"),

@@ -103,6 +103,21 @@ def test_terms_follow_their_parameters_or_say_that_they_lag(name):
 
 
 @every_term
+def test_the_value_can_be_had_after_the_gradient(name):
+    """Together they are `value_and_grad`, also where the term lags."""
+    term, reference = term_of(name), term_of(name)
+    for seed in (5, 6):
+        X = draw(*SHAPE, seed=seed)
+        value, expected = reference.value_and_grad(X)
+        torch.testing.assert_close(term.grad(X), expected)
+        torch.testing.assert_close(term.value(X), value)
+        for ours, theirs in zip(term.parameters(), reference.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad)
+            ours.detach().add_(1.0, alpha=0.1 * seed)
+            theirs.detach().copy_(ours)
+
+
+@every_term
 def test_gradients_of_parameters_accumulate(name):
     X, term = draw(*SHAPE, seed=5), term_of(name)
     term.value_and_grad(X)

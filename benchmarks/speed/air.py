@@ -1,15 +1,21 @@
 """The speed of AIR and KNN: ``python -m benchmarks.speed.air [parts]``.
 
 Each number is a ratio of median run times, measured alternately on one machine. The
-baseline of AIR is a plain autograd transcription of the paper, below.
+baseline of AIR is a plain autograd transcription of the paper, below. The part "small"
+compares steps on small matrices with those of another checkout, if the environment
+variable ``SKMC_BEFORE`` is its path.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import resource
+import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -157,6 +163,64 @@ def growth() -> dict:
     return result
 
 
+SMALL = (30, 30), (50, 40), (100, 50), (100, 100)
+ONE_CHECKOUT = """
+import json, time, warnings
+import numpy as np
+import torch
+from benchmarks.timing import solver_of
+from skmc import AIRCompleter, DMFCompleter
+
+warnings.simplefilter("ignore")
+torch.set_num_threads(1)
+result = {}
+with torch.no_grad():
+    for cls in (AIRCompleter, DMFCompleter):
+        for m, n in SIDES:
+            rng = np.random.RandomState(0)
+            X = np.float32(rng.randn(m, 5) @ rng.randn(5, n))
+            X = np.ma.masked_array(X, rng.random_sample(X.shape) < 0.3)
+            solver, data = solver_of(X, cls(random_state=0))
+            state, best = solver.init(data), np.inf
+            for _ in range(20):
+                start = time.process_time()
+                for _ in range(25):
+                    state = solver.step(data, state)
+                best = min(best, (time.process_time() - start) / 25)
+            result[f"{cls.__name__} {m} x {n}"] = 1e6 * best
+print(json.dumps(result))
+"""
+
+
+def small() -> dict:
+    """Processor time of a step on small matrices, one thread, the best of 20 x 25."""
+    checkouts = {"here": str(Path(__file__).parents[2])}
+    if before := os.environ.get("SKMC_BEFORE"):
+        checkouts["before"] = before
+    code = ONE_CHECKOUT.replace("SIDES", repr(SMALL))
+    found: dict[str, list[dict]] = {name: [] for name in checkouts}
+    for _ in range(5):
+        for name, path in checkouts.items():
+            run = subprocess.run(
+                [sys.executable, "-c", code],
+                env={**os.environ, "PYTHONPATH": path},
+                capture_output=True,
+                check=True,
+                cwd=path,
+            )
+            found[name].append(json.loads(run.stdout))
+    medians = {
+        name: {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
+        for name, runs in found.items()
+    }
+    result: dict = {"microseconds of a step": medians}
+    if "before" in medians:
+        result["before / here"] = {
+            key: medians["before"][key] / here for key, here in medians["here"].items()
+        }
+    return result
+
+
 def neighbours() -> dict:
     """(d) KNN at 10 000 x 50 with 20 % hidden, compared with scikit-learn's."""
     rng = np.random.RandomState(0)
@@ -195,6 +259,7 @@ PARTS = {
     "iteration": iteration,
     "time-to-quality": time_to_quality,
     "growth": growth,
+    "small": small,
     "neighbours": neighbours,
     "large-neighbours": large_neighbours,
 }

@@ -1,8 +1,9 @@
 """Nearest neighbors found in clusters: ``python -m benchmarks.speed.knn [SIZE ...]``.
 
 Time of ``fit_transform``, the share of neighbors that is found, and the error of hidden
-cells of the first 2000 rows, for rows x 20 columns that depend on four quantities. Without
-clusters, 2000 rows are completed, and the time is that of these rows times the rest.
+cells of the first 2000 rows, for rows x 20 columns that depend on four quantities.
+Without clusters, 2000 rows are completed, and the time is that of these rows times the
+rest.
 """
 
 from __future__ import annotations

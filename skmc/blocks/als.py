@@ -9,7 +9,7 @@ from torch import Tensor
 
 from skmc.blocks.observed import Block
 from skmc.linalg import RowModel
-from skmc.solvers import ALS, Effort, HalfStep, half_step
+from skmc.solvers import ALS, Effort, HalfStep, half_step, misfit_along
 
 
 class BlockALS(ALS):
@@ -30,6 +30,8 @@ class BlockALS(ALS):
     **options : object
         Further parameters of `ALS`.
     """
+
+    eager = "blocks are read from files"
 
     def __init__(
         self, start: Tensor, weight: float, *, device: Any = "cpu", **options: Any
@@ -52,6 +54,49 @@ class BlockALS(ALS):
         parts = data.map(("row", "col")[axis], block_step, own, *options)
         factors, *sums = zip(*parts, strict=True)
         return HalfStep(torch.cat(factors), *(torch.stack(s).sum() for s in sums))
+
+    def _counts(self, data: Any, axis: int) -> Tensor:
+        counts = data.counts(("row", "col")[axis])
+        return counts if self.per_cell else torch.ones_like(counts)
+
+    def _misfit_along(
+        self, data: Any, rows: Tensor, cols: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        parts = data.map("row", block_misfit_along, rows, cols, dtype, self.device)
+        return torch.stack(list(parts)).sum(0)
+
+
+def block_misfit_along(
+    block: Block, rows: Tensor, cols: Tensor, dtype: torch.dtype, device: Any
+) -> Tensor:
+    """`misfit_along` of one block.
+
+    Parameters
+    ----------
+    block : Block
+        The cells of some rows.
+    rows : Tensor of shape (n_rows of the block, 2 (rank + 1))
+        Factors and biases of these rows, and their direction.
+    cols : Tensor of shape (n, 2 (rank + 1))
+        The same for all columns.
+    dtype : torch.dtype
+        Precision at the cells.
+    device : device
+        Where to compute, as in `block_step`.
+
+    Returns
+    -------
+    float64 Tensor of shape (5,)
+    """
+    device = _device(device)
+    cells, rows, cols = block.cells(device), rows.to(device), cols.to(device)
+    return misfit_along(cells, rows, cols, dtype).cpu()
+
+
+def _device(device: Any) -> Any:
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
 
 
 def block_step(
@@ -79,8 +124,7 @@ def block_step(
     -------
     HalfStep
     """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = _device(device)
     cells, model, own = block.cells(device), model.to(device), own.to(device)
     found = half_step(cells, own, model, effort, judge)
     return HalfStep(*(part.cpu() for part in found))

@@ -43,6 +43,8 @@ class ChunkedEM(EM):
     The iterates are those of `EM`, and so are the parameters.
     """
 
+    eager = "chunks are computed by Dask"
+
     def init(self, data: Any) -> Any:
         zero = data.values.new_zeros(data.shape[1])
         eye = torch.eye(len(zero), dtype=zero.dtype)
@@ -108,6 +110,8 @@ class ChunkedSVD(Solver):
     start : Tensor of shape (n, rank)
         Factors of the columns at the start.
     """
+
+    eager = "chunks are computed by Dask"
 
     def __init__(self, start: Tensor):
         self.start = start

@@ -368,6 +368,26 @@ class BlockObserved:
         """``|P(M)|_F^2``."""
         return self._sums[1]
 
+    def counts(self, side: str) -> Tensor:
+        """Number of cells of each row or column, or the sum of their weights.
+
+        Parameters
+        ----------
+        side : {"row", "col"}
+            Which of them.
+
+        Returns
+        -------
+        Tensor of shape (n,)
+        """
+        if side not in self._counts:
+            self._counts[side] = torch.cat(list(self.map(side, _counts, None)))
+        return self._counts[side]
+
+    @cached_property
+    def _counts(self) -> dict[str, Tensor]:
+        return {}
+
     def misfit(self, X: LowRank) -> Tensor:
         """``|P(X - M)|_F^2``, by one pass.
 
@@ -420,6 +440,10 @@ def _solved(block: Block, own: None, model: RowModel) -> Tensor:
 
 def _energy(block: Block, own: None) -> tuple[int, Tensor]:
     return len(block.values), block.cells().energy
+
+
+def _counts(block: Block, own: None) -> Tensor:
+    return block.cells().counts
 
 
 def _misfit(block: Block, left: Tensor, right: Tensor) -> Tensor:

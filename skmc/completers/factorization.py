@@ -330,13 +330,23 @@ class FactorizationCompleter(
                 "auto",
                 data,
                 trials,
-                lambda rank, part: self._als(part, rank, weight, side, rng),
+                lambda rank, part: self._als(
+                    part, rank, weight, side, rng, self._smaller(trials)
+                ),
                 ranks=FACTOR_RANKS,
                 max_iter=sweeps,
                 patience=len(FACTOR_RANKS),  # the small ranks of ratings are similar
             )
         chosen = {"rank": rank, "lambda_ridge": weight}
         return {**chosen, "lambda_side": side} if informed else chosen
+
+    def _smaller(self, trials: Trials) -> LowRank | None:
+        """Factors of the last trial, from which one of a larger rank continues."""
+        X = trials.last and trials.last.X
+        if X is None or self.biases in ("both", "rows"):
+            return X
+        kept = [k for k in range(X.left.shape[1]) if k != X.left.shape[1] - 2]
+        return LowRank(X.left[:, kept], X.right[:, kept])  # without zero biases
 
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
@@ -359,10 +369,13 @@ class FactorizationCompleter(
         explicit = self.alpha is None
         row_biases = explicit and self.biases in ("both", "rows")
         biases = cols = None
-        if last is not None and last.left.shape[1] == rank + 1 + row_biases:
-            left, cols = last.left.to(data.values), last.right.to(data.values)
-            start, biases = left[:, :rank], left[:, rank] if row_biases else None
-            cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
+        known = -1 if last is None else last.left.shape[1] - 1 - row_biases
+        if last is not None and known <= rank:
+            left, right = last.left.to(start), last.right.to(start)
+            start[:, :known] = left[:, :known]
+            biases = left[:, known] if row_biases else None
+            cols = start.new_zeros(data.shape[1], rank + 1)
+            cols[:, :known], cols[:, -1] = right[:, :known], right[:, -1]
         options: dict[str, Any] = {
             "row_biases": row_biases,
             "col_biases": explicit and self.biases in ("both", "columns"),

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from skmc.cells import Observed, SparseObserved
 from skmc.linalg import threads_for
+from skmc.loop.graphed import Graphed, capture_for
 from skmc.loop.scope import Work
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.loop.time_limit import seconds_left
@@ -93,6 +94,11 @@ class Run:
         self.limit = DIVERGENCE_FACTOR**2 * torch.maximum(data.energy, data.n_observed)
         self.members = torch.arange(self.running.numel(), device=device)
         self.dropped: list[dict[str, Any]] = []
+        self.graphed = self._graphed()
+
+    def _graphed(self) -> Graphed:
+        capture = capture_for(self.data)
+        return Graphed(self.solver, self.data, self.check_every, capture)
 
     def work(self) -> Work:
         """Return what is needed to resume the solve at this iteration.
@@ -153,12 +159,11 @@ class Run:
     def _steps(
         self, until: int, offer: Callable[[Callable[[], Work]], None] | None
     ) -> None:
-        for n_iter in range(self.iteration + 1, until + 1):
+        while self.iteration < until:
             if offer is not None:
                 offer(self.work)
-            previous = self.state  # frees the state before it
-            self.iteration = n_iter
-            self.state = self.solver.step(self.data, previous)
+            previous = self._move(until)  # frees the state before it
+            n_iter = self.iteration
             late = n_iter != until and seconds_left() <= 0
             if n_iter % self.check_every and n_iter != until and not late:
                 continue
@@ -171,6 +176,23 @@ class Run:
                 break
             if self.compact:
                 self.drop_finished()
+
+    def _move(self, until: int) -> State:
+        """Take all steps up to the next check as a graph, or else one step.
+
+        Returns the state before the last step.
+        """
+        ahead = self.check_every
+        if self.iteration % ahead == 0 and self.iteration + ahead <= until:
+            moved = self.graphed(self.state)
+            if moved is not None:
+                self.iteration += ahead
+                previous, self.state = moved
+                return previous
+        previous = self.state
+        self.iteration += 1
+        self.state = self.solver.step(self.data, previous)
+        return previous
 
     def threads(self) -> AbstractContextManager[None]:
         """Return the context with as many threads as steps on the data pay for.
@@ -194,7 +216,7 @@ class Run:
         Progress
         """
         running, state, n_iter = self.running, self.state, self.iteration
-        outputs = self.solver.outputs(state)
+        outputs = self.graphed.kept(self.solver.outputs(state))
         diverged = running & ~self.valid(state, outputs["X"])
         residual = self.solver.residual(self.data, previous, state)
         self.residual = torch.where(running, residual, self.residual)
@@ -209,7 +231,7 @@ class Run:
 
         record = {
             "n_iter": torch.tensor(n_iter),
-            "objective": state.objective,
+            **self.graphed.kept({"objective": state.objective}),
             "residual": residual,
         }
         progress = Progress(
@@ -292,6 +314,7 @@ class Run:
         assert isinstance(self.data, Observed)  # has a batch axis
         self.data = self.data.select(kept)
         self.state = self.solver.select(self.state, kept)
+        self.graphed = self._graphed()
         for rule in self.stop:
             rule.select(kept)  # type: ignore[attr-defined]
 

@@ -90,8 +90,39 @@ class FactorProduct(nn.Module):
         )
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
-        first, *rest = self.factors
-        X = first
-        for factor in rest:
-            X = factor @ X
-        return X
+        return self.products()[-1]
+
+    def products(self) -> list[Tensor]:
+        """``W[0]``, ``W[1] W[0]``, ..., ``X``.
+
+        Returns
+        -------
+        list of Tensor
+        """
+        factors: list[Tensor] = list(self.parameters())
+        products = factors[:1]
+        for factor in factors[1:]:
+            products.append(factor @ products[-1])
+        return products
+
+    def pull(self, grad: Tensor, products: Sequence[Tensor]) -> list[Tensor]:
+        """The gradients of the factors, as autograd would compute them.
+
+        Parameters
+        ----------
+        grad : Tensor of shape (\\*batch, n_rows, n_cols)
+            Of the completion.
+        products : list of Tensor
+            The result of `products` at the present factors.
+
+        Returns
+        -------
+        list of Tensor
+            In the order of the factors.
+        """
+        grads = []
+        _, *factors = self.parameters()
+        for factor, product in zip(reversed(factors), products[-2::-1], strict=True):
+            grads.append(grad @ product.mT)
+            grad = factor.mT @ grad
+        return [grad, *reversed(grads)]

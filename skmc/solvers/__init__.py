@@ -1,6 +1,7 @@
 """Solvers: what one step is, and how far from optimal an iterate is."""
 
 from skmc.linalg import CosineSchedule
+from skmc.solvers.adam import Adam
 from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import (
     ALS,
@@ -11,6 +12,7 @@ from skmc.solvers.als import (
     product,
     with_bias,
 )
+from skmc.solvers.als_line import misfit_along
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
@@ -39,6 +41,7 @@ __all__ = [
     "EM",
     "NCARL",
     "ALSState",
+    "Adam",
     "CodeDescent",
     "CosineSchedule",
     "Descent",
@@ -68,6 +71,7 @@ __all__ = [
     "WeightedTruncated",
     "half_step",
     "largest_weight",
+    "misfit_along",
     "product",
     "with_bias",
 ]

@@ -70,6 +70,7 @@ class InexactALM(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "how many singular values remain is a shape"
 
     def __init__(self, drift_tol: float = 1e-5):
         self.drift_tol = drift_tol

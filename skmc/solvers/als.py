@@ -11,11 +11,20 @@ from torch import Tensor
 
 from skmc.cells import Side, SparseObserved, prior_mean
 from skmc.linalg import LowRank, RowModel, conjugate_gradients
+from skmc.solvers.als_line import (
+    Sweep,
+    best_step,
+    conjugate,
+    misfit_along,
+    penalty_along,
+    squares_along,
+)
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
 # Conjugate gradients of a half-step: their least and largest number, and the share of
 # the residual that may be left.
+PLAIN = 2  # sweeps before conjugate ones
 STEPS = (3, 6)
 LEFT = 0.03
 # Gradients are computed in single precision while the residual is above the first
@@ -49,6 +58,10 @@ class ALSState(State):
         Squared distance from the observed cells.
     slopes : pair of Tensor of shape ()
         Norms of the gradient with respect to ``rows`` and to ``cols``.
+    n_steps : int
+        Steps done.
+    last : Sweep or None
+        What the next conjugate direction needs.
     """
 
     X: LowRank
@@ -59,6 +72,8 @@ class ALSState(State):
     steps: tuple[int, int]
     misfit: Tensor
     slopes: tuple[Tensor, Tensor]
+    n_steps: int
+    last: Sweep | None
 
 
 class Effort(NamedTuple):
@@ -66,13 +81,14 @@ class Effort(NamedTuple):
 
     Parameters
     ----------
-    steps : int
-        Conjugate gradients to take; 0 means that systems are solved exactly.
+    steps : int or None
+        Conjugate gradients to take; 0 means that systems are solved exactly, None that
+        only the gradient is computed.
     dtype : torch.dtype
         Precision of the gradient.
     """
 
-    steps: int
+    steps: int | None
     dtype: torch.dtype
 
 
@@ -111,6 +127,11 @@ class ALS(Solver):
     numbers of observed cells of a row and of a column, else 1. A step solves for all
     columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
 
+    From the third step on, and without linear priors, the change of a step is replaced
+    by a conjugate direction and the best step along it: the objective is a polynomial
+    of degree four there. This takes less than half as many steps. The iterate to which
+    a plain step would lead is taken if the direction does not descend.
+
     A half-step takes three steps of conjugate gradients for all rows at once, from the
     present factors. Each lowers the objective, at a small part of the cost of exact
     solutions. Where more than .03 of the residual is left, the next half-step of that
@@ -147,8 +168,12 @@ class ALS(Solver):
     ----------
     Zhou, Wilkinson, Schreiber, Pan. Large-scale parallel collaborative filtering for
     the Netflix prize. AAIM (2008). Hu, Koren, Volinsky. Collaborative filtering for
-    implicit feedback datasets. ICDM (2008).
+    implicit feedback datasets. ICDM (2008). De Sterck, Winlaw. A nonlinearly
+    preconditioned conjugate gradient algorithm for rank-R canonical tensor
+    approximation. Numerical Linear Algebra with Applications 22 (2015).
     """
+
+    eager = "rows of similar length are solved together, and lengths are shapes"
 
     def __init__(
         self,
@@ -188,7 +213,8 @@ class ALS(Solver):
         own = rows if self.row_biases else rows[:, :-1]
         first = HalfStep(own, infinite, infinite, infinite, zero(()))
         steps, dtype = (STEPS[0], STEPS[0]), self._precision(data, infinite)
-        return self._state(data, first, cols, (links[0], links[1]), steps, dtype)
+        pair = (links[0], links[1])
+        return self._state(data, first, cols, pair, steps, dtype, 0, None)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
         links = self._link(data, 0, state.rows, state.links[0]), state.links[1]
@@ -197,7 +223,49 @@ class ALS(Solver):
         effort = Effort(steps[0], dtype)
         half = self._half(data, 0, state.rows, cols, links[0], effort)
         steps = _next_steps(steps[0], half), steps[1]
-        return self._state(data, half, cols, links, steps, dtype)
+        n_steps, last = state.n_steps + 1, None
+        if n_steps > PLAIN and not any(links):
+            rows = self._whole(half.factors, self.row_biases)
+            found = self._conjugate(data, state, rows, dtype)
+            if found is not None:
+                rows, cols, last = found
+                half = self._half(data, 0, rows, cols, (), Effort(None, dtype))
+        return self._state(data, half, cols, links, steps, dtype, n_steps, last)
+
+    def _conjugate(
+        self,
+        data: SparseObserved,
+        state: ALSState,
+        rows: Tensor,
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, Tensor, Sweep] | None:
+        """Rows and columns after a step along a conjugate direction.
+
+        None if there is no better point there than those after a plain sweep, which are
+        ``rows`` and ``state.next_cols``.
+        """
+        m = len(rows)
+        W = torch.cat([state.rows, state.cols])
+        change = torch.cat([rows, state.next_cols]) - W
+        counts = torch.cat([self._counts(data, axis) for axis in (0, 1)])[:, None]
+        direction = conjugate(change, state.last, counts)
+        own, others = torch.cat([W, direction], 1).tensor_split([m])
+        curve = self._misfit_along(data, own, others, dtype)
+        curve = curve + self.weight * penalty_along(W, direction, counts).to(curve)
+        if self.implicit:
+            U, V = W[:, :-1].tensor_split([m])
+            P, Q = direction[:, :-1].tensor_split([m])
+            curve = curve + squares_along((U, P), (V, Q))
+        step = best_step(curve)
+        if step is None:
+            return None
+        W = W + step * direction
+        return W[:m], W[m:], Sweep(change, direction)
+
+    def _misfit_along(
+        self, data: SparseObserved, rows: Tensor, cols: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        return misfit_along(data, rows, cols, dtype)
 
     def _precision(self, data: SparseObserved, residual: Tensor) -> torch.dtype:
         """Of gradients: their error must be small beside them."""
@@ -213,6 +281,8 @@ class ALS(Solver):
         links: tuple[Sequence[Tensor], Sequence[Tensor]],
         steps: tuple[int, int],
         dtype: torch.dtype,
+        n_steps: int,
+        last: Sweep | None,
     ) -> ALSState:
         """The iterate after a half-step for the rows.
 
@@ -239,6 +309,8 @@ class ALS(Solver):
             steps=(steps[0], _next_steps(steps[1], ahead)),
             misfit=ahead.misfit,
             slopes=(half.after.sqrt(), ahead.before.sqrt()),
+            n_steps=n_steps,
+            last=last,
         )
 
     def _half(
@@ -384,12 +456,14 @@ def half_step(
     """
     before = after = misfit = own.new_full((), torch.inf)
     W, steps = own, effort.steps
-    if judge or steps:
+    if judge or steps != 0:
         slope, misfit = data.slope(model, own, known, effort.dtype)
         before = slope.square().sum()
         if steps:
             W, after = data.improved(model, own, slope, steps)
-    if not torch.isfinite(after):
+    if steps is None:
+        after = before
+    elif not torch.isfinite(after):
         W = model.solve(
             data.starts, data.cols, data.values, known=known, weights=data.weights
         )

@@ -59,6 +59,7 @@ class HardRank(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"
 
     def __init__(self, rank: int, start: Tensor | None = None):
         self.rank = rank

@@ -5,17 +5,34 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
+from skmc.models import FactorProduct
+from skmc.solvers.adam import Adam
 from skmc.solvers.norms import parameter_norm
 from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
+
+
+class _WhenRead:
+    """The objective of a `DescentState`: evaluated when it is first read."""
+
+    def __get__(self, state: DescentState | None, owner: type) -> Tensor | None:
+        if state is None:
+            return None  # the default of the field
+        found = vars(state)["objective"]
+        if found is None:
+            found = vars(state)["objective"] = state.terms.value(state.X)
+        return found
+
+    def __set__(self, state: DescentState, objective: Tensor | None) -> None:
+        vars(state)["objective"] = objective
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +42,13 @@ class DescentState(State):
     Parameters
     ----------
     objective : Tensor of shape (\\*batch,)
-        The objective at this iterate.
+        The objective at this iterate. Unless it is given, it is evaluated when it is
+        first read. Where terms learn, this has to be before the next step.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
-    live : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``X`` with its graph back to the model's parameters.
+    live : Tensor or list of Tensor
+        ``X`` with its graph back to the model's parameters, or the products that the
+        closed form of the gradients needs.
     grad : Tensor of shape (\\*batch, n_rows, n_cols)
         ``dF/dX``.
     iteration : int
@@ -38,17 +57,18 @@ class DescentState(State):
         What is trained.
     terms : Sum
         The objective.
-    optimizer : optim.Optimizer
-        Of the model's and the terms' parameters.
+    optimizers : list of Adam
+        Of the model's parameters, then of those of each term that has some.
     """
 
+    objective: Tensor = _WhenRead()  # type: ignore[assignment]
     X: Tensor  # (*batch, n_rows, n_cols), detached
-    live: Tensor  # X with its graph back to the model's parameters
+    live: Any
     grad: Tensor  # dF/dX at X
     iteration: int
     model: nn.Module
     terms: Sum
-    optimizer: torch.optim.Optimizer
+    optimizers: list[Adam]
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -65,8 +85,7 @@ class DescentState(State):
         vars(self).update(state)
         for p, grad in zip(self.parameters, grads, strict=True):
             p.grad = grad
-        with torch.enable_grad():
-            vars(self)["live"] = self.model()
+        vars(self)["live"] = _evaluated(self.model)
 
 
 class Descent(ParametricSolver):
@@ -77,7 +96,8 @@ class Descent(ParametricSolver):
         \min_\theta \sum_k F_k(X(\theta)) + \sum_j R_j(\theta_j)
 
     Terms give ``F_k`` and ``dF_k/dX``, in closed form where it is known. Autograd pulls
-    the sum of these gradients back to the parameters of the model.
+    the sum of these gradients back to the parameters of the model; for a product of
+    factors, `FactorProduct.pull` does, by the same matrix products.
 
     Parameters
     ----------
@@ -96,6 +116,8 @@ class Descent(ParametricSolver):
         ``R_j`` by the names of the model's parameters.
     """
 
+    eager = ""
+
     def __init__(
         self,
         model: nn.Module,
@@ -111,6 +133,7 @@ class Descent(ParametricSolver):
         self.lr = lr
         self.horizon = horizon
 
+    @torch.no_grad()
     def init(self, data: Observed) -> DescentState:
         model = copy.deepcopy(self.model).to(data.values.device)
         # Terms share the data's tensors, which no step changes; a memo that holds them
@@ -119,25 +142,26 @@ class Descent(ParametricSolver):
         X = data.values
         terms = copy.deepcopy(Sum(self.terms), memo).to(X.device, X.dtype)
         self.begin([*model.parameters(), *terms.parameters()])
-        paces: dict[int, list[nn.Parameter]] = {}
+        optimizers = [Adam.of(model.parameters(), self.lr)]
         for term in terms:
             if own := list(term.parameters()):
-                paces.setdefault(term.every, []).extend(own)
-        groups = [{"params": list(model.parameters()), "lr": self.lr}]
-        groups += [{"params": p, "lr": self.lr * every} for every, p in paces.items()]
-        optimizer = torch.optim.Adam(groups, fused=True)
-        return self._evaluate(data, model, terms, optimizer, 0)
+                optimizers.append(Adam.of(own, self.lr * term.every))
+        return self._evaluate(model, terms, optimizers, 0)
 
-    def _evaluate(self, data, model, terms, optimizer, iteration) -> DescentState:
-        with torch.enable_grad():
-            live: Tensor = model()
-        # A leaf is changed in place by the next step.
-        X = live.detach().clone() if live.is_leaf else live.detach()
-        objective, grad = terms.value_and_grad(X)
-        for name, term in self.penalties.items():
-            parameter = model.get_parameter(name)
-            value, parameter.grad = term.value_and_grad(parameter.detach())
-            objective = objective + value
+    def _evaluate(self, model, terms, optimizers, iteration) -> DescentState:
+        live = _evaluated(model)
+        X = live[-1] if isinstance(live, list) else live
+        # A parameter is changed in place by the next step.
+        X = X.detach().clone() if isinstance(X, nn.Parameter) else X.detach()
+        objective: Any = None
+        if self.penalties:
+            objective, grad = terms.value_and_grad(X)
+            for name, term in self.penalties.items():
+                parameter = model.get_parameter(name)
+                value, parameter.grad = term.value_and_grad(parameter.detach())
+                objective = objective + value
+        else:
+            grad = terms.grad(X)
         return DescentState(
             X=X,
             objective=objective,
@@ -146,22 +170,27 @@ class Descent(ParametricSolver):
             iteration=iteration,
             model=model,
             terms=terms,
-            optimizer=optimizer,
+            optimizers=optimizers,
         )
 
+    @torch.no_grad()
     def step(self, data: Observed, state: DescentState) -> DescentState:
-        state.live.backward(state.grad)
-        lr = CosineSchedule(self.lr, 0.0, self.horizon)(state.iteration)
-        state.optimizer.param_groups[0]["lr"] = lr
-        state.optimizer.step()
-        state.optimizer.zero_grad()
-        return self._evaluate(
-            data, state.model, state.terms, state.optimizer, state.iteration + 1
-        )
+        if isinstance(state.live, list):
+            grads = cast(FactorProduct, state.model).pull(state.grad, state.live)
+            for p, grad in zip(state.optimizers[0].parameters, grads, strict=True):
+                p.grad = grad if p.grad is None else p.grad.add_(grad)
+        else:
+            state.live.backward(state.grad)
+        model, *terms = state.optimizers
+        model.step(CosineSchedule(1.0, 0.0, self.horizon)(state.iteration))
+        for optimizer in terms:
+            optimizer.step()
+        iteration = state.iteration + 1
+        return self._evaluate(state.model, state.terms, state.optimizers, iteration)
 
     def resume(self, data: Observed | None, state: DescentState) -> DescentState:
-        with torch.enable_grad():
-            return replace(state, live=state.model())
+        objective: Any = state.objective if self.penalties else None
+        return replace(state, live=_evaluated(state.model), objective=objective)
 
     def residual(self, data: Observed, previous, current: DescentState) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``.
@@ -183,14 +212,19 @@ class Descent(ParametricSolver):
         -------
         Tensor of shape (\\*batch,)
         """
-        parameters = list(current.model.parameters())
-        grads = torch.autograd.grad(
-            current.live, parameters, current.grad, retain_graph=True
-        )
-        grads = tuple(
-            s if p.grad is None else s + p.grad
-            for s, p in zip(grads, parameters, strict=True)
-        )
+        parameters = current.optimizers[0].parameters
+        if isinstance(current.live, list):
+            model = cast(FactorProduct, current.model)
+            pulled: Sequence[Tensor] = model.pull(current.grad, current.live)
+        else:
+            pulled = torch.autograd.grad(
+                current.live, parameters, current.grad, retain_graph=True
+            )
+        # Penalties have left their gradients with the parameters.
+        grads = [
+            grad if p.grad is None else grad + p.grad
+            for grad, p in zip(pulled, parameters, strict=True)
+        ]
         tiny = torch.finfo(current.X.dtype).tiny
         scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
         return (
@@ -205,3 +239,12 @@ class Descent(ParametricSolver):
     def outputs(self, state: DescentState) -> dict[str, Any]:
         learned = self.learned(state.parameters)
         return {"X": state.X, **learned, **state.terms.outputs()}
+
+
+def _evaluated(model: nn.Module) -> Any:
+    """`DescentState.live`."""
+    if type(model) is FactorProduct:
+        with torch.no_grad():
+            return model.products()
+    with torch.enable_grad():
+        return model()

@@ -78,6 +78,8 @@ class EM(Solver):
     of incomplete multivariate data. Chapman and Hall (1997).
     """
 
+    eager = "decompositions report back to the host"
+
     def __init__(self, ridge: float, start: Gaussian | None = None):
         self.ridge = ridge
         self.start = start
@@ -196,6 +198,8 @@ class FactorEM(Solver):
     ----------
     Rubin, Thayer. EM algorithms for ML factor analysis. Psychometrika 47 (1982).
     """
+
+    eager = "decompositions report back to the host"
 
     def __init__(self, ridge: float, rank: int, start: FactorGaussian | None = None):
         self.ridge = ridge

@@ -118,6 +118,8 @@ class Gibbs(Solver):
     with high-dimensional side information using MCMC. MLSP (2017).
     """
 
+    eager = "rows of similar length are drawn together, and lengths are shapes"
+
     def __init__(self, rng: Randomness, rank: int, n_burn_in: int, implicit: bool):
         self.rng = rng
         self.rank = rank

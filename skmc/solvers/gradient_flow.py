@@ -74,6 +74,8 @@ class GradientFlow(ParametricSolver):
     rule has half of this length, and other bounds on its growth.
     """
 
+    eager = ""
+
     def __init__(
         self, model: nn.Module, terms: Sequence[Term], *, lr: float | None = None
     ):

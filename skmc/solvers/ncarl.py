@@ -96,6 +96,8 @@ class NCARL(Solver):
     correlation learning. IEEE Trans. Pattern Anal. Mach. Intell. 45 (2023).
     """
 
+    eager = "decompositions report back to the host"
+
     def __init__(
         self, alpha: float, n_neighbors: int, lambda_noise: float | None = None
     ):

@@ -93,6 +93,8 @@ class NonlocalLowRank(Solver):
         A completion to start from.
     """
 
+    eager = "groups are found and counted on the host"
+
     def __init__(
         self,
         side: int,

@@ -94,6 +94,8 @@ class NonsmoothDescent(Solver):
         A fixed weight of the extrapolation, in place of the adaptive one.
     """
 
+    eager = "lengths of a step are tried until one is short enough"
+
     def __init__(
         self,
         network: Autoencoder,

@@ -105,6 +105,8 @@ class PatchTraining(Solver):
         The network's start, the order of the cells and what is dropped.
     """
 
+    eager = "mini-batches are drawn on the host"
+
     def __init__(self, side: int, *, lr: float, horizon: int, rng: Randomness):
         self.side = side
         self.lr = lr

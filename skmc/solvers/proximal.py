@@ -70,6 +70,7 @@ class ProximalGradient(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"
 
     def __init__(self, smooth: Term, regularizer: Term, curvature: float | Tensor):
         self.smooth = smooth

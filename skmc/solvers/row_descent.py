@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
+from skmc.solvers.adam import Adam
 from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
@@ -27,8 +28,8 @@ class RowState(State):
         The objective at this iterate.
     network : nn.Module
         What is trained.
-    weights : optim.Optimizer
-        Optimizer of the network's parameters.
+    weights : Adam
+        Of the network's parameters.
     batches : list of Batch
         Of the rows.
     iteration : int
@@ -36,7 +37,7 @@ class RowState(State):
     """
 
     network: nn.Module
-    weights: torch.optim.Optimizer
+    weights: Adam
     batches: list[Batch]
     iteration: int
 
@@ -53,7 +54,7 @@ class Batch:
         True where they are known.
     inputs : Tensor of shape (k, n_cols)
         A parameter where missing inputs are free.
-    optimizer : optim.Optimizer or None
+    optimizer : Adam or None
         Of the free inputs.
     times : Tensor of shape (k, n_cols) or None, default=None
         How often each cell counts, if not once.
@@ -62,7 +63,7 @@ class Batch:
     rows: Any  # positions, or a slice of all
     seen: Tensor  # (k, n_cols), bool
     inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
-    optimizer: torch.optim.Optimizer | None  # of the free inputs
+    optimizer: Adam | None  # of the free inputs
     times: Tensor | None = None  # (k, n_cols)
 
 
@@ -102,6 +103,8 @@ class RowDescent(Solver):
         Epochs during which the learning rate rises to its full value.
     """
 
+    eager = ""
+
     def __init__(
         self,
         network: nn.Module,
@@ -130,7 +133,7 @@ class RowDescent(Solver):
         return RowState(
             objective=torch.full_like(data.n_observed, torch.inf),
             network=network,
-            weights=torch.optim.Adam(network.parameters(), lr=self.lr, fused=True),
+            weights=Adam.of(network.parameters(), self.lr),
             batches=[
                 batch
                 if data.weights is None
@@ -165,26 +168,19 @@ class RowDescent(Solver):
         self, rows: Any, seen: Tensor, inputs: Tensor, first: Tensor, second: Tensor
     ) -> Batch:
         free = nn.Parameter(inputs)
-        optimizer = torch.optim.Adam([free], lr=self.lr, fused=True)
-        start = torch.zeros((), dtype=torch.float32, device=inputs.device)
-        optimizer.state[free] = {
-            "step": start,
-            "exp_avg": first,
-            "exp_avg_sq": second,
-        }
-        return Batch(rows, seen, free, optimizer)
+        count = torch.zeros((), dtype=torch.float32, device=inputs.device)
+        return Batch(rows, seen, free, Adam([free], [first], [second], count, self.lr))
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
-        decay *= min(1, (state.iteration + 1) / self.warm_up)
+        warmth = (state.iteration + 1) / self.warm_up
+        decay *= warmth.clamp(max=1) if isinstance(warmth, Tensor) else min(1, warmth)
         objective = torch.zeros_like(state.objective)
         for batch in state.batches:
             objective += self._backward(data, state.network, batch)
             for optimizer in (state.weights, batch.optimizer):
                 if optimizer is not None:
-                    optimizer.param_groups[0]["lr"] = self.lr * decay
-                    optimizer.step()
-                    optimizer.zero_grad()
+                    optimizer.step(decay)
         return RowState(
             objective=objective,
             network=state.network,
@@ -241,7 +237,8 @@ class RowDescent(Solver):
         grads = [p.grad for p in parameters if p.grad is not None]
         scale = parameter_norm(X, data) * parameter_norm([data.values], data)
         residual = parameter_norm(grads, data) * parameter_norm(parameters, data)
-        current.weights.zero_grad()
+        for parameter in parameters:
+            parameter.grad = None
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 
     def _forward(self, state: RowState) -> Tensor:

@@ -87,6 +87,7 @@ class SoftImpute(Solver):
 
     svd_tol = 1e-4
     svd_steps = 2
+    eager = "how many singular values remain is a shape"
 
     def __init__(
         self, weight: float, max_rank: int | None = None, start: SVD | None = None

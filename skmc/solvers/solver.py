@@ -36,6 +36,9 @@ class Solver(ABC):
 
     # What a step mostly consists of, by which the loop chooses the number of threads.
     workload: ClassVar[Workload] = Workload.PRODUCTS
+    # Why steps cannot be captured as a CUDA graph. Empty where they can: they allow for
+    # tensors instead of the state's numbers, such as the iteration.
+    eager: ClassVar[str] = "nothing is known of its steps"
 
     @abstractmethod
     def init(self, data) -> State:

@@ -66,6 +66,7 @@ class DouglasRachford(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"
 
     def __init__(
         self,

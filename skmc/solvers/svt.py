@@ -73,6 +73,7 @@ class SingularValueThresholding(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "how many singular values remain is a shape"
 
     def __init__(self, tau: float, delta: float | None = None):
         self.tau = tau

@@ -56,6 +56,7 @@ class TruncatedNorm(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"
 
     def __init__(self, rank: int, *, inner_iter: int = 5, inner_tol: float = 1e-4):
         self.rank = rank

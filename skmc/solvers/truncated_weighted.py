@@ -79,6 +79,7 @@ class WeightedTruncated(Solver):
     """
 
     workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"
 
     def __init__(self, rank: int, *, length: float = 1.0, growth: float = 1.15):
         self.rank = rank

@@ -49,6 +49,20 @@ class Sum(Term):
             value, grad = value + more, grad.add_(its_grad)
         return value, grad
 
+    def grad(self, X: Tensor) -> Tensor:
+        first, *others = self
+        grad = first.grad(X)
+        for term in others:
+            grad.add_(term.grad(X))
+        return grad
+
+    def value(self, X: Tensor) -> Tensor:
+        first, *others = self
+        value = first.value(X)
+        for term in others:
+            value = value + term.value(X)
+        return value
+
     def select(self, members: Tensor) -> None:
         for term in self:
             term.select(members)

@@ -40,6 +40,9 @@ class SquaredError(Term):
         grad = self.data.weighted(residual)
         return 0.5 * inner(residual, grad), grad
 
+    def grad(self, X: Tensor) -> Tensor:
+        return self.data.weighted(self.data.residual(X))
+
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         step = per_member(step, V)
         times = step * self.data.times

@@ -191,27 +191,35 @@ class AdaptiveDirichletEnergy(Term):
         items = self.transform(X)
         return self.weight.to(X) * inner(items, self.laplacian() @ items)
 
-    @torch.no_grad()
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        if self.n_calls % self.every == 0:
-            self._learn(self.transform(X))
-        self.n_calls += 1
-        grad = self.transform.between(self.L2, X)
+        grad = self.grad(X)
         return 0.5 * inner(X, grad), grad
 
+    def grad(self, X: Tensor) -> Tensor:
+        if self.n_calls == 0:
+            self._learn(self.transform(X))
+        self.n_calls = (self.n_calls + 1) % self.every
+        return self.transform.between(self.L2, X)
+
+    def value(self, X: Tensor) -> Tensor:
+        return 0.5 * inner(X, self.transform.between(self.L2, X))
+
+    @torch.no_grad()
     def _learn(self, items: Tensor) -> None:
         """Add to the gradient of W, and set ``L2 = 2 weight L(W)``."""
-        scale = per_member(self.weight if self.by_row else 2 * self.weight, items)
+        scale = -per_member(self.weight if self.by_row else 2 * self.weight, items)
         S = self.similarity()
-        self.L2 = graph_laplacian(S + S.mT).mul_(scale)
+        self.L2 = (S + S.mT).mul_(scale)
+        self.L2.diagonal(dim1=-2, dim2=-1).sub_(self.L2.sum(-1))
         if self.by_row:
-            norms = (items * items).sum(-1)
-            dS = (items @ items.mT).neg_().add_(norms[..., None, :], alpha=0.5)
-            dW = S * ((S * dS).sum(-1, keepdim=True) - dS)
+            dW = items @ items.mT
+            half_norms = 0.5 * dW.diagonal(dim1=-2, dim2=-1)
+            torch.sub(half_norms[..., None, :], dW, out=dW)
+            dW.sub_(torch.linalg.vecdot(S, dW)[..., None])
         else:
-            dS = 0.5 * squared_distances(items)
-            dW = S * (dS - inner(S, dS)[..., None, None])
-        dW.mul_(scale)
+            dW = 0.5 * squared_distances(items)
+            dW.sub_(inner(S, dW)[..., None, None])
+        dW.mul_(S).mul_(scale if self.by_row else -scale)
         self.W.grad = dW if self.W.grad is None else self.W.grad.add_(dW)
 
     @torch.no_grad()

@@ -126,16 +126,26 @@ class NeighborDirichletEnergy(Term):
         scale = self.weight.to(X) * (1 if self.by_row else 2)
         return scale * inner(self.similarity()[..., 1:], half)
 
-    @torch.no_grad()
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        grad = self.grad(X)
+        return 0.5 * inner(X, grad), grad
+
+    @torch.no_grad()
+    def grad(self, X: Tensor) -> Tensor:
         items = self.transform(X)
         if self.n_calls % self.every == 0:
             if self.refresh and self.n_calls >= self.refresh[0]:
                 self._find(items)
             self._learn(items)
         self.n_calls += 1
-        grad = self.transform.adjoint(self._between(items), *X.shape[-2:])
-        return 0.5 * inner(X, grad), grad
+        if not self.refresh:
+            self.n_calls %= self.every
+        return self.transform.adjoint(self._between(items), *X.shape[-2:])
+
+    @torch.no_grad()
+    def value(self, X: Tensor) -> Tensor:
+        items = self.transform(X)
+        return 0.5 * inner(items, self._between(items))
 
     def _find(self, items: Tensor) -> None:
         """Find the neighbors again."""

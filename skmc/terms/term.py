@@ -118,6 +118,35 @@ class Term(nn.Module):
             value.sum().backward()
         return value.detach(), X.grad if X.grad is not None else torch.zeros_like(X)
 
+    def grad(self, X: Tensor) -> Tensor:
+        """``dF/dX``; does what `value_and_grad` does, except for the value.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, n_rows, n_cols)
+        """
+        return self.value_and_grad(X)[1]
+
+    def value(self, X: Tensor) -> Tensor:
+        """The value that belongs to the last call of `grad`, if that was at ``X``.
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch,)
+        """
+        with torch.no_grad():
+            return self(X)
+
     def prox(self, V: Tensor, step: float | Tensor) -> Tensor:
         """``argmin_X step F(X) + 1/2 |X - V|^2``.
 

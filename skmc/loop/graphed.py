@@ -1,0 +1,228 @@
+"""The steps between two checks as one graph of device operations."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.cells import Observed, SparseObserved
+from skmc.loop.contents import Contents
+from skmc.solvers import Solver, State
+
+# Records what a function computes, and returns a function that computes it again, in
+# the same memory. The generators are those that it may draw from.
+Capture = Callable[[Callable[[], None], list[torch.Generator]], Callable[[], None]]
+
+log = logging.getLogger(__name__)
+_one_at_a_time = threading.Lock()
+
+
+def cuda_capture(
+    function: Callable[[], None], generators: list[torch.Generator]
+) -> Callable[[], None]:
+    """Capture a function as a CUDA graph, without running it.
+
+    Parameters
+    ----------
+    function : callable
+        Must not wait for the device, and must have been called before.
+    generators : list of Generator
+        Those that it may draw from.
+
+    Returns
+    -------
+    callable
+        Runs what ``function`` has launched.
+    """
+    graph = torch.cuda.CUDAGraph()
+    for generator in generators:
+        if generator.device.type == "cuda":
+            graph.register_generator_state(generator)
+    # Other threads may go on with fits of their own, and capture one after the other.
+    stream = torch.cuda.Stream()
+    with (
+        _one_at_a_time,
+        torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
+    ):
+        function()
+    return graph.replay
+
+
+def capture_for(data: Observed | SparseObserved) -> Capture | None:
+    """How to capture steps on the device of the data; None where that does not pay.
+
+    Parameters
+    ----------
+    data : Observed or SparseObserved
+        Observed cells.
+
+    Returns
+    -------
+    callable or None
+    """
+    return cuda_capture if data.values.is_cuda else None
+
+
+class Graphed:
+    """A fixed number of steps, captured at the second call and replayed from then on.
+
+    A step on CUDA is a sequence of short kernels, and launching them one by one from
+    Python takes longer than running them. The first call makes ordinary steps, on
+    another stream, as Torch asks before a capture. Captured are steps of a copy of the
+    state, whose tensors become the buffers of the graph: at the end of a replay the
+    numbers of the last state are in those of the first, so that the next replay goes
+    on. Numbers of the state, such as its iteration, become tensors.
+
+    A replay repeats operations and no Python code. It is a step only if everything in
+    the state other than tensors is the same before and after. This is checked; if it is
+    not so, or if a step cannot be captured, all steps are ordinary ones.
+
+    Parameters
+    ----------
+    solver : Solver
+        Defines one step.
+    data : Observed or SparseObserved
+        Observed cells.
+    n_steps : int
+        Steps of a call.
+    capture : callable or None
+        Records operations; None makes ordinary steps.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        data: Observed | SparseObserved,
+        n_steps: int,
+        capture: Capture | None,
+    ):
+        self.solver, self.data, self.n_steps = solver, data, n_steps
+        self.capture = None if solver.eager else capture
+        self.warm = False
+        self.replay: Callable[[], None] | None = None
+        self.last: tuple[State, State] | None = None
+
+    def __call__(self, state: State) -> tuple[State, State] | None:
+        """Take the steps.
+
+        Parameters
+        ----------
+        state : State
+            Where the solver is; it need not survive.
+
+        Returns
+        -------
+        tuple of State or None
+            The states before and after the last step, whose tensors the next call
+            overwrites. None if these steps have to be taken one by one.
+        """
+        if self.capture is None:
+            return None
+        if not self.warm:
+            self.warm = True
+            return self._warm_up(state)
+        if self.replay is None:
+            before = dict(vars(self.solver))
+            try:
+                self._capture(self.capture, state)
+            except Exception as error:
+                name = type(self.solver).__name__
+                log.debug("steps of %s are not captured: %s", name, error)
+                vars(self.solver).update(before)
+                self.capture = self.replay = None
+                return None
+        elif self.last and state is not self.last[1] and not self._load(state):
+            return None
+        assert self.replay is not None
+        self.replay()
+        self.after.put_back()
+        previous, current = self.states
+        self.last = _shallow(previous), _shallow(current)
+        return self.last
+
+    def kept(self, outputs: dict[str, Any]) -> dict[str, Any]:
+        """Outputs of a state that stay as they are when the graph is replayed.
+
+        Parameters
+        ----------
+        outputs : dict
+            By name.
+
+        Returns
+        -------
+        dict
+        """
+        if self.replay is None:
+            return outputs
+        return {
+            name: value.clone() if isinstance(value, Tensor) else value
+            for name, value in outputs.items()
+        }
+
+    def _steps(self, state: State) -> tuple[State, State]:
+        previous = state
+        for _ in range(self.n_steps):
+            previous, state = state, self.solver.step(self.data, state)
+        return previous, state
+
+    def _warm_up(self, state: State) -> tuple[State, State]:
+        state = _with_tensors(state, self.data.values.device)
+        if not self.data.values.is_cuda:
+            return self._steps(state)
+        side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            states = self._steps(state)
+        main.wait_stream(side)
+        return states
+
+    def _capture(self, capture: Capture, state: State) -> None:
+        data = self.data
+        memo = {id(t): t for t in (data, data.values)}
+        first = copy.deepcopy(_with_tensors(state, data.values.device), memo)
+        generators = Contents(first, data).generators
+        solver = Contents(vars(self.solver), data)
+
+        def steps() -> None:
+            start = self.solver.resume(data, first)
+            self.buffers = Contents(start, data)
+            self.states = self._steps(start)
+            self.after = Contents(self.states[1], data)
+            self.buffers.take(self.after)
+
+        replay = capture(steps, generators)
+        unchanged = solver.like(Contents(vars(self.solver), data))
+        if not (unchanged and self.buffers.like(self.after)):
+            raise ValueError("they change more than numbers in tensors")
+        self.replay = replay
+
+    def _load(self, state: State) -> bool:
+        """Bring the graph to a state that ordinary steps have led to."""
+        contents = Contents(self.solver.resume(self.data, state), self.data)
+        if not self.buffers.like(contents):
+            return False
+        self.buffers.take(contents)
+        return True
+
+
+def _shallow(state: State) -> State:
+    """Another object of the same parts; what is read there and kept stays there."""
+    other = object.__new__(type(state))
+    vars(other).update(vars(state))
+    return other
+
+
+def _with_tensors(state: State, device: torch.device) -> State:
+    """A state whose numbers are tensors, which a graph can change."""
+    other = _shallow(state)
+    for name, value in vars(state).items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            dtype = torch.int64 if isinstance(value, int) else torch.float64
+            vars(other)[name] = torch.tensor(value, dtype=dtype, device=device)
+    return other
