@@ -345,7 +345,7 @@ def test_of_sides_with_equal_errors_the_smallest_is_used(monkeypatch):
 
 def test_few_cells_or_iterations_allow_no_search(monkeypatch):
     monkeypatch.setattr(trials, "solve_part", None)
-    for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 14})):
+    for shape, params in (((30, 20), {}), ((50, 40), {"max_iter": 5})):
         completer = make(PatchCNNCompleter, **params)
         assert chosen(completer, shape, 0) == 7
 

@@ -31,7 +31,7 @@ from skmc.solvers import PatchTraining, Solver
 FIRST_SIDE = 7
 N_SIDES = 4  # tried by the search
 MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare sides
-TRIAL_DIVISOR, MAX_TRIAL_ITER = 15, 10  # a trial's share of max_iter, and at most
+TRIAL_DIVISOR, MAX_TRIAL_ITER = 6, 25  # a trial's share of max_iter, and at most
 
 
 class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
@@ -67,7 +67,7 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     patch_size : odd int >= 3 or "auto", default="auto"
         Side of the patches, in cells. "auto" is a random search that tries four sides.
         It starts from 7 (or the smaller dimension) and takes random steps of 2 up or
-        down. Each compares two sides after ``max_iter // 15`` iterations, at most 10,
+        down. Each compares two sides after ``max_iter // 6`` iterations, at most 25,
         and keeps the larger, slower one only if it lowers the mean squared error on a
         held-out tenth of the observed cells by more than the standard error of the
         difference. With fewer than 1000 observed cells, a tenth is too small to compare
@@ -193,8 +193,8 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
             solver = self._training(side, max_iter, trials.rng)
             once = {"max_iter": max_iter, "check_every": max_iter, "tol": 0.0}
             held_out = trials.cells[1]
-            residual = trials.run(solver, **once).X - held_out.values
-            return residual[held_out.mask].square().double()
+            residual = held_out.residual(trials.run(solver, **once).X)
+            return held_out.weighted(residual.square())[held_out.mask]
 
         lot = trials.rng.stream(3).generators[0]
         with trials.interruptible():
