@@ -38,8 +38,6 @@ class Trials:
     ----------
     interrupted : bool
         Whether the user has interrupted a trial, so that the fit ends as well.
-    last : Solution or None
-        Solution of the last trial.
     """
 
     def __init__(
@@ -52,7 +50,6 @@ class Trials:
         self.split, self.rng, self.tol, self.check_every = split, rng, tol, check_every
         self.interrupted = False
         self.n_solutions = 0
-        self.last: Solution | None = None
 
     @cached_property
     def cells(self) -> tuple[Any, Any]:
@@ -105,8 +102,7 @@ class Trials:
             raise OutOfTime
         self.n_solutions += 1
         limits = {"tol": self.tol, "check_every": self.check_every, **params}
-        self.last = solve_part(solver, self.cells[0], **limits)
-        return self.last
+        return solve_part(solver, self.cells[0], **limits)
 
     def error(self, solution: Solution) -> float:
         """Return the sum of squared errors over the held-out cells.

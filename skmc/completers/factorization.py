@@ -31,9 +31,8 @@ from skmc.solvers import ALS, Solver
 FACTOR_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
-CLOSER = (0.7**0.5, 1.0, 0.7**-0.5)  # times the best of these
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-TRIAL_SWEEPS = 7
+TRIAL_SWEEPS = 10
 SINGLE = 1e6  # scaled cells up to this size are completed in single precision
 
 
@@ -311,13 +310,13 @@ class FactorizationCompleter(
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
         if weight == "auto":
-
-            def solver_of(weight: float, part: Any) -> ALS:
-                return self._als(part, rank, weight, side_of(weight), rng)
-
-            weight = trials.best(WEIGHTS, solver_of, max_iter=sweeps)
-            closer = [weight * factor for factor in CLOSER]
-            weight = trials.best(closer, solver_of, max_iter=sweeps, patience=3)
+            weight = trials.best(
+                WEIGHTS,
+                lambda weight, part: self._als(
+                    part, rank, weight, side_of(weight), rng
+                ),
+                max_iter=sweeps,
+            )
         side = side_of(weight)
         if informed and self.lambda_side == "auto":
             side = trials.best(
@@ -331,9 +330,7 @@ class FactorizationCompleter(
                 "auto",
                 data,
                 trials,
-                lambda rank, part: self._als(
-                    part, rank, weight, side, rng, self._smaller(trials)
-                ),
+                lambda rank, part: self._als(part, rank, weight, side, rng),
                 ranks=FACTOR_RANKS,
                 max_iter=sweeps,
                 patience=len(FACTOR_RANKS),  # the small ranks of ratings are similar
@@ -341,22 +338,13 @@ class FactorizationCompleter(
         chosen = {"rank": rank, "lambda_ridge": weight}
         return {**chosen, "lambda_side": side} if informed else chosen
 
-    def _smaller(self, trials: Trials) -> LowRank | None:
-        """Factors of the last trial, from which one of a larger rank continues."""
-        if trials.last is None:
-            return None
-        X: LowRank = trials.last.X
-        if self.biases in ("both", "rows"):
-            return X
-        kept = [k for k in range(X.left.shape[1]) if k != X.left.shape[1] - 2]
-        return LowRank(X.left[:, kept], X.right[:, kept])  # without zero biases
-
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
         last = self._factors() if self._resumes(data) else None
         side = params.lambda_side if _is_informed(data) else 1.0
-        return self._als(data, params.rank, params.lambda_ridge, side, rng, last)
+        weight = params.lambda_ridge
+        return self._als(data, params.rank, weight, side, rng, last, conjugate=True)
 
     def _als(
         self,
@@ -366,25 +354,24 @@ class FactorizationCompleter(
         side: float,
         rng: Randomness,
         last: LowRank | None = None,
+        conjugate: bool = False,
     ) -> ALS:
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
         start = start.to(data.values.dtype)
         explicit = self.alpha is None
         row_biases = explicit and self.biases in ("both", "rows")
         biases = cols = None
-        known = -1 if last is None else last.left.shape[1] - 1 - row_biases
-        if last is not None and known <= rank:
-            left, right = last.left.to(start), last.right.to(start)
-            start[:, :known] = left[:, :known]
-            biases = left[:, known] if row_biases else None
-            cols = start.new_zeros(data.shape[1], rank + 1)
-            cols[:, :known], cols[:, -1] = right[:, :known], right[:, -1]
+        if last is not None and last.left.shape[1] == rank + 1 + row_biases:
+            left, cols = last.left.to(data.values), last.right.to(data.values)
+            start, biases = left[:, :rank], left[:, rank] if row_biases else None
+            cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
         options: dict[str, Any] = {
             "row_biases": row_biases,
             "col_biases": explicit and self.biases in ("both", "columns"),
             "per_cell": explicit and self.per_cell,
             "implicit": not explicit,
             "link_weight": side,
+            "conjugate": conjugate,
             "start_biases": biases,
             "start_cols": cols,
         }

@@ -163,6 +163,8 @@ class ALS(Solver):
         The biases of the rows before the first step; zero by default.
     start_cols : Tensor of shape (n, rank + 1), optional
         The factors and biases of the columns before the first step; zero by default.
+    conjugate : bool, default=True
+        Whether steps are conjugate; otherwise all are plain.
 
     References
     ----------
@@ -187,10 +189,12 @@ class ALS(Solver):
         implicit: bool = False,
         start_biases: Tensor | None = None,
         start_cols: Tensor | None = None,
+        conjugate: bool = True,
     ):
         self.start = start
         self.start_biases = start_biases
         self.start_cols = start_cols
+        self.conjugate = conjugate
         self.weight = weight
         self.row_biases = row_biases
         self.col_biases = col_biases
@@ -224,7 +228,7 @@ class ALS(Solver):
         half = self._half(data, 0, state.rows, cols, links[0], effort)
         steps = _next_steps(steps[0], half), steps[1]
         n_steps, last = state.n_steps + 1, None
-        if n_steps > PLAIN and not any(links):
+        if self.conjugate and n_steps > PLAIN and not any(links):
             rows = self._whole(half.factors, self.row_biases)
             found = self._conjugate(data, state, rows, dtype)
             if found is not None:
