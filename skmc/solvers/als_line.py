@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,8 @@ from skmc.linalg import LowRank
 FARTHEST = 100.0  # step
 
 
-class Sweep(NamedTuple):
+@dataclass(frozen=True)
+class Sweep:
     """What conjugate directions need of the last sweep, rows above columns.
 
     Parameters
