@@ -31,6 +31,12 @@ from skmc.solvers import (
     SoftImpute,
     largest_weight,
 )
+from skmc.solvers.als_line import (
+    best_step,
+    misfit_along,
+    penalty_along,
+    squares_along,
+)
 from skmc.solvers.gibbs import gamma, normal_wishart
 
 
@@ -397,3 +403,62 @@ def test_the_posterior_deviation_covers_what_is_hidden():
         assert (std[~missing] == 0).all()
         assert (std[missing] > 25).all()  # the noise is 30
         assert 0.83 < (off < 1.645 * std)[missing].mean() < 0.95
+
+
+@pytest.mark.parametrize("implicit", [True, False])
+def test_objective_along_a_line(implicit, noisy):
+    """A polynomial of degree four, and its least value."""
+    *_, sparse = noisy
+    m, n = sparse.shape
+    draw = torch.Generator().manual_seed(0)
+    normal = partial(torch.randn, dtype=torch.float64, generator=draw)
+    rows, cols = normal(m, 6), normal(n, 6)
+    if implicit:  # without biases
+        for side in (rows, cols):
+            side[:, [2, 5]] = 0.0
+    ones = torch.ones(m + n, 1, dtype=torch.float64)
+    W = torch.cat([rows[:, :3], cols[:, :3]])
+    D = torch.cat([rows[:, 3:], cols[:, 3:]])
+    curve = misfit_along(sparse, rows, cols, torch.float64)
+    curve = curve + 0.3 * penalty_along(W, D, ones)
+    if implicit:
+        pairs = ((side[:, :2], side[:, 3:5]) for side in (rows, cols))
+        curve = curve + squares_along(*pairs)
+    polynomial = np.polynomial.Polynomial(curve.tolist())
+
+    def objective(step):
+        V = W + step * D
+        U, V = V[:m], V[m:]
+        X = U[:, :-1] @ V[:, :-1].mT + U[:, -1:] + V[:, -1]
+        off = X[sparse.rows, sparse.cols] - sparse.values
+        value = off.square().sum() + 0.3 * (U.square().sum() + V.square().sum())
+        return float(value + (X.square().sum() if implicit else 0.0))
+
+    for step in (-1.0, 0.0, 0.3, 2.0):
+        assert polynomial(step) == pytest.approx(objective(step), rel=1e-9)
+    best = best_step(curve)
+    if best is None:  # uphill from here; then the other way is down
+        best = best_step(curve * torch.tensor([1.0, -1.0, 1.0, -1.0, 1.0]))
+        polynomial = polynomial(np.polynomial.Polynomial([0, -1]))
+    assert all(polynomial(best) <= polynomial(best * f) for f in (0.0, 0.9, 1.1))
+    assert best_step(torch.tensor([1.0, 1.0, 1.0, 0.0, 1.0])) is None
+    assert best_step(torch.tensor([1.0, -1.0, torch.nan, 0.0, 1.0])) is None
+
+
+def test_conjugate_sweeps_are_fewer(noisy):
+    *_, sparse = noisy
+    start = torch.randn(40, 6, generator=torch.Generator().manual_seed(0)).double()
+    options = {"row_biases": True, "col_biases": True, "per_cell": True}
+    found = [
+        solve(
+            ALS(start, 0.02, conjugate=conjugate, **options),
+            sparse,
+            max_iter=2000,
+            tol=1e-6,
+            check_every=1,
+        )
+        for conjugate in (True, False)
+    ]
+    assert all(s.status[0] == "converged" for s in found)
+    assert found[0].n_iter < 0.6 * found[1].n_iter
+    assert (found[0].history["objective"].diff() <= 1e-6 * sparse.energy).all()

@@ -16,13 +16,7 @@ from skmc.datasets import load_drug_target, load_flixster, load_movielens
 NAME = "side-information"
 SETS = ("nuclear_receptor", "gpcr", "ion_channel")
 SETTINGS = {"CVS1": "pairs", "CVS2": "new drugs", "CVS3": "new targets"}
-METHODS = {
-    "features": "similarities",
-    "none": {},
-    "mean": None,
-    "als": "similarities",
-    "profiles": "profiles",
-}
+METHODS = {"features": "similarities", "none": {}, "mean": None, "als": "similarities"}
 N_FOLDS = 10
 
 
@@ -60,7 +54,7 @@ def drugs(results: Results) -> None:
         }
         for setting in SETTINGS:
             for method, given in METHODS.items():
-                if method in ("none", "profiles") and setting != "CVS1":
+                if method == "none" and setting != "CVS1":
                     continue
                 given = known if given == "similarities" else given
 
@@ -71,10 +65,7 @@ def drugs(results: Results) -> None:
                     for hidden in folds(truth.shape, setting, 0):
                         X = np.where(hidden, np.nan, truth)
                         values = means(X, setting)
-                        if given == "profiles":
-                            values = completer.fit(X, **with_profiles(X, known))
-                            values = values.reconstruction_
-                        elif given is not None:
+                        if given is not None:
                             values = completer.fit(X, **given).reconstruction_
                         pair = truth[hidden], values[hidden]
                         found["auc"].append(roc_auc_score(*pair))
@@ -84,23 +75,10 @@ def drugs(results: Results) -> None:
                 completer = BayesianFactorizationCompleter(
                     scaling="global", random_state=0
                 )
-                if method in ("als", "profiles"):
+                if method == "als":
                     completer = FactorizationCompleter(random_state=0)
                 key = f"drugs/{name}/{setting}/{method}/0"
                 results.measure(key, completer, score, None)
-
-
-def with_profiles(X: np.ndarray, known: dict) -> dict[str, np.ndarray]:
-    """Similarities, and those of the interactions that are known for training."""
-    Y = np.nan_to_num(X)
-    own = {"row_features": profile_kernel(Y), "col_features": profile_kernel(Y.T)}
-    return {name: np.hstack([kernel, known[name]]) for name, kernel in own.items()}
-
-
-def profile_kernel(Y: np.ndarray) -> np.ndarray:
-    """``exp(-|y_i - y_j|^2 / mean |y|^2)`` of the rows."""
-    squares = np.square(Y).sum(1)
-    return np.exp(-(squares[:, None] + squares - 2 * Y @ Y.T) / squares.mean())
 
 
 def means(X: np.ndarray, setting: str) -> np.ndarray:
@@ -195,6 +173,10 @@ Mean over ten folds. In CVS1, pairs are held out; in CVS2 and CVS3, whole drugs 
 whole targets, which are then answered from their features alone. Features of a drug are
 its similarities to all drugs, likewise for targets. Held-out pairs are missing, not
 zero. Means are those of each target, or of each drug in CVS3. A dash was not measured.
+Kernels of the known interactions as further features (van Laarhoven et al. 2011) lower
+the AUPR of least squares, from .570, .767, .935 to .503, .751, .929. Published results
+on these data, such as those of
+[NRLMF](https://doi.org/10.1371/journal.pcbi.1004760), hold pairs out as zeros.
 
 {drugs_table}
 
