@@ -419,7 +419,7 @@ def test_objective_along_a_line(implicit, noisy):
     ones = torch.ones(m + n, 1, dtype=torch.float64)
     W = torch.cat([rows[:, :3], cols[:, :3]])
     D = torch.cat([rows[:, 3:], cols[:, 3:]])
-    curve = misfit_along(sparse, rows, cols, torch.float64)
+    curve, residuals = misfit_along(sparse, rows, cols, torch.float64)
     curve = curve + 0.3 * penalty_along(W, D, ones)
     if implicit:
         pairs = ((side[:, :2], side[:, 3:5]) for side in (rows, cols))
@@ -435,6 +435,8 @@ def test_objective_along_a_line(implicit, noisy):
         return float(value + (X.square().sum() if implicit else 0.0))
 
     for step in (-1.0, 0.0, 0.3, 2.0):
+        at = sum(part * step**k for k, part in enumerate(residuals))
+        assert float(at.square().sum()) <= objective(step)
         assert polynomial(step) == pytest.approx(objective(step), rel=1e-9)
     best = best_step(curve)
     if best is None:  # uphill from here; then the other way is down
@@ -462,3 +464,18 @@ def test_conjugate_sweeps_are_fewer(noisy):
     assert all(s.status[0] == "converged" for s in found)
     assert found[0].n_iter < 0.6 * found[1].n_iter
     assert (found[0].history["objective"].diff() <= 1e-6 * sparse.energy).all()
+
+
+def test_rows_and_columns_without_cells_stay_zero(noisy):
+    *_, sparse = noisy
+    m, n = sparse.shape
+    wider = SparseObserved(sparse.rows, sparse.cols, sparse.values, (m + 2, n + 3))
+    start = torch.ones(m + 2, 4, dtype=torch.float64)
+    start[:m] = torch.randn(m, 4, generator=torch.Generator().manual_seed(0)).double()
+    solver = ALS(start, 0.02, row_biases=True, col_biases=True, per_cell=True)
+    state = solver.init(wider)
+    for _ in range(40):
+        state = solver.step(wider, state)
+    assert state.rows[m:].abs().max() < 1e-6
+    assert state.cols[n:].abs().max() < 1e-6
+    assert solver.residual(wider, None, state) < 1e-3

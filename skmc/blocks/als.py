@@ -47,6 +47,7 @@ class BlockALS(ALS):
         others: Tensor,
         links: Any,
         effort: Effort,
+        off: Tensor | None = None,
     ) -> HalfStep:
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
         own = own[:, : model.F.shape[1]]
@@ -61,9 +62,9 @@ class BlockALS(ALS):
 
     def _misfit_along(
         self, data: Any, rows: Tensor, cols: Tensor, dtype: torch.dtype
-    ) -> Tensor:
+    ) -> tuple[Tensor, list[Tensor]]:
         parts = data.map("row", block_misfit_along, rows, cols, dtype, self.device)
-        return torch.stack(list(parts)).sum(0)
+        return torch.stack(list(parts)).sum(0), []
 
 
 def block_misfit_along(
@@ -90,7 +91,7 @@ def block_misfit_along(
     """
     device = _device(device)
     cells, rows, cols = block.cells(device), rows.to(device), cols.to(device)
-    return misfit_along(cells, rows, cols, dtype).cpu()
+    return misfit_along(cells, rows, cols, dtype)[0].cpu()
 
 
 def _device(device: Any) -> Any:

@@ -258,6 +258,7 @@ class SparseObserved:
         W: Tensor,
         known: Tensor | float = 0.0,
         dtype: torch.dtype | None = None,
+        off: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Left minus right sides of the systems of all rows, and the misfit.
 
@@ -274,6 +275,8 @@ class SparseObserved:
         dtype : torch.dtype, optional
             Precision of the part that belongs to the cells; that of the values by
             default.
+        off : Tensor of shape (n_cells,), optional
+            Residuals at the cells, in this precision, if they are known.
 
         Returns
         -------
@@ -282,8 +285,9 @@ class SparseObserved:
             Squared distance from the observed cells.
         """
         low = model.to(dtype or W.dtype)
-        off = self.at(LowRank(W.to(low.F.dtype), low.F)) + low.offset[self.cols]
-        off -= self.values.to(off.dtype)
+        if off is None:
+            off = self.at(LowRank(W.to(low.F.dtype), low.F)) + low.offset[self.cols]
+            off -= self.values.to(off.dtype)
         weighted = self.weighted(off)
         prior = (W - model.mean - known) @ model.precision
         pull = (self.matrix(weighted) @ low.F).to(W.dtype)

@@ -232,8 +232,8 @@ class ALS(Solver):
             rows = self._whole(half.factors, self.row_biases)
             found = self._conjugate(data, state, rows, dtype)
             if found is not None:
-                rows, cols, last = found
-                half = self._half(data, 0, rows, cols, (), Effort(None, dtype))
+                rows, cols, last, off = found
+                half = self._half(data, 0, rows, cols, (), Effort(None, dtype), off)
         return self._state(data, half, cols, links, steps, dtype, n_steps, last)
 
     def _conjugate(
@@ -242,10 +242,11 @@ class ALS(Solver):
         state: ALSState,
         rows: Tensor,
         dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor, Sweep] | None:
+    ) -> tuple[Tensor, Tensor, Sweep, Tensor | None] | None:
         """Rows and columns after a step along a conjugate direction.
 
-        None if there is no better point there than those after a plain sweep, which are
+        The last part are the residuals at the cells, if they are in memory. None if
+        there is no better point there than those after a plain sweep, which are
         ``rows`` and ``state.next_cols``.
         """
         m = len(rows)
@@ -254,7 +255,7 @@ class ALS(Solver):
         counts = torch.cat([self._counts(data, axis) for axis in (0, 1)])[:, None]
         direction = conjugate(change, state.last, counts)
         own, others = torch.cat([W, direction], 1).tensor_split([m])
-        curve = self._misfit_along(data, own, others, dtype)
+        curve, residuals = self._misfit_along(data, own, others, dtype)
         curve = curve + self.weight * penalty_along(W, direction, counts).to(curve)
         if self.implicit:
             U, V = W[:, :-1].tensor_split([m])
@@ -263,12 +264,17 @@ class ALS(Solver):
         step = best_step(curve)
         if step is None:
             return None
-        W = W + step * direction
-        return W[:m], W[m:], Sweep(change, direction)
+        # Rows without cells are not in the objective; they stay at a sweep's zero.
+        W = W + torch.where(counts > 0, step * direction, change)
+        off = None
+        if residuals:
+            first, second, third = residuals
+            off = first.add_(second, alpha=step).add_(third, alpha=step**2)
+        return W[:m], W[m:], Sweep(change, direction), off
 
     def _misfit_along(
         self, data: SparseObserved, rows: Tensor, cols: Tensor, dtype: torch.dtype
-    ) -> Tensor:
+    ) -> tuple[Tensor, list[Tensor]]:
         return misfit_along(data, rows, cols, dtype)
 
     def _precision(self, data: SparseObserved, residual: Tensor) -> torch.dtype:
@@ -325,14 +331,18 @@ class ALS(Solver):
         others: Tensor,
         links: Sequence[Tensor],
         effort: Effort,
+        off: Tensor | None = None,
     ) -> HalfStep:
-        """A half-step for the rows (``axis=0``) or for the columns."""
+        """A half-step for the rows (``axis=0``) or for the columns.
+
+        ``off`` are the residuals at the cells, if they are known.
+        """
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
         rank = model.F.shape[1]
         known = prior_mean(data.sides[axis], [B[:, :rank] for B in links])
         cells, own = data.T if axis else data, own[:, :rank]
         if not (links and self.implicit):
-            return half_step(cells, own, model, effort, bool(axis), known)
+            return half_step(cells, own, model, effort, bool(axis), known, off)
         shrunk = self._shrunk(model)
         mean = prior_mean(data.sides[axis], [B[:, :rank] @ shrunk for B in links])
         half = half_step(cells, own, model, effort, bool(axis), mean)
@@ -435,6 +445,7 @@ def half_step(
     effort: Effort,
     judge: bool,
     known: Tensor | float = 0.0,
+    off: Tensor | None = None,
 ) -> HalfStep:
     """Factors of the rows, given those of the columns, from the present ones.
 
@@ -453,6 +464,8 @@ def half_step(
         Otherwise the penalty is that of the new factors.
     known : Tensor of shape (m, rank) or float, default=0.0
         What is added to the mean of each row.
+    off : Tensor of shape (n_cells,), optional
+        Residuals at the cells, in the precision of the gradient, if they are known.
 
     Returns
     -------
@@ -461,7 +474,7 @@ def half_step(
     before = after = misfit = own.new_full((), torch.inf)
     W, steps = own, effort.steps
     if judge or steps != 0:
-        slope, misfit = data.slope(model, own, known, effort.dtype)
+        slope, misfit = data.slope(model, own, known, effort.dtype, off)
         before = slope.square().sum()
         if steps:
             W, after = data.improved(model, own, slope, steps)

@@ -61,8 +61,8 @@ def conjugate(change: Tensor, last: Sweep | None, counts: Tensor) -> Tensor:
 
 def misfit_along(
     data: SparseObserved, rows: Tensor, cols: Tensor, dtype: torch.dtype
-) -> Tensor:
-    """Coefficients of the squared distance from the cells, a polynomial of the step.
+) -> tuple[Tensor, list[Tensor]]:
+    """The squared distance from the cells, a polynomial of the step.
 
     Parameters
     ----------
@@ -77,8 +77,10 @@ def misfit_along(
 
     Returns
     -------
-    float64 Tensor of shape (5,)
+    coefficients : float64 Tensor of shape (5,)
         From the constant to that of ``t**4``.
+    residuals : list of three Tensor of shape (n_cells,)
+        Coefficients of the residual of each cell, to that of ``t**2``.
     """
     (U, P), (V, Q) = (side.to(dtype).chunk(2, 1) for side in (rows, cols))
     one, other = torch.ones_like(U[:, :1]), torch.ones_like(V[:, :1])
@@ -91,7 +93,7 @@ def misfit_along(
     def times(a: Tensor, b: Tensor) -> Tensor:
         return data.weighted(a * b).sum(dtype=torch.float64)
 
-    return torch.stack(
+    coefficients = torch.stack(
         [
             times(first, first),
             2 * times(first, second),
@@ -100,6 +102,7 @@ def misfit_along(
             times(third, third),
         ]
     )
+    return coefficients, [first, second, third]
 
 
 def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
