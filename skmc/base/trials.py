@@ -38,6 +38,8 @@ class Trials:
     ----------
     interrupted : bool
         Whether the user has interrupted a trial, so that the fit ends as well.
+    lowest : float
+        Lowest error in the last search; infinite if nothing was tried.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Trials:
     ):
         self.split, self.rng, self.tol, self.check_every = split, rng, tol, check_every
         self.interrupted = False
+        self.lowest = math.inf
         self.n_solutions = 0
 
     @cached_property
@@ -146,15 +149,15 @@ class Trials:
         """
         candidates = iter(candidates)
         best = next(candidates)
+        self.lowest, failures = math.inf, 0
         if self.interrupted or self.cells[1] is None:
             return best
-        lowest, failures = math.inf, 0
         with self.interruptible():
             for candidate in itertools.chain([best], candidates):
                 solver = solver_of(candidate, self.cells[0])
                 error = self.error(self.run(solver, max_iter=max_iter))
-                if error < lowest:
-                    best, lowest, failures = candidate, error, 0
+                if error < self.lowest:
+                    best, self.lowest, failures = candidate, error, 0
                 else:
                     failures += 1
                 if failures == patience:
