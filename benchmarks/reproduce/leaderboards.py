@@ -14,17 +14,12 @@ from benchmarks.reproduce.ratings import (
     split,
 )
 from benchmarks.reproduce.results import Results
-from skmc import BayesianFactorizationCompleter, Entries
+from skmc import Entries
 
 NAME = "leaderboards"
 FOLDS = [f"u{k}" for k in range(1, 6)]
 TENTH = "90/10"
-OURS = {
-    **{name: make for name, make in METHODS.items() if name != "Soft-Impute"},
-    "Bayesian, implicit, rank 32": lambda seed: BayesianFactorizationCompleter(
-        32, implicit=True, random_state=seed
-    ),
-}
+OURS = {name: make for name, make in METHODS.items() if name != "Soft-Impute"}
 # Test ratings, method, RMSE, where it was published, and how it differs from ours.
 PUBLISHED = [
     (
