@@ -178,7 +178,7 @@ def joined_rows(factors: Sequence[Tensor]) -> Tensor:
     -------
     Tensor of shape (m, n_models rank + 1)
     """
-    return torch.cat([*factors, torch.ones_like(factors[0][:, :1])], 1)
+    return torch.cat([*factors, factors[0].new_ones(len(factors[0]), 1)], 1)
 
 
 def joined_cols(models: Sequence[RowModel]) -> Tensor:

@@ -149,6 +149,7 @@ class KNNCompleter(BaseCompleter):
         return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+        resolve_device(self.device)
         if self.recall == 1 or len(cells) < 2:
             return Outcome({"_cells": cells.copy(), "_clusters": None, "recall_": 1.0})
         donors = self._tensors(cells, np.nanmax(np.abs(cells)))
