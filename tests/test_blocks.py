@@ -72,7 +72,9 @@ def assert_same(found, expected, atol=1e-11):
         np.testing.assert_allclose(getattr(found, name), wanted, rtol=0, atol=atol)
     assert found.status_ == expected.status_
     for name, values in expected.history_.items():
-        np.testing.assert_allclose(found.history_[name], values, rtol=1e-4, atol=atol)
+        # Residuals far from the solution are of single precision.
+        rtol = 1e-4 if name == "residual" else 1e-6
+        np.testing.assert_allclose(found.history_[name], values, rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("block_cells", [100, 10**6])

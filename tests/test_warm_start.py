@@ -87,19 +87,19 @@ def test_the_objective_goes_on_falling(cls, params, X, device):
 
 @cut_short
 def test_alternating_least_squares_lose_nothing(X):
-    """Two fits of ten sweeps are nearly one of twenty.
+    """Two fits of twenty sweeps are nearly one of forty.
 
     The rows in between are exact, and conjugate directions begin anew.
     """
     params = {"rank": 3, "lambda_ridge": 0.01, "tol": 0.0}
-    twice = make(FactorizationCompleter, **params, max_iter=10, warm_start=True).fit(X)
+    twice = make(FactorizationCompleter, **params, max_iter=20, warm_start=True).fit(X)
     first, middle = twice.history_["objective"], twice.reconstruction_
-    once = make(FactorizationCompleter, **params, max_iter=20).fit(X)
+    once = make(FactorizationCompleter, **params, max_iter=40).fit(X)
     second = twice.fit(X).history_["objective"]
     assert second[0] < first[-1]
     assert second[-1] == pytest.approx(once.history_["objective"][-1], rel=1e-3)
     far = np.abs(middle - once.reconstruction_).max()
-    assert np.abs(twice.reconstruction_ - once.reconstruction_).max() < 0.3 * far
+    assert np.abs(twice.reconstruction_ - once.reconstruction_).max() < 0.1 * far
 
 
 @warm

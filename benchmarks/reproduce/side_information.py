@@ -173,9 +173,7 @@ Mean over ten folds. In CVS1, pairs are held out; in CVS2 and CVS3, whole drugs 
 whole targets, which are then answered from their features alone. Features of a drug are
 its similarities to all drugs, likewise for targets. Held-out pairs are missing, not
 zero. Means are those of each target, or of each drug in CVS3. A dash was not measured.
-Kernels of the known interactions as further features (van Laarhoven et al. 2011) lower
-the AUPR of least squares, from .570, .767, .935 to .503, .751, .929. Published results
-on these data, such as those of
+Published results on these data, such as those of
 [NRLMF](https://doi.org/10.1371/journal.pcbi.1004760), hold pairs out as zeros.
 
 {drugs_table}

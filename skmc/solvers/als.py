@@ -22,9 +22,9 @@ from skmc.solvers.als_line import (
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
+PLAIN = 2  # sweeps before conjugate ones
 # Conjugate gradients of a half-step: their least and largest number, and the share of
 # the residual that may be left.
-PLAIN = 2  # sweeps before conjugate ones
 STEPS = (3, 6)
 LEFT = 0.03
 # Gradients are computed in single precision while the residual is above the first
