@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from skmc.linalg import times_transpose
 
-BLOCK = 2**24  # numbers held at once
+BLOCK = 2**25  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
 GROUP = 2**5  # donors that share an entry of the list that is sorted
