@@ -14,6 +14,7 @@ from skmc.linalg import (
     RowModel,
     SparsePlusLowRank,
     full_svd,
+    matmul,
     partial_svd,
     shrink,
     shrink_by_products,
@@ -229,3 +230,22 @@ def test_posterior_draws_have_the_posterior_moments(ragged):
         assert ((draws[:, i].mean(0) - expected).abs() < 0.08 * spread).all()
         error = (draws[:, i].T.cov() - covariance).abs()
         assert (error < 0.08 * torch.outer(spread, spread)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_of_every_size_layout_and_batch(dtype):
+    def normal(*shape):
+        return torch.randn(*shape, dtype=dtype, generator=generator)
+
+    generator = torch.Generator().manual_seed(0)
+    A, B = normal(150, 160), normal(160, 130)
+    pairs = [(A, B), (A.mT.contiguous().mT, B), (A, B.mT.contiguous().mT)]
+    pairs += [(A[:, ::2], B[::2]), (A[:3], B), (normal(2, 3, 4), normal(2, 4, 5))]
+    for left, right in pairs:
+        expected = left.double() @ right.double()
+        bound = 1e3 * torch.finfo(dtype).eps
+        assert (matmul(left, right) - expected).abs().max() <= bound
+    graph = matmul(A.requires_grad_(), B)
+    assert graph.requires_grad
+    with torch.no_grad():
+        assert not matmul(A, B).requires_grad

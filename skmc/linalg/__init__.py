@@ -11,7 +11,7 @@ from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.moments import ExpectedSums
-from skmc.linalg.multiply import times_transpose
+from skmc.linalg.multiply import matmul, times_transpose
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
@@ -71,6 +71,7 @@ __all__ = [
     "fresh_seed",
     "full_svd",
     "halve",
+    "matmul",
     "minimize_on_stiefel",
     "nearest",
     "newton",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, matmul
 
 
 class FactorProduct(nn.Module):
@@ -102,7 +102,7 @@ class FactorProduct(nn.Module):
         factors: list[Tensor] = list(self.parameters())
         products = factors[:1]
         for factor in factors[1:]:
-            products.append(factor @ products[-1])
+            products.append(matmul(factor, products[-1]))
         return products
 
     def pull(self, grad: Tensor, products: Sequence[Tensor]) -> list[Tensor]:
@@ -122,7 +122,7 @@ class FactorProduct(nn.Module):
         """
         grads = []
         _, *factors = self.parameters()
-        for factor, product in zip(reversed(factors), products[-2::-1], strict=True):
-            grads.append(grad @ product.mT)
-            grad = factor.mT @ grad
+        for factor, before in zip(reversed(factors), products[-2::-1], strict=True):
+            grads.append(matmul(grad, before.mT))
+            grad = matmul(factor.mT, grad)
         return [grad, *reversed(grads)]

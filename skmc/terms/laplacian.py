@@ -8,7 +8,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, matmul
 from skmc.terms.term import Term, inner, per_member, random_weight
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
 
@@ -212,7 +212,7 @@ class AdaptiveDirichletEnergy(Term):
         self.L2 = (S + S.mT).mul_(scale)
         self.L2.diagonal(dim1=-2, dim2=-1).sub_(self.L2.sum(-1))
         if self.by_row:
-            dW = items @ items.mT
+            dW = matmul(items, items.mT)
             half_norms = 0.5 * dW.diagonal(dim1=-2, dim2=-1)
             torch.sub(half_norms[..., None, :], dW, out=dW)
             dW.sub_(torch.linalg.vecdot(S, dW)[..., None])

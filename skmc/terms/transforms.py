@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from skmc.linalg import matmul
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -69,7 +71,7 @@ class Rows:
         -------
         Tensor of shape (\\*batch, n_rows, n_cols)
         """
-        return L @ X
+        return matmul(L, X)
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Columns:
         -------
         Tensor of shape (\\*batch, n_rows, n_cols)
         """
-        return X @ L
+        return matmul(X, L)
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class Blocks:
         -------
         Tensor of shape (\\*batch, n_rows, n_cols)
         """
-        return self.adjoint(L @ self(X), *X.shape[-2:])
+        return self.adjoint(matmul(L, self(X)), *X.shape[-2:])
 
 
 Transform = Rows | Columns | Blocks
