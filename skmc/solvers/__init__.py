@@ -3,9 +3,8 @@
 from skmc.linalg import CosineSchedule
 from skmc.solvers.adam import Adam
 from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import (
-    ALS,
-    ALSState,
+from skmc.solvers.als import ALS, ALSState
+from skmc.solvers.als_half import (
     Effort,
     HalfStep,
     half_step,

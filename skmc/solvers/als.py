@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Side, SparseObserved, prior_mean
 from skmc.linalg import LowRank, RowModel, conjugate_gradients
+from skmc.solvers.als_half import (
+    STEPS,
+    Effort,
+    HalfStep,
+    half_step,
+    next_steps,
+    product,
+    with_bias,
+)
 from skmc.solvers.als_line import (
     Sweep,
     best_step,
@@ -23,10 +32,6 @@ from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
 PLAIN = 2  # sweeps before conjugate ones
-# Conjugate gradients of a half-step: their least and largest number, and the share of
-# the residual that may be left.
-STEPS = (3, 6)
-LEFT = 0.03
 # Gradients are computed in single precision while the residual is above the first
 # number, if the root mean square of the cells is between the others.
 FAR = 1e-4
@@ -74,44 +79,6 @@ class ALSState(State):
     slopes: tuple[Tensor, Tensor]
     n_steps: int
     last: Sweep | None
-
-
-class Effort(NamedTuple):
-    """How a half-step computes.
-
-    Parameters
-    ----------
-    steps : int or None
-        Conjugate gradients to take; 0 means that systems are solved exactly, None that
-        only the gradient is computed.
-    dtype : torch.dtype
-        Precision of the gradient.
-    """
-
-    steps: int | None
-    dtype: torch.dtype
-
-
-class HalfStep(NamedTuple):
-    """What a half-step finds; all but ``factors`` are sums over the rows.
-
-    Parameters
-    ----------
-    factors : Tensor of shape (m, rank)
-        New factors and biases.
-    before, after : Tensor of shape ()
-        Squared norms of the gradient before and after the half-step.
-    misfit : Tensor of shape ()
-        Squared distance from the observed cells before the half-step.
-    penalty : Tensor of shape ()
-        Penalty without its weight, before or after the half-step.
-    """
-
-    factors: Tensor
-    before: Tensor
-    after: Tensor
-    misfit: Tensor
-    penalty: Tensor
 
 
 class ALS(Solver):
@@ -226,7 +193,7 @@ class ALS(Solver):
         dtype = self._precision(data, self.residual(data, None, state))
         effort = Effort(steps[0], dtype)
         half = self._half(data, 0, state.rows, cols, links[0], effort)
-        steps = _next_steps(steps[0], half), steps[1]
+        steps = next_steps(steps[0], half), steps[1]
         n_steps, last = state.n_steps + 1, None
         if self.conjugate and n_steps > PLAIN and not any(links):
             rows = self._whole(half.factors, self.row_biases)
@@ -316,7 +283,7 @@ class ALS(Solver):
             cols=cols,
             next_cols=self._whole(ahead.factors, self.col_biases),
             links=links,
-            steps=(steps[0], _next_steps(steps[1], ahead)),
+            steps=(steps[0], next_steps(steps[1], ahead)),
             misfit=ahead.misfit,
             slopes=(half.after.sqrt(), ahead.before.sqrt()),
             n_steps=n_steps,
@@ -436,102 +403,3 @@ class ALS(Solver):
         if self.implicit:
             sides = tuple(B @ self._shrunk(model) for B in sides)
         return {"X": state.X, "rows": [replace(model, sides=sides)]}
-
-
-def half_step(
-    data: SparseObserved,
-    own: Tensor,
-    model: RowModel,
-    effort: Effort,
-    judge: bool,
-    known: Tensor | float = 0.0,
-    off: Tensor | None = None,
-) -> HalfStep:
-    """Factors of the rows, given those of the columns, from the present ones.
-
-    Parameters
-    ----------
-    data : SparseObserved
-        The observed cells.
-    own : Tensor of shape (m, rank)
-        The present factors and biases of the rows.
-    model : RowModel
-        Made of the factors of the columns.
-    effort : Effort
-        Number of conjugate gradients, and precision of the gradient.
-    judge : bool
-        Whether ``before`` and ``misfit`` are needed, and the penalty of ``own``.
-        Otherwise the penalty is that of the new factors.
-    known : Tensor of shape (m, rank) or float, default=0.0
-        What is added to the mean of each row.
-    off : Tensor of shape (n_cells,), optional
-        Residuals at the cells, in the precision of the gradient, if they are known.
-
-    Returns
-    -------
-    HalfStep
-    """
-    before = after = misfit = own.new_full((), torch.inf)
-    W, steps = own, effort.steps
-    if judge or steps != 0:
-        slope, misfit = data.slope(model, own, known, effort.dtype, off)
-        before = slope.square().sum()
-        if steps:
-            W, after = data.improved(model, own, slope, steps)
-    if steps is None:
-        after = before
-    elif not torch.isfinite(after):
-        W = model.solve(
-            data.starts, data.cols, data.values, known=known, weights=data.weights
-        )
-        after = after if steps else torch.zeros_like(after)
-    count = data.counts if model.per_cell else torch.ones_like(data.counts)
-    off = (own if judge else W) - known
-    penalty = (off.square().sum(1) * count).sum()
-    return HalfStep(W, before, after, misfit, penalty)
-
-
-def _next_steps(steps: int, half: HalfStep) -> int:
-    """How many steps the next half-step of that side takes; 0 means exact."""
-    if steps and torch.isfinite(half.after):
-        enough = bool(half.after <= LEFT**2 * half.before)
-        if enough or steps < STEPS[1]:
-            return steps + (not enough)
-    return 0
-
-
-def with_bias(factors: Tensor, value: float) -> Tensor:
-    """Append a column of one value.
-
-    Parameters
-    ----------
-    factors : Tensor of shape (m, rank)
-        The factors.
-    value : float
-        The bias.
-
-    Returns
-    -------
-    Tensor of shape (m, rank + 1)
-    """
-    return torch.cat([factors, factors.new_full((len(factors), 1), value)], 1)
-
-
-def product(rows: Tensor, cols: Tensor) -> LowRank:
-    """``U V' + b 1' + 1 c'`` of factors whose last column is a bias.
-
-    Parameters
-    ----------
-    rows : Tensor of shape (m, rank + 1)
-        Factors and bias of each row.
-    cols : Tensor of shape (n, rank + 1)
-        Factors and bias of each column.
-
-    Returns
-    -------
-    LowRank
-    """
-    return LowRank(
-        torch.cat([rows, torch.ones_like(rows[:, :1])], 1),
-        torch.cat([with_bias(cols[:, :-1], 1.0), cols[:, -1:]], 1),
-    )
