@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -28,12 +28,19 @@ from skmc.base import (
     validated,
     warn_user,
 )
-from skmc.cells import Entries, Observed, Scaling
+from skmc.cells import Entries
 from skmc.completers._candidates import Candidate, family, informed
 from skmc.completers._cold import Cold, InformedMatrix
+from skmc.completers._combination import (
+    combined,
+    own_values,
+    reconstruction,
+    variance_of,
+)
 from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._report import leaderboard, verdict
 from skmc.completers._spread import Spread
+from skmc.completers._units import standardized, units_of
 from skmc.completers.costs import Size
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
@@ -280,8 +287,8 @@ optional
         known: Any = getattr(cells, "known", {})
         cold = getattr(cells, "cold", Cold.of(priors, known))
         cells = np.asarray(cells)
-        scaling = _units(cells)
-        whole = sample = _Sample(_standardized(cells, scaling), known)
+        scaling = units_of(cells)
+        whole = sample = _Sample(standardized(cells, scaling), known)
         if len(cells) > MAX_ROWS:
             rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
             rows = np.sort(rows[:MAX_ROWS])
@@ -315,11 +322,11 @@ optional
                 completers[trial.name] = self._final(trial, race, whole, sample)
                 last.done(trial.name)
         scaled = whole.cells
-        values = _combined(completers, weights, scaled, scaling, _reconstruction)
+        values = combined(completers, weights, scaled, scaling, reconstruction)
         values = priors.fill(cells, values)
         if cold.rows.any():
-            values[cold.rows] = _combined(
-                completers, cold_weights, scaled, scaling, _reconstruction
+            values[cold.rows] = combined(
+                completers, cold_weights, scaled, scaling, reconstruction
             )[cold.rows]
         found = [
             (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
@@ -397,15 +404,15 @@ optional
         self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
     ) -> np.ndarray:
         weights = self.column_weights_.values()
-        scaled = _standardized(cells, self._scaling)
-        return _combined(self.completers_, weights, scaled, self._scaling, values)
+        scaled = standardized(cells, self._scaling)
+        return combined(self.completers_, weights, scaled, self._scaling, values)
 
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
-            completed[new] = self._stacked(cells[new], _own_values)
+            completed[new] = self._stacked(cells[new], own_values)
         return completed
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
@@ -482,12 +489,14 @@ optional
         position = self._rows.find(cells)
         known = position >= 0
         if known.any():
-            scaled = _standardized(self._rows.cells, self._scaling)
-            whole = _variance(self.completers_, weights, scaled, _reconstruction)
+            scaled = standardized(self._rows.cells, self._scaling)
+            whole = variance_of(self.completers_, weights, scaled, reconstruction)
             variance[known] = whole[position[known]]
         if not known.all():
-            scaled = _standardized(cells[~known], self._scaling)
-            variance[~known] = _variance(self.completers_, weights, scaled, _own_values)
+            scaled = standardized(cells[~known], self._scaling)
+            variance[~known] = variance_of(
+                self.completers_, weights, scaled, own_values
+            )
         std = self._spread.deviations(variance) * self._scaling.scale.numpy()
         return np.where(np.isnan(cells), std, 0.0)
 
@@ -507,79 +516,3 @@ optional
                 "leaderboard_ needs pandas: pip install pandas."
             ) from error
         return pandas.DataFrame(self._leaderboard)
-
-
-def _units(cells: np.ndarray) -> Scaling:
-    """The scaling of columns with different units; otherwise none.
-
-    Columns have one unit, however much their deviations differ, if neighboring cells of
-    a row differ less than cells at random, as they are and standardized: columns of
-    pictures may be flat or rough.
-    """
-    values = torch.from_numpy(np.array(cells, order="C"))
-    data = Observed(values, ~torch.isnan(values))
-    scaling = Scaling.of(data, "auto")
-    alike = _smooth(cells) and _smooth(_standardized(cells, scaling))
-    if alike or (scaling.scale == scaling.scale[:, :1]).all():
-        return Scaling.of(data, None)
-    return scaling
-
-
-def _standardized(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
-    values = torch.from_numpy(np.array(cells, order="C"))
-    scaled = scaling.standardise(values).to(values.dtype)
-    return torch.where(values.isnan(), values, scaled).numpy()
-
-
-def _smooth(cells: np.ndarray) -> bool:
-    """Whether neighbors in a row differ by less than a standard deviation."""
-    steps = np.diff(cells.astype(float), axis=1)
-    steps = steps[~np.isnan(steps)]
-    spread: float = np.nanvar(cells, dtype=float)
-    return bool(len(steps) and np.square(steps).mean() < spread)
-
-
-def _combined(
-    completers: Mapping[str, Any],
-    weights: Iterable[np.ndarray],
-    scaled: np.ndarray,
-    scaling: Scaling,
-    values: Callable[[Any, np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """The weighted sum of ``values(completer, scaled)``, in the data's units."""
-    total = np.zeros(scaled.shape)
-    for completer, weight in zip(completers.values(), weights, strict=True):
-        total += weight * values(completer, scaled)
-    undone: np.ndarray = scaling.undo(torch.from_numpy(total)).numpy()
-    return undone
-
-
-def _variance(
-    completers: Mapping[str, Any],
-    weights: Iterable[np.ndarray],
-    scaled: np.ndarray,
-    values: Callable[[Any, np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """The weighted variance of ``values(completer, scaled)``, in scaled units."""
-    mean, square = np.zeros(scaled.shape), np.zeros(scaled.shape)
-    total = np.zeros(scaled.shape[1])
-    for completer, weight in zip(completers.values(), weights, strict=True):
-        value = values(completer, scaled)
-        total += weight
-        off = value - mean
-        mean += weight / np.where(total > 0, total, 1) * off
-        square += weight * off * (value - mean)
-    return square
-
-
-def _reconstruction(completer: Any, scaled: np.ndarray) -> np.ndarray:
-    """The completer's values for the matrix to complete."""
-    if isinstance(completer, BaseCompleter) and completer._shape == scaled.shape:
-        return completer.reconstruction_
-    return _own_values(completer, scaled)
-
-
-def _own_values(completer: Any, scaled: np.ndarray) -> np.ndarray:
-    if isinstance(completer, BaseCompleter):
-        return completer._complete_rows(scaled)
-    return np.asarray(completer.transform(scaled))
