@@ -403,7 +403,7 @@ def test_flat_and_rough_columns_of_a_picture_have_one_unit():
     picture = (1 + j**2 / 100) * np.sin(i / 8 + j / 9)
     table = picture[:, np.random.RandomState(0).permutation(50)]
     for cells, one in ((picture, True), (table, False)):
-        scale = module._units(cells).scale
+        scale = module.units_of(cells).scale
         assert bool((scale == scale[:, :1]).all()) == one
 
 
