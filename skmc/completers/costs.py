@@ -127,7 +127,7 @@ class Cost:
 COSTS = {
     "AIRCompleter": Cost(0.07, pairs=2e-7, svd=2e-7),
     "AutoencoderCompleter": Cost(0.1, cells=3e-6, rows=0.002),
-    "BayesianFactorizationCompleter": Cost(0.2, factors=3e-8),
+    "BayesianFactorizationCompleter": Cost(0.3, factors=5e-8),
     "BiBNNCompleter": Cost(0.09, cells=1e-5, rows=0.001),
     "BiharmonicCompleter": Cost(0.003, cells=8e-7),
     "DMFCompleter": Cost(0.05, svd=3e-7),
