@@ -178,4 +178,9 @@ def _blocks(cells: Tensor) -> tuple[Tensor, ...]:
 
 def _bent(c: Tensor, steeps: Tensor, shifts: Tensor) -> Tensor:
     """The output of every unit for some cells, ``(*batch, n_units, n_cells)``."""
-    return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()
+    if c.is_cuda:
+        return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()
+    # tanh a = 2 / (1 + exp(-2a)) - 1. On a CPU, Torch's sigmoid takes a sixth of the
+    # time of its tanh, and both agree to a rounding of 1.
+    doubled = torch.addcmul(2 * shifts.mT, 2 * steeps.mT, c)
+    return doubled.sigmoid_().mul_(2).sub_(1)
