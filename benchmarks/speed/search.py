@@ -4,6 +4,10 @@
 and 100 x 100: `GridSearchCV`, `BatchedGridSearchCV` and `BatchedHalvingSearchCV`, each
 with two worker processes, which are started in advance. The searches take turns;
 figures are medians and ratios of medians.
+
+``python -m benchmarks.speed.search small [rounds]``: 5 weights of other completers x 3
+folds of cells, with their default iterations, at 30 x 40 and 60 x 40, without refit:
+`GridSearchCV` and `BatchedGridSearchCV` in turns, in one process.
 """
 
 from __future__ import annotations
@@ -11,12 +15,21 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV, KFold
 
 from benchmarks.pages import hardware, record
-from skmc import AIRCompleter, Entries, patterns
+from benchmarks.timing import in_turns
+from skmc import (
+    AIRCompleter,
+    AutoencoderCompleter,
+    Entries,
+    LinkedFactorizationCompleter,
+    NSRCompleter,
+    patterns,
+)
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
@@ -77,8 +90,51 @@ def compare(shape: tuple[int, int], rounds: int, max_iter: int) -> dict:
     }
 
 
+# Completers, the weight that is searched, and its values.
+SMALL = (
+    (
+        LinkedFactorizationCompleter(3, random_state=0),
+        "lambda_ridge",
+        [0.1, 1, 3, 10, 30],
+    ),
+    (NSRCompleter(rank=3, random_state=0), "lambda_decoder", [0.5, 2, 4, 8, 32]),
+    (AutoencoderCompleter(random_state=0), "lambda_weights", [0.1, 0.3, 1, 2, 3]),
+)
+
+
+def compare_small(rounds: int) -> dict:
+    found: dict[str, dict] = {}
+    rng = np.random.RandomState(0)
+    for m, n in ((30, 40), (60, 40)):
+        truth = np.tanh(rng.randn(m, 3) @ rng.randn(3, n)) + 0.1 * rng.randn(m, n)
+        hidden = patterns.random(truth, 0.3, random_state=0)
+        X = Entries(np.ma.masked_array(truth, hidden))
+        for completer, name, weights in SMALL:
+            cv = KFold(3, shuffle=True, random_state=0)
+            searches = [
+                kind(completer, {name: weights}, cv=cv, refit=False)
+                for kind in (GridSearchCV, BatchedGridSearchCV)
+            ]
+            fits = (partial(search.fit, X) for search in searches)
+            alone, together = in_turns(*fits, repeats=rounds)
+            scores = [s.cv_results_["mean_test_score"] for s in searches]
+            found.setdefault(type(completer).__name__, {})[f"{m} x {n}"] = {
+                "seconds": {"GridSearchCV": alone, "BatchedGridSearchCV": together},
+                "times as fast as GridSearchCV": alone / together,
+                "largest relative difference of mean scores": float(
+                    np.abs(scores[1] / scores[0] - 1).max()
+                ),
+            }
+    return found
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    if sys.argv[1:2] == ["small"]:
+        rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+        small = {"hardware": hardware(), "rounds": rounds, **compare_small(rounds)}
+        record("speed-search", {"small": small})
+        sys.exit()
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     max_iter = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
     conditions = {"hardware": hardware(), "rounds": rounds, "iterations": max_iter}

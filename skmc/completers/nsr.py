@@ -315,7 +315,9 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
 
     def batch_key(self) -> Hashable:
         if self.variant == "paper":
-            raise CannotBatch('variant="paper" tries lengths of a step, one fit at a time')
+            raise CannotBatch(
+                'variant="paper" tries lengths of a step, one fit at a time'
+            )
         return super().batch_key()
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:

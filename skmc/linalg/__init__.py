@@ -30,6 +30,7 @@ from skmc.linalg.svd import (
     partial_svd,
     shrink,
     shrink_dense,
+    spectral_norm,
     subtracted,
     svd_of,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "shrink",
     "shrink_by_products",
     "shrink_dense",
+    "spectral_norm",
     "subtracted",
     "svd_of",
     "threads_for",

@@ -102,7 +102,9 @@ class Autoencoder(nn.Module):
         """
         sizes = list(itertools.pairwise(widths))
         weights = [rng.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
-        return cls(weights, [torch.zeros_like(W[..., :1, :]) for W in weights], **params)
+        return cls(
+            weights, [torch.zeros_like(W[..., :1, :]) for W in weights], **params
+        )
 
     def hidden(self, rows: Tensor) -> list[Tensor]:
         """Outputs of the hidden layers, each of shape (\\*batch, k, width).
