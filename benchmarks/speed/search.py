@@ -7,7 +7,9 @@ figures are medians and ratios of medians.
 
 ``python -m benchmarks.speed.search small [rounds]``: 5 weights of other completers x 3
 folds of cells, with their default iterations, at 30 x 40 and 60 x 40, without refit:
-`GridSearchCV` and `BatchedGridSearchCV` in turns, in one process.
+`GridSearchCV` and `BatchedGridSearchCV` in turns, in one process. Then the
+microseconds of a step, alone and for a member of a batch of 25, down to 5 x 4, where
+hardly anything is computed. `SoftImputeCompleter` has no batches.
 """
 
 from __future__ import annotations
@@ -18,21 +20,24 @@ import warnings
 from functools import partial
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from benchmarks.pages import hardware, record
-from benchmarks.timing import in_turns
+from benchmarks.timing import in_turns, seconds_per_step, solver_of
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
     Entries,
     LinkedFactorizationCompleter,
     NSRCompleter,
+    SoftImputeCompleter,
     patterns,
 )
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
+from skmc.model_selection.batch import BatchedFit, Member
 
 WEIGHTS = [0.003, 0.03, 0.3, 3.0, 30.0]
 SHAPES = {"30 x 40": (30, 40), "100 x 100": (100, 100)}
@@ -93,22 +98,30 @@ def compare(shape: tuple[int, int], rounds: int, max_iter: int) -> dict:
 # Completers, the weight that is searched, and its values.
 SMALL = (
     (
-        LinkedFactorizationCompleter(3, random_state=0),
+        LinkedFactorizationCompleter(3, 1.0, random_state=0),
         "lambda_ridge",
         [0.1, 1, 3, 10, 30],
     ),
-    (NSRCompleter(rank=3, random_state=0), "lambda_decoder", [0.5, 2, 4, 8, 32]),
+    (
+        NSRCompleter(rank=3, lambda_decoder=2.0, random_state=0),
+        "lambda_decoder",
+        [0.5, 2, 4, 8, 32],
+    ),
     (AutoencoderCompleter(random_state=0), "lambda_weights", [0.1, 0.3, 1, 2, 3]),
 )
 
 
+def bent_matrix(m: int, n: int) -> Entries:
+    rng = np.random.RandomState(0)
+    truth = np.tanh(rng.randn(m, 3) @ rng.randn(3, n)) + 0.1 * rng.randn(m, n)
+    hidden = patterns.random(truth, 0.3, spare=True, random_state=0)
+    return Entries(np.ma.masked_array(truth, hidden))
+
+
 def compare_small(rounds: int) -> dict:
     found: dict[str, dict] = {}
-    rng = np.random.RandomState(0)
     for m, n in ((30, 40), (60, 40)):
-        truth = np.tanh(rng.randn(m, 3) @ rng.randn(3, n)) + 0.1 * rng.randn(m, n)
-        hidden = patterns.random(truth, 0.3, random_state=0)
-        X = Entries(np.ma.masked_array(truth, hidden))
+        X = bent_matrix(m, n)
         for completer, name, weights in SMALL:
             cv = KFold(3, shuffle=True, random_state=0)
             searches = [
@@ -128,11 +141,33 @@ def compare_small(rounds: int) -> dict:
     return found
 
 
+def steps() -> dict:
+    """Microseconds of a step by completer and shape, the lowest of three."""
+    found: dict[str, dict] = {}
+    completers = [completer for completer, *_ in SMALL]
+    for completer in [*completers, SoftImputeCompleter(0.1)]:
+        times = found[type(completer).__name__] = {}
+        for m, n in ((5, 4), (30, 20), (60, 40), (200, 100)):
+            X = bent_matrix(m, n)
+            runs = {"alone": (*solver_of(X, completer), 1)}
+            if completer.completer_tags.batched:
+                run = BatchedFit([Member(clone(completer), X) for _ in range(25)]).run
+                runs["member of 25"] = run.solver, run.data, 25
+            times[f"{m} x {n}"] = {
+                name: min(seconds_per_step(solver, data, 12, 5) for _ in range(3))
+                / members
+                * 1e6
+                for name, (solver, data, members) in runs.items()
+            }
+    return found
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if sys.argv[1:2] == ["small"]:
         rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
         small = {"hardware": hardware(), "rounds": rounds, **compare_small(rounds)}
+        small["microseconds of a step"] = steps()
         record("speed-search", {"small": small})
         sys.exit()
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5

@@ -49,9 +49,10 @@ HELD_OUT_SHARE = 0.1
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 # A relative misfit on the observed cells above this is reported as a poor fit.
 POOR = 0.7
-# Upper bounds of the numbers stored per parameter and per cell of a fit, the overhead
-# of the allocator included: measured for AIR, DMF and SNN at 300 x 200 and 400 x 50.
-PER_PARAMETER, PER_CELL = 12, 20
+# Upper bounds of the numbers stored per parameter, per cell and per output of a hidden
+# unit of a fit, the overhead of the allocator included: measured for AIR, DMF and SNN
+# at 300 x 200 and 400 x 50, the last one for networks at 60 x 40 to 300 x 20.
+PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,10 @@ class IterativeCompleter(BaseCompleter):
             return data, None
         mask = torch.from_numpy(hidden).to(data.mask.device)
         return data.hide(mask), replace(data, mask=mask)
+
+    def _units_per_cell(self, n_cols: int) -> float:
+        """Return how many hidden units have an output for each cell of a row."""
+        return 0.0
 
     def _given(self, data: Any) -> dict[str, Any]:
         """Return what `_choose` would, in a batch: it has nothing to try there."""
@@ -442,7 +447,8 @@ class IterativeCompleter(BaseCompleter):
             if isinstance(part, torch.nn.Module)
         ]
         learned = sum(p.numel() for part in parts for p in part.parameters())
-        numbers = PER_PARAMETER * learned + PER_CELL * data.values.numel()
+        per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
+        numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
         return int(numbers * data.values.itemsize)
 
 

@@ -221,6 +221,9 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
             **inputs,
         )
 
+    def _units_per_cell(self, n_cols: int) -> float:
+        return 2 * sum(self.hidden) / n_cols
+
     def _train(self, solver: RowDescent, data: Observed) -> dict[str, Any]:
         return solve_part(
             solver,

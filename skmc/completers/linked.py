@@ -212,6 +212,9 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
             horizon=horizon,
         )
 
+    def _units_per_cell(self, n_cols: int) -> float:
+        return N_UNITS
+
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = super()._fitted(prepared, outputs)
         model = outputs.get("model")  # None if interrupted before the first model

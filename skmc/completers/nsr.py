@@ -295,7 +295,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
             full_svd(start.X).first(params.rank),
             data.values,
             params.lambda_encoder,
-            self.n_units or min(4 * data.shape[1], MAX_UNITS),
+            self._n_units(data.shape[1]),
             rng.stream(0),
         )
         return CodeDescent(
@@ -312,6 +312,12 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
             rng=rng.stream(1),
             free=True,
         )
+
+    def _n_units(self, n_cols: int) -> int:
+        return self.n_units or min(4 * n_cols, MAX_UNITS)
+
+    def _units_per_cell(self, n_cols: int) -> float:
+        return self._n_units(n_cols) / n_cols
 
     def batch_key(self) -> Hashable:
         if self.variant == "paper":
