@@ -198,8 +198,8 @@ class IterativeCompleter(BaseCompleter):
         """Return how many hidden units have an output for each cell of a row."""
         return 0.0
 
-    def _given(self, data: Any) -> dict[str, Any]:
-        """Return what `_choose` would, in a batch: it has nothing to try there."""
+    def _without_trials(self, data: Any) -> dict[str, Any]:
+        """Return the result of `_choose` in a batch, where it has nothing to try."""
         return self._choose(data, Trials(_nothing_to_try, Randomness.of([])))
 
     def _params(self, chosen: Mapping[str, Any]) -> SimpleNamespace:
@@ -381,7 +381,7 @@ class IterativeCompleter(BaseCompleter):
         train, rules = self._hold_out(data, [p.cells for p in prepared], seeds)
         dtype = train.values.dtype
         rng = Randomness.of(seeds, (len(prepared),), dtype)
-        params = self._params(self._given(train))
+        params = self._params(self._without_trials(train))
         for name in batched:
             if name != "random_state":
                 values = [float(getattr(member, name)) for member in estimators]
@@ -415,7 +415,7 @@ class IterativeCompleter(BaseCompleter):
         str or None
             A warning about a fit that did not succeed, without the completer's name.
         """
-        chosen = self._given(prepared.data)
+        chosen = self._without_trials(prepared.data)
         outcome = self._outcome(prepared, chosen, solution, defer)
         self._set_fitted(prepared.priors, outcome)
         return outcome.advice
@@ -438,7 +438,7 @@ class IterativeCompleter(BaseCompleter):
             data = self.batch_prepare(X).data
         rng = Randomness.of([0], dtype=data.values.dtype)
         # A stage before the last one is not to be trained.
-        params = self._params({**self._given(data), "max_iter": 1})
+        params = self._params({**self._without_trials(data), "max_iter": 1})
         solver: Any = self._make_solver(data, params, rng)
         parts = [
             part

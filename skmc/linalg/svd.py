@@ -230,7 +230,7 @@ def spectral_norm(A: SparsePlusLowRank, start: Tensor | None = None) -> Tensor:
     -------
     Tensor of shape ()
     """
-    if A.mostly_empty or 1 + EXTRA <= CROSSOVER * min(A.shape):
+    if A.mostly_empty or CROSSOVER * min(A.shape) >= 1 + EXTRA:
         return partial_svd(A, 1, start=start, tol=1e-4).s[0]
     D = A.dense().double()
     D = D.mT if D.shape[0] < D.shape[1] else D

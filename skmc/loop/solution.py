@@ -127,7 +127,7 @@ class Solution:
 
 
 @torch.no_grad()
-def tensorwise(function: Callable[..., Tensor], *outputs: Any) -> Any:
+def tensorwise(function: Callable[..., Any], *outputs: Any) -> Any:
     """Apply a function to tensors, or to the parameters of models one by one.
 
     Parameters

@@ -271,12 +271,12 @@ def assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
     -------
     Tensor of shape (\\*batch, n_rows, width)
     """
-    if state.batches[0].rows is None:
-        return function(state.batches[0].inputs)
     whole: Any = None
     n_rows = sum(batch.inputs.shape[-2] for batch in state.batches)
     for batch in state.batches:
         part = function(batch.inputs)
+        if batch.rows is None:
+            return part
         if whole is None:
             whole = part.new_empty(*part.shape[:-2], n_rows, part.shape[-1])
         whole.scatter_(-2, batch.rows.expand_as(part), part)
