@@ -37,7 +37,6 @@ from skmc import (
 from skmc.datasets import load_photo
 from skmc.metrics import nmae
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV
-from skmc.model_selection.batch import BatchedFit, Member
 
 WEIGHTS = [0.003, 0.03, 0.3, 3.0, 30.0]
 SHAPES = {"30 x 40": (30, 40), "100 x 100": (100, 100)}
@@ -151,7 +150,9 @@ def steps() -> dict:
             X = bent_matrix(m, n)
             runs = {"alone": (*solver_of(X, completer), 1)}
             if completer.completer_tags.batched:
-                run = BatchedFit([Member(clone(completer), X) for _ in range(25)]).run
+                members = [clone(completer) for _ in range(25)]
+                prepared = [member.batch_prepare(X) for member in members]
+                run = completer.batch_run(members, prepared, range(25))
                 runs["member of 25"] = run.solver, run.data, 25
             times[f"{m} x {n}"] = {
                 name: min(seconds_per_step(solver, data, 12, 5) for _ in range(3))
