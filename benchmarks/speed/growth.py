@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import least_squares
 
 from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
 from skmc.checks import all_completers
@@ -120,18 +120,19 @@ def expected(name: str, sizes: list[tuple[int, int]]) -> float | None:
 
 
 def suggested(name: str, shapes: Mapping[str, Any]) -> Cost:
-    """The cost with the smallest relative errors, as sums of squares."""
+    """The cost whose logarithms have the smallest errors, as sums of squares."""
     rows = [row for shape in shapes.values() for row in shape]
     times = np.array([max(row["fit_transform"], 1e-3) for row in rows])
     shape = [(row["rows"], row["columns"]) for row in rows]
     sizes = [Size(m, n, int((1 - HIDDEN) * m * n)) for m, n in shape]
-    units = list(COSTS[name].seconds)
-    parts = np.array([[1.0, *(getattr(s, unit) for unit in units)] for s in sizes])
-    parts /= times[:, None]
-    scale = parts.max(0)
-    found = nnls(parts / scale, np.ones(len(times)))[0] / scale
-    fixed, *seconds = (float(f"{value:.1g}") for value in found)
-    return Cost(fixed, **dict(zip(units, seconds, strict=True)))
+    cost = COSTS[name]
+    parts = np.array(
+        [[1.0, *(getattr(s, unit) for unit in cost.seconds)] for s in sizes]
+    )
+    start = np.log([max(cost.fixed, 1e-3), *cost.seconds.values()])
+    found = least_squares(lambda x: np.log(parts @ np.exp(x) / times), start).x
+    fixed, *seconds = (float(f"{value:.1g}") for value in np.exp(found))
+    return Cost(fixed, **dict(zip(cost.seconds, seconds, strict=True)))
 
 
 def print_costs() -> None:
@@ -217,7 +218,7 @@ INTRODUCTION = f"""
 Every completer with its defaults, from a thousand to ten million cells: rank five,
 noise of a tenth, a fifth of the cells missing. One thread, processor seconds of one
 run. A shape ends where a size took more than {CAP} seconds on the clock, fit and new
-rows together, on a machine that other programs used as well.
+rows together. Other programs used the second core a little.
 
 ![Processor seconds versus cells, on logarithmic axes]({NAME}.png)
 

@@ -16,7 +16,7 @@ liking = (
 seen = rng.random_sample(liking.shape) < 0.2
 ratings = liking + 0.5 * rng.randn(*liking.shape)
 cells = Entries(np.ma.masked_array(ratings, ~seen))
-draws = [1, 3, 10, 30, 60]
+draws = [1, 3, 10, 30, 60, 120]
 errors = [
     rmse(
         BayesianFactorizationCompleter(6, n_draws=n, device="cpu", random_state=0)

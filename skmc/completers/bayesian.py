@@ -48,8 +48,8 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     rank : int in [1, min(n_samples, n_features)] or None, default=None
         Number of columns of ``U`` and ``V``. A rank that is too large does little harm.
         None is 30, or ``min(n_samples, n_features)`` if that is smaller.
-    n_draws : int >= 1, default=60
-        Number of draws that are averaged.
+    n_draws : int >= 1, default=120
+        Number of draws that are averaged. Time and memory are proportional to it.
     n_burn_in : int >= 0, default=15
         Number of draws before those, which are discarded.
     implicit : bool, default=False
@@ -72,7 +72,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         The rank that was used.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Their product is the scaled completion; ``k = n_draws (rank + 1) + 1``, at the
-        defaults 15 kB for each row and column. Computed at each access.
+        defaults 30 kB for each row and column. Computed at each access.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
@@ -94,11 +94,11 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
-    The fitted completer keeps the draws of the columns' factors, 15 kB for each column
+    The fitted completer keeps the draws of the columns' factors, 30 kB for each column
     at the defaults and half of that in single precision, but no factors of rows: only
     the observed cells, 12 bytes each. Predictions solve the ``n_draws`` systems of each
     row that is asked for, whose solutions are those of the fit. A graph of rows adds
-    the draws of its nodes' values, 15 kB for each row.
+    the draws of its nodes' values, 30 kB for each row.
 
     References
     ----------
@@ -137,7 +137,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         self,
         rank: int | None = None,
         *,
-        n_draws: int = 60,
+        n_draws: int = 120,
         n_burn_in: int = 15,
         implicit: bool = False,
         max_time: float | None = None,

@@ -57,6 +57,11 @@ class Size(NamedTuple):
         return self.n_rows * self.cells
 
     @property
+    def rows(self) -> int:
+        """Steps, one for each row or batch of rows, whatever their length."""
+        return self.n_rows
+
+    @property
     def columns(self) -> int:
         """Models, one for each column, whatever their size."""
         return self.n_cols
@@ -116,29 +121,30 @@ class Cost:
         return self.fixed + self.growing(size)
 
 
-# Of the defaults of each class. Units follow from the algorithms. Seconds were fitted
-# by eye to times on one core, see docs/reproduction/growth.md.
+# Of the defaults of each class. Units follow from the algorithms. Seconds fit the times
+# of docs/reproduction/growth.md, one core of an AMD EPYC, by least squares of their
+# logarithms.
 COSTS = {
-    "AIRCompleter": Cost(0.1, pairs=2e-7, svd=2e-7),
-    "AutoencoderCompleter": Cost(0.3, cells=7e-6),
-    "BayesianFactorizationCompleter": Cost(0.5, factors=3e-8),
-    "BiBNNCompleter": Cost(0.4, cells=2e-5),
-    "BiharmonicCompleter": Cost(0.01, cells=2e-6),
-    "DMFCompleter": Cost(0.2, svd=2e-7),
-    "FactorizationCompleter": Cost(0.2, factors=5e-9),
-    "GaussianCompleter": Cost(0.1, systems=3e-9),
-    "IALMCompleter": Cost(0.03, svd=5e-8),
-    "KNNCompleter": Cost(3e-3, rows_compared=1e-9),
-    "LinkedFactorizationCompleter": Cost(1.0, cells=3e-4),
-    "MeanCompleter": Cost(1e-3, cells=7e-8),
-    "NCARLCompleter": Cost(0.05, svd=2e-7),
-    "NSRCompleter": Cost(0.5, cells=1e-4),
-    "NonlocalCompleter": Cost(0.02, cells=1e-4),
-    "PatchCNNCompleter": Cost(0.3, cells=2e-4),
-    "SNNCompleter": Cost(0.6, svd=3e-7),
-    "SVDCompleter": Cost(0.05, cells=8e-6),
-    "SVTCompleter": Cost(0.05, svd=2e-7),
-    "SoftImputeCompleter": Cost(0.3, cells=5e-5),
-    "TNNRCompleter": Cost(0.1, svd=5e-7),
-    "TreesCompleter": Cost(0.0, columns=0.03, trees=5e-6),
+    "AIRCompleter": Cost(0.07, pairs=2e-7, svd=2e-7),
+    "AutoencoderCompleter": Cost(0.1, cells=3e-6, rows=0.002),
+    "BayesianFactorizationCompleter": Cost(0.3, factors=5e-8),
+    "BiBNNCompleter": Cost(0.09, cells=1e-5, rows=0.001),
+    "BiharmonicCompleter": Cost(0.003, cells=8e-7),
+    "DMFCompleter": Cost(0.05, svd=3e-7),
+    "FactorizationCompleter": Cost(0.3, factors=5e-9),
+    "GaussianCompleter": Cost(0.05, systems=3e-9),
+    "IALMCompleter": Cost(0.03, svd=3e-8),
+    "KNNCompleter": Cost(0.009, rows_compared=6e-10),
+    "LinkedFactorizationCompleter": Cost(1, cells=0.0002),
+    "MeanCompleter": Cost(0.001, cells=4e-8),
+    "NCARLCompleter": Cost(0.04, svd=1e-7),
+    "NSRCompleter": Cost(0.2, cells=0.0001),
+    "NonlocalCompleter": Cost(0.02, cells=9e-5),
+    "PatchCNNCompleter": Cost(0.3, cells=0.0001),
+    "SNNCompleter": Cost(0.3, svd=3e-7, rows=0.0006),
+    "SVDCompleter": Cost(0.03, cells=6e-6),
+    "SVTCompleter": Cost(0.05, svd=1e-7),
+    "SoftImputeCompleter": Cost(0.1, cells=9e-6, rows=0.003),
+    "TNNRCompleter": Cost(0.08, svd=4e-7),
+    "TreesCompleter": Cost(0.3, columns=0.002, trees=7e-6),
 }
