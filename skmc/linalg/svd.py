@@ -215,9 +215,8 @@ def partial_svd(
 def spectral_norm(A: SparsePlusLowRank, start: Tensor | None = None) -> Tensor:
     """The largest singular value, to one part in ten thousand.
 
-    Where all singular values are found faster than the largest ones, this is the root
-    of the largest eigenvalue of the smaller of ``A A'`` and ``A' A``; otherwise it is
-    the result of `partial_svd`.
+    By LAPACK where all singular values are found faster than the largest ones, and by
+    `partial_svd` elsewhere.
 
     Parameters
     ----------
@@ -232,9 +231,7 @@ def spectral_norm(A: SparsePlusLowRank, start: Tensor | None = None) -> Tensor:
     """
     if A.mostly_empty or CROSSOVER * min(A.shape) >= 1 + EXTRA:
         return partial_svd(A, 1, start=start, tol=1e-4).s[0]
-    D = A.dense().double()
-    D = D.mT if D.shape[0] < D.shape[1] else D
-    return torch.linalg.eigvalsh(D.mT @ D)[-1].clamp_min(0).sqrt().to(A.dtype)
+    return torch.linalg.svdvals(A.dense())[0]
 
 
 def _block(A: Tensor | SparsePlusLowRank, width: int, start: Tensor | None) -> Tensor:
