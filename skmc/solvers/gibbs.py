@@ -97,6 +97,12 @@ class Gibbs(Solver):
     Gaussian prior whose precision is ``P`` times a multiple of that of the factors. A
     step draws everything once.
 
+    The precision of the factors is drawn given their deviations from their means and
+    given ``B``, except that of ``implicit``, of which an exact sampler would count the
+    deviations as well. It has a row for each column of the matrix, and if these count,
+    the factors need several hundred draws to grow to their size. With 135 draws,
+    errors on held-out ratings of MovieLens-1M were .006 higher.
+
     Parameters
     ----------
     rng : Randomness
@@ -140,10 +146,11 @@ class Gibbs(Solver):
 
     def _first(self, data: SparseObserved, rng: Randomness, axis: int) -> Factors:
         values, size = data.values, self.rank + 1
+        n_rows = [data.shape[axis], *(side.size for side in data.sides[axis])]
         std = FIRST_SIZE * self.rank**-0.5
-        sides = self._sides(data if axis == 0 else data.T)
-        n_rows = [data.shape[axis], *(side.size for side in sides)]
         W, *links = (rng.normal(n, size, std=std).to(values) for n in n_rows)
+        if self.implicit:
+            links = [values.new_zeros(data.shape[1 - axis], size), *links]
         eye = torch.eye(size, dtype=values.dtype, device=values.device)
         return Factors(W, values.new_zeros(size), eye, links, [1.0] * len(links))
 
@@ -191,13 +198,10 @@ class Gibbs(Solver):
         sides = self._sides(data)
         means = [side.mean(B) for side, B in zip(sides, factors.links, strict=True)]
         # The rows of B have the precision of the factors, too, times p P.
-        scatter = sum(
-            p * (B.mT @ side.penalty(B)).double()
-            for side, B, p in zip(
-                sides, factors.links, factors.link_precisions, strict=True
-            )
-        )
-        n_linked = sum(len(B) for B in factors.links)
+        linked = list(zip(sides, factors.links, factors.link_precisions, strict=True))
+        linked = linked[self.implicit :]
+        scatter = sum(p * (B.mT @ side.penalty(B)).double() for side, B, p in linked)
+        n_linked = sum(len(B) for _, B, _ in linked)
         mean, precision = normal_wishart(rng, factors.W - sum(means), scatter, n_linked)
         links, link_precisions = [], []
         for k, side in enumerate(sides):
