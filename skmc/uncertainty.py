@@ -20,7 +20,7 @@ from skmc import patterns
 from skmc.base import FitTasks
 from skmc.cells import Entries, to_cells
 from skmc.linalg import seed_of
-from skmc.model_selection import PATTERNS, CellSplit, fit_batch
+from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
@@ -47,9 +47,9 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     Parameters
     ----------
     completer : completer
-        The completer. Only its ``random_state`` differs between draws. If it can be
-        batched over seeds (see `skmc.model_selection.fit_batch`), all draws are fitted
-        in one batch, otherwise separately.
+        The completer. Only its ``random_state`` differs between draws. If they can
+        share a batch that saves time (see `skmc.model_selection.batch_pays`), all draws
+        are fitted in one, otherwise separately.
     n_draws : int >= 2, default=20
         Number of completions.
     pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
@@ -141,10 +141,9 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             if "random_state" in draw.get_params():
                 draw.set_params(random_state=int(seed))
         parts = [np.where(out, np.nan, cells) for out in left_out]
-        tags = getattr(self.completer, "completer_tags", None)
         fitted = []
         with FitTasks(self, X, y, self.n_draws) as tasks:
-            if tags is not None and "random_state" in tags.batched:
+            if batch_pays(draws, cells.shape):
                 fitted = fit_batch(draws, parts)
             else:
                 workers = Parallel(n_jobs=self.n_jobs, return_as="generator")

@@ -10,12 +10,21 @@ import scipy.sparse as sp
 import torch
 from conftest import COMPLETERS, low_rank, make
 
-from skmc import AIRCompleter, DMFCompleter, SVDCompleter, patterns
+from skmc import (
+    AIRCompleter,
+    DMFCompleter,
+    LinkedFactorizationCompleter,
+    NSRCompleter,
+    SNNCompleter,
+    SVDCompleter,
+    patterns,
+)
 from skmc.cells import SparseObserved
 from skmc.loop import Status
 from skmc.model_selection import fit_batch
 from skmc.model_selection.batch import BatchedFit, Member
 from skmc.solvers import SoftImpute
+from skmc.solvers.narrowing import modules_in
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -34,7 +43,15 @@ VARIANTS = {
         {"regularizer": "dirichlet", "early_stopping": False},
     ],
     "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2)}],
+    "LinkedFactorizationCompleter": [{}],
+    "NSRCompleter": [{}, {"batch_size": 8, "max_iter": 100}],
+    "AutoencoderCompleter": [
+        {"n_iter_no_change": 25},
+        {"hidden": (9, 4), "batch_size": 8, "max_iter": 100, "early_stopping": False},
+    ],
 }
+# Values for what these completers would choose by fits of their own.
+GIVEN = {"rank": 3, "lambda_ridge": 0.5, "lambda_decoder": 0.5, "lambda_col": 0.5}
 BATCHED = [cls for cls in COMPLETERS if cls.completer_tags.batched]
 CASES = [
     (cls, params) for cls in BATCHED for params in VARIANTS.get(cls.__name__, [{}])
@@ -48,10 +65,11 @@ def test_batched_is_looped(cls, params, device):
     Xs = [np.ma.masked_array(truth, h) for h in hidden]
 
     def grid():
-        params_of = {"max_iter": 250, "device": device, **params}
+        params_of = {**GIVEN, "max_iter": 250, "device": device, **params}
+        first = [name for name in cls.completer_tags.batched if "lambda_" in name][:1]
         return [
-            make(cls, lambda_row=weight, lambda_col=0.5, **params_of).set_params(
-                random_state=seed
+            make(cls, **params_of).set_params(
+                random_state=seed, **dict.fromkeys(first, weight)
             )
             for seed, weight in enumerate([0.0, 0.3, 3.0])
         ]
@@ -78,6 +96,34 @@ def test_what_cannot_share_a_batch():
         fit_batch([AIRCompleter(), AIRCompleter()], [X, X[:4]])
     with pytest.raises(ValueError, match="SVDCompleter has no batched solve"):
         fit_batch([SVDCompleter()], [X])
+    linked = LinkedFactorizationCompleter
+    for given, what in (({}, "rank and lambda_ridge"), ({"rank": 2}, "lambda_ridge")):
+        with pytest.raises(ValueError, match=f"Completer chooses {what} by fits of"):
+            fit_batch([linked(**given)], [X])
+    with pytest.raises(ValueError, match="rank=9 is above min"):
+        fit_batch([linked(9, 1.0)], [X])
+    with pytest.raises(ValueError, match='variant="paper" tries lengths of a step'):
+        fit_batch([NSRCompleter("paper", rank=2, lambda_decoder=1.0)], [X])
+
+
+def test_what_was_given_is_what_was_used():
+    X = low_rank(20, 15)
+    grid = [LinkedFactorizationCompleter(2, w, max_iter=25) for w in (0.1, 10.0)]
+    fitted = fit_batch(grid, [X, X])
+    assert [(c.rank_, c.lambda_ridge_) for c in fitted] == [(2, 0.1), (2, 10.0)]
+
+
+@pytest.mark.parametrize("cls", BATCHED)
+def test_batches_of_single_precision(cls):
+    X = low_rank(20, 15, rank=3).astype(np.float32)
+    batch, loop = ([make(cls, **GIVEN, max_iter=25) for _ in range(2)] for _ in "ab")
+    together = fit_batch(batch, [X, 2 * X])
+    for ours, completer, given in zip(together, loop, [X, 2 * X], strict=True):
+        theirs = completer.fit(given)
+        assert ours.reconstruction_.dtype == np.float32
+        np.testing.assert_allclose(
+            ours.reconstruction_, theirs.reconstruction_, atol=1e-2
+        )
 
 
 def test_graphs_are_compared_by_their_contents():
@@ -104,7 +150,7 @@ def test_batches_are_validated_like_fits():
 
 def three(cls, **params):
     X = low_rank(20, 15, rank=3)
-    params = {"early_stopping": False, "max_iter": 100, "tol": 0, **params}
+    params = {**GIVEN, "early_stopping": False, "max_iter": 100, "tol": 0, **params}
     return [
         Member(make(cls, **params).set_params(random_state=seed), X, f"seed {seed}")
         for seed in range(3)
@@ -153,6 +199,24 @@ def test_members_that_end_leave(cls, device):
     objective = solution.history["objective"]
     torch.testing.assert_close(objective[:, 1], expected)
     assert objective.isnan().tolist() == [[False] * 3] + [[True, False, True]] * 3
+
+
+@pytest.mark.parametrize("cls", [c for c in BATCHED if c is not SNNCompleter])
+def test_a_member_that_diverges_does_not_affect_the_others(cls, device):
+    """Its answer is the best iterate before."""
+    batch, early, alone = (BatchedFit(three(cls, device=device)) for _ in range(3))
+    early.run.advance(25)
+    alone.run.advance(100)
+    batch.run.advance(25)
+    for module in modules_in(list(vars(batch.run.state).values()))[:1]:
+        next(module.parameters()).data[1] = torch.nan
+    batch.run.advance(100)
+    solution = batch.run.solution()
+    last = Status.MAX_ITER
+    assert solution.status == [last, Status.DIVERGED, last]
+    expected = alone.run.solution().X.clone()
+    expected[1] = early.run.solution().X[1]
+    torch.testing.assert_close(solution.X, expected, atol=1e-9, rtol=0)
 
 
 class Second:

@@ -18,6 +18,7 @@ from skmc.linalg import (
     partial_svd,
     shrink,
     shrink_by_products,
+    spectral_norm,
 )
 from skmc.linalg import ridge as ridge_module
 
@@ -88,6 +89,14 @@ def test_shrinkage_is_lapacks(name, share, near):
     torch.testing.assert_close(found.dense(), expected, atol=1e-6 * scale, rtol=0)
     assert (found.s > 0).all()
     assert shrink(A, tau, warm_start=guess, max_rank=1).rank <= 1
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (40, 60), (230, 225)])
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_spectral_norm_is_the_largest_singular_value(shape, share):
+    A = sparse_plus(*shape, 1, share=share)
+    expected = torch.linalg.matrix_norm(A.dense(), 2)
+    torch.testing.assert_close(spectral_norm(A), expected, rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("name", MATRICES)

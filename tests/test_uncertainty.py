@@ -13,10 +13,12 @@ from skmc import (
     DMFCompleter,
     Entries,
     KNNCompleter,
+    LinkedFactorizationCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     patterns,
 )
+from skmc.model_selection import fit_batch
 from skmc.uncertainty import MultipleCompletion, pool
 
 pytestmark = pytest.mark.filterwarnings(
@@ -112,6 +114,19 @@ def test_draws_in_one_batch_are_those_of_a_loop(monkeypatch):
     alone = clone(together).fit(X)
     np.testing.assert_allclose(together.draws_, alone.draws_, atol=1e-8)
     assert together.std_.min() > 0
+
+
+@pytest.mark.parametrize("rank", ["auto", 1])
+def test_draws_that_choose_hyper_parameters_are_fitted_one_by_one(rank, monkeypatch):
+    batches = []
+    monkeypatch.setattr(
+        "skmc.uncertainty.fit_batch",
+        lambda draws, parts: batches.append(1) or fit_batch(draws, parts),
+    )
+    completer = LinkedFactorizationCompleter(rank, 1.0, max_iter=5, tol=1.0)
+    many = MultipleCompletion(completer, 2, random_state=0).fit(noisy()[:12, :8])
+    assert many.draws_.shape == (2, 12, 8)
+    assert bool(batches) is (rank == 1)
 
 
 def test_bad_input():

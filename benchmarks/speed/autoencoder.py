@@ -76,7 +76,8 @@ def epoch(batch_size: int, n_epochs: int = 5) -> dict:
         free=True,
     )
     state = solver.init(data)
-    plain = Plain(data, network, [batch.rows for batch in state.batches])
+    parts = [slice(None) if b.rows is None else b.rows[:, 0] for b in state.batches]
+    plain = Plain(data, network, parts)
     rows = torch.randn(min(m, batch_size), n)
     codes, W, V = torch.randn(len(rows), WIDTH), network.weights[0], network.weights[1]
     loss = torch.zeros(())

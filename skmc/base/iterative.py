@@ -49,9 +49,10 @@ HELD_OUT_SHARE = 0.1
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 # A relative misfit on the observed cells above this is reported as a poor fit.
 POOR = 0.7
-# Upper bounds of the numbers stored per parameter and per cell of a fit, the overhead
-# of the allocator included: measured for AIR, DMF and SNN at 300 x 200 and 400 x 50.
-PER_PARAMETER, PER_CELL = 12, 20
+# Upper bounds of the numbers stored per parameter, per cell and per output of a hidden
+# unit of a fit, the overhead of the allocator included: measured for AIR, DMF and SNN
+# at 300 x 200 and 400 x 50, the last one for networks at 60 x 40 to 300 x 20.
+PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class IterativeCompleter(BaseCompleter):
     warn_at_max_iter: ClassVar[bool] = True
     # Name of the parameter that sets the length of steps.
     step_parameter: ClassVar[str | None] = None
+    # Names of the parameters that `_choose` chooses where they are "auto". If all have
+    # values, it fits nothing.
+    chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
 
@@ -189,6 +193,14 @@ class IterativeCompleter(BaseCompleter):
             return data, None
         mask = torch.from_numpy(hidden).to(data.mask.device)
         return data.hide(mask), replace(data, mask=mask)
+
+    def _units_per_cell(self, n_cols: int) -> float:
+        """Return how many hidden units have an output for each cell of a row."""
+        return 0.0
+
+    def _without_trials(self, data: Any) -> dict[str, Any]:
+        """Return the result of `_choose` in a batch, where it has nothing to try."""
+        return self._choose(data, Trials(_nothing_to_try, Randomness.of([])))
 
     def _params(self, chosen: Mapping[str, Any]) -> SimpleNamespace:
         return SimpleNamespace(**{**self.get_params(deep=False), **chosen})
@@ -296,7 +308,10 @@ class IterativeCompleter(BaseCompleter):
         if not batched:
             raise CannotBatch(f"{name} has no batched solve")
         if type(self)._choose is not IterativeCompleter._choose:
-            raise CannotBatch(f"{name} chooses hyper-parameters by fits of its own")
+            auto = [p for p in self.chosen if getattr(self, p) == "auto"]
+            if auto or not self.chosen:
+                what = " and ".join(auto) or "hyper-parameters"
+                raise CannotBatch(f"{name} chooses {what} by fits of its own")
         if self.max_time is not None:
             raise CannotBatch(f"max_time={self.max_time:g} is for single fits")
         if getattr(self, "_skl_callbacks", None):
@@ -366,7 +381,7 @@ class IterativeCompleter(BaseCompleter):
         train, rules = self._hold_out(data, [p.cells for p in prepared], seeds)
         dtype = train.values.dtype
         rng = Randomness.of(seeds, (len(prepared),), dtype)
-        params = self._params({})
+        params = self._params(self._without_trials(train))
         for name in batched:
             if name != "random_state":
                 values = [float(getattr(member, name)) for member in estimators]
@@ -400,7 +415,8 @@ class IterativeCompleter(BaseCompleter):
         str or None
             A warning about a fit that did not succeed, without the completer's name.
         """
-        outcome = self._outcome(prepared, {}, solution, defer)
+        chosen = self._without_trials(prepared.data)
+        outcome = self._outcome(prepared, chosen, solution, defer)
         self._set_fitted(prepared.priors, outcome)
         return outcome.advice
 
@@ -421,7 +437,9 @@ class IterativeCompleter(BaseCompleter):
             warnings.simplefilter("ignore")
             data = self.batch_prepare(X).data
         rng = Randomness.of([0], dtype=data.values.dtype)
-        solver: Any = self._make_solver(data, self._params({}), rng)
+        # A stage before the last one is not to be trained.
+        params = self._params({**self._without_trials(data), "max_iter": 1})
+        solver: Any = self._make_solver(data, params, rng)
         parts = [
             part
             for value in vars(solver).values()
@@ -429,5 +447,10 @@ class IterativeCompleter(BaseCompleter):
             if isinstance(part, torch.nn.Module)
         ]
         learned = sum(p.numel() for part in parts for p in part.parameters())
-        numbers = PER_PARAMETER * learned + PER_CELL * data.values.numel()
+        per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
+        numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
         return int(numbers * data.values.itemsize)
+
+
+def _nothing_to_try() -> tuple[Any, Any]:
+    raise CannotBatch("hyper-parameters are chosen by fits of their own")

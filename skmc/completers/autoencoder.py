@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -116,7 +117,9 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     np.True_
     """
 
-    completer_tags = CompleterTags(recovers=0.05)
+    completer_tags = CompleterTags(
+        recovers=0.05, batched=("lambda_weights", "random_state")
+    )
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
@@ -170,15 +173,16 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
         widths = checked_widths(params.hidden)
         n_cols = data.shape[1]
         network = Autoencoder.random([n_cols, widths[0], n_cols], rng, gain=GAIN)
+        descent = partial(self._descent, params, rng=rng)
         if len(widths) == 1:
-            return self._descent(network, data, rng, free=True)
-        first = self._train(self._descent(network, data, rng, free=True), data)
+            return descent(network, data, free=True)
+        first = self._train(descent(network, data, free=True), data)
         inputs = data.fill(first["X"])
-        network = nested(self._shells(first["network"], inputs, rng))
-        return self._descent(network, data, rng, free=True, inputs=inputs)
+        network = nested(self._shells(params, first["network"], inputs, rng))
+        return descent(network, data, free=True, inputs=inputs)
 
     def _shells(
-        self, first: Autoencoder, inputs: Tensor, rng: Randomness
+        self, params: Any, first: Autoencoder, inputs: Tensor, rng: Randomness
     ) -> list[Autoencoder]:
         """The autoencoders of the rows, of their codes, of the codes of these, ..."""
         shells, codes = [first], inputs
@@ -189,37 +193,42 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
             network = Autoencoder.random(
                 [outer, inner, outer], rng, gain=GAIN, bent_output=True
             )
-            unit = float(codes.square().mean())
-            found = self._train(self._descent(network, data, rng, unit=unit), data)
+            unit = codes.double().square().mean((-2, -1))
+            solver = self._descent(params, network, data, rng, unit=unit)
+            found = self._train(solver, data)
             shells.append(found["network"])
         return shells
 
     def _descent(
         self,
+        params: Any,
         network: Autoencoder,
         data: Observed,
         rng: Randomness,
         *,
-        unit: float = 1.0,
-        **params: Any,
+        unit: float | Tensor = 1.0,
+        **inputs: Any,
     ) -> RowDescent:
         # The solver's loss is a sum, n times the paper's loss.
-        decay = SquaredNorm(self.lambda_weights * unit * data.shape[0])
+        decay = SquaredNorm(params.lambda_weights * unit * data.shape[0])
         return RowDescent(
             network,
             {f"weights.{i}": decay for i in range(len(network.weights))},
             lr=self.lr,
-            horizon=self.max_iter,
+            horizon=params.max_iter,
             batch_size=self.batch_size,
             rng=rng,
-            **params,
+            **inputs,
         )
 
-    def _train(self, solver: Solver, data: Observed) -> dict[str, Any]:
+    def _units_per_cell(self, n_cols: int) -> float:
+        return 2 * sum(self.hidden) / n_cols
+
+    def _train(self, solver: RowDescent, data: Observed) -> dict[str, Any]:
         return solve_part(
             solver,
             data,
-            max_iter=self.max_iter,
+            max_iter=solver.horizon,
             tol=self.tol,
             check_every=self.check_every,
         ).outputs

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, Prepared, TakesWeights, Trials
 from skmc.cells import Observed
@@ -114,8 +115,11 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     True
     """
 
-    completer_tags = CompleterTags(recovers=0.02)
+    completer_tags = CompleterTags(
+        recovers=0.02, batched=("lambda_ridge", "random_state")
+    )
     step_parameter = "lr"
+    chosen = ("rank", "lambda_ridge")
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
@@ -184,7 +188,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     def _linked(
         self,
         rank: int,
-        lambda_ridge: float,
+        lambda_ridge: float | Tensor,
         data: Observed,
         rng: Randomness,
         horizon: int,
@@ -194,8 +198,8 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         root = svd.s.sqrt()
         # All trials start with the same units of the link.
         model = LinkedFactorization.nearly_linear(
-            (svd.U * root).contiguous(),
-            (svd.V * root).contiguous(),
+            (svd.U * root[..., None, :]).contiguous(),
+            (svd.V * root[..., None, :]).contiguous(),
             N_UNITS,
             rng.stream(0),
         )
@@ -207,6 +211,9 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
             lr=self.lr,
             horizon=horizon,
         )
+
+    def _units_per_cell(self, n_cols: int) -> float:
+        return N_UNITS
 
     def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = super()._fitted(prepared, outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +11,13 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import (
+    CannotBatch,
+    CompleterTags,
+    IterativeCompleter,
+    TakesWeights,
+    Trials,
+)
 from skmc.cells import Observed
 from skmc.completers._gradual import gradual_solver
 from skmc.completers._rank import choose_rank
@@ -169,8 +175,12 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     np.float64(120.0)
     """
 
-    completer_tags = CompleterTags(recovers=0.5)
+    completer_tags = CompleterTags(
+        recovers=0.5,
+        batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
+    )
     step_parameter = "lr"
+    chosen = ("rank", "lambda_decoder")
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
     _parameter_constraints: ClassVar[dict] = {
@@ -262,7 +272,10 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
             weight = trials.best(
                 DECODER_WEIGHTS,
                 lambda weight, train: self._sparse(
-                    rank, weight, train, trials.rng, brief
+                    self._params({"rank": rank, "lambda_decoder": weight}),
+                    train,
+                    trials.rng,
+                    brief,
                 ),
                 max_iter=brief,
             )
@@ -271,32 +284,26 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         if params.variant == "paper":
             return gradual_solver(params, data.shape, rng)
-        rank, weight = params.rank, params.lambda_decoder
-        return self._sparse(rank, weight, data, rng, params.max_iter)
+        return self._sparse(params, data, rng, params.max_iter)
 
     def _sparse(
-        self,
-        rank: int,
-        lambda_decoder: float,
-        data: Observed,
-        rng: Randomness,
-        horizon: int,
+        self, params: Any, data: Observed, rng: Randomness, horizon: int
     ) -> Solver:
-        start = solve_part(HardRank(rank), data, max_iter=SVD_STEPS)
+        start = solve_part(HardRank(params.rank), data, max_iter=SVD_STEPS)
         # All trials start with the same units.
         network = SkipNetwork.from_svd(
-            full_svd(start.X).first(rank),
+            full_svd(start.X).first(params.rank),
             data.values,
-            self.lambda_encoder,
-            self.n_units or min(4 * data.shape[1], MAX_UNITS),
+            params.lambda_encoder,
+            self._n_units(data.shape[1]),
             rng.stream(0),
         )
         return CodeDescent(
             network,
             {
-                "decoder": L1Norm(lambda_decoder),
-                "encoder": SquaredNorm(self.lambda_encoder),
-                "skip": SquaredNorm(self.lambda_skip),
+                "decoder": L1Norm(params.lambda_decoder),
+                "encoder": SquaredNorm(params.lambda_encoder),
+                "skip": SquaredNorm(params.lambda_skip),
             },
             lr=self.lr,
             horizon=horizon,
@@ -305,6 +312,19 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
             rng=rng.stream(1),
             free=True,
         )
+
+    def _n_units(self, n_cols: int) -> int:
+        return self.n_units or min(4 * n_cols, MAX_UNITS)
+
+    def _units_per_cell(self, n_cols: int) -> float:
+        return self._n_units(n_cols) / n_cols
+
+    def batch_key(self) -> Hashable:
+        if self.variant == "paper":
+            raise CannotBatch(
+                'variant="paper" tries lengths of a step, one fit at a time'
+            )
+        return super().batch_key()
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         advice = super()._advice(solution, misfit)

@@ -11,7 +11,7 @@ from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.moments import ExpectedSums
-from skmc.linalg.multiply import matmul, times_transpose
+from skmc.linalg.multiply import affine, matmul, times_transpose
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
@@ -30,6 +30,7 @@ from skmc.linalg.svd import (
     partial_svd,
     shrink,
     shrink_dense,
+    spectral_norm,
     subtracted,
     svd_of,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "SpectralActivation",
     "StiefelResult",
     "Workload",
+    "affine",
     "apply_to_singular_values",
     "cayley_step",
     "compressed_rows",
@@ -83,6 +85,7 @@ __all__ = [
     "shrink",
     "shrink_by_products",
     "shrink_dense",
+    "spectral_norm",
     "subtracted",
     "svd_of",
     "threads_for",

@@ -69,6 +69,32 @@ def matmul(A: Tensor, B: Tensor) -> Tensor:
     return times_transpose(A, B.mT) if large and not graph else A @ B
 
 
+def affine(b: Tensor, A: Tensor, B: Tensor) -> Tensor:
+    """``b + A B`` as one call.
+
+    Parameters
+    ----------
+    b : Tensor of shape (\\*batch, 1, n)
+        Added to every row.
+    A : Tensor of shape (\\*batch, m, k)
+        Left factor, with at most one batch axis.
+    B : Tensor of shape (\\*batch, k, n)
+        Right factor.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, m, n)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import affine
+    >>> affine(torch.ones(1, 1), torch.ones(1, 2), torch.tensor([[1.0], [2.0]]))
+    tensor([[4.]])
+    """
+    return torch.addmm(b, A, B) if A.ndim == 2 else torch.baddbmm(b, A, B)
+
+
 def _has_onednn() -> bool:
     return torch.backends.mkldnn.is_available() and hasattr(
         torch.ops.mkldnn, "_linear_pointwise"

@@ -3,7 +3,14 @@
 from skmc.loop.recorder import TITLE, SpectrumRecorder, matrix_of
 from skmc.loop.run import Run
 from skmc.loop.scope import STORE, CheckpointStore, Work, fit_scope
-from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
+from skmc.loop.solution import (
+    Callback,
+    Progress,
+    Solution,
+    Status,
+    StopRule,
+    tensorwise,
+)
 from skmc.loop.solve import solve, solve_part
 from skmc.loop.stop import HeldOut
 from skmc.loop.time_limit import OutOfTime, seconds_left, time_limit
@@ -27,5 +34,6 @@ __all__ = [
     "seconds_left",
     "solve",
     "solve_part",
+    "tensorwise",
     "time_limit",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +14,14 @@ from skmc.cells import Observed, SparseObserved
 from skmc.linalg import threads_for
 from skmc.loop.graphed import Graphed, capture_for
 from skmc.loop.scope import Work
-from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
+from skmc.loop.solution import (
+    Callback,
+    Progress,
+    Solution,
+    Status,
+    StopRule,
+    tensorwise,
+)
 from skmc.loop.time_limit import seconds_left
 from skmc.solvers import Solver, State
 
@@ -340,7 +348,11 @@ class Run:
             order = torch.cat([part["members"] for part in parts]).argsort()
             whole = {k: torch.cat([p[k] for p in parts])[order] for k in whole}
             answer = {
-                k: torch.cat([p["answer"][k] for p in parts])[order] for k in answer
+                k: tensorwise(
+                    lambda *each: torch.cat(each)[order],
+                    *(part["answer"][k] for part in parts),
+                )
+                for k in answer
             }
         names = self.history[0][1] if self.history else {}
         rows = [_spread(*row, whole["status"]) for row in self.history]
@@ -354,7 +366,7 @@ class Run:
 
 
 def _take(outputs: dict[str, Any], members: Tensor) -> dict[str, Any]:
-    return {name: value[members] for name, value in outputs.items()}
+    return {k: tensorwise(lambda v: v[members], v) for k, v in outputs.items()}
 
 
 def _spread(
@@ -375,7 +387,5 @@ def _where(members: Tensor, new: dict[str, Any], old: dict[str, Any]) -> dict[st
     """Return ``new`` for the chosen members and ``old`` for the others."""
     if members.ndim == 0:
         return new if members else old
-    return {
-        name: torch.where(members[..., None, None], new[name], old[name])
-        for name in old
-    }
+    chosen = partial(torch.where, members[..., None, None])
+    return {name: tensorwise(chosen, new[name], old[name]) for name in old}

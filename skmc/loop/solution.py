@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from skmc.cells import Observed, SparseObserved
 from skmc.solvers import Solver, State
@@ -123,3 +124,28 @@ class Solution:
         count = torch.zeros_like(data.n_observed)
         status = [Status.INTERRUPTED] * count.numel()
         return cls({"X": data.zero()}, status, count, count + torch.inf, {})
+
+
+@torch.no_grad()
+def tensorwise(function: Callable[..., Any], *outputs: Any) -> Any:
+    """Apply a function to tensors, or to the parameters of models one by one.
+
+    Parameters
+    ----------
+    function : callable
+        Maps as many tensors as there are outputs to a tensor.
+    *outputs : Tensor or nn.Module
+        The same output of one or more solutions.
+
+    Returns
+    -------
+    Tensor or nn.Module
+        A model is a new one.
+    """
+    if not isinstance(outputs[0], nn.Module):
+        return function(*outputs)
+    model = copy.deepcopy(outputs[0])
+    parameters = zip(*(output.parameters() for output in outputs), strict=True)
+    for own, given in zip(model.parameters(), parameters, strict=True):
+        own.data = function(*(parameter.detach() for parameter in given))
+    return model

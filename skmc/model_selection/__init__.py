@@ -9,6 +9,7 @@ from skmc.model_selection.comparison import (
 )
 from skmc.model_selection.folds import Folds
 from skmc.model_selection.grid import BatchedGridSearchCV, BatchedRandomizedSearchCV
+from skmc.model_selection.grouping import batch_pays
 from skmc.model_selection.halving import BatchedHalvingSearchCV
 from skmc.model_selection.ranking import LeaveLastOut, RankingScorer
 from skmc.model_selection.splitters import PATTERNS, CellSplit
@@ -24,6 +25,7 @@ __all__ = [
     "Folds",
     "LeaveLastOut",
     "RankingScorer",
+    "batch_pays",
     "compare",
     "fit_batch",
     "predict_cells",

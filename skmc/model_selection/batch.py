@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skmc.base import Batchable, warn_user
 from skmc.linalg import seed_of
-from skmc.loop import Solution, Status
+from skmc.loop import Solution, Status, tensorwise
 
 C = TypeVar("C", bound=Batchable)
 
@@ -209,7 +209,10 @@ def _member(solution: Solution, k: int) -> Solution:
     n_iter = int(solution.n_iter[k])
     n_checks = int((history["n_iter"] <= n_iter).sum()) if history else 0
     return Solution(
-        outputs={name: value[k] for name, value in solution.outputs.items()},
+        outputs={
+            name: tensorwise(lambda v: v[k], value)
+            for name, value in solution.outputs.items()
+        },
         status=[solution.status[k]],
         n_iter=solution.n_iter[k],
         residual=solution.residual[k],

@@ -24,8 +24,9 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
     Fits share a batch, a leading axis of all tensors, if their matrices have the same
     shape and their completers differ only in parameters named by
     ``completer_tags.batched`` (weights, ``random_state``). Other fits, such as those of
-    pipelines or of completers without a batched solve, run one by one. The results are
-    those of ``GridSearchCV`` up to rounding, except that fits that diverge score
+    pipelines, of completers without a batched solve, or of those that choose a rank or
+    a weight by themselves ("auto"), run one by one. The results are those of
+    ``GridSearchCV`` up to rounding, except that fits that diverge score
     ``error_score``.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,30 @@ def batches_of(
     count = math.ceil(len(group) / max(1, int(size)))
     # The folds of a candidate take similar times and are distributed over the batches.
     return [group[k::count] for k in range(count)]
+
+
+def batch_pays(estimators: Sequence[Any], shape: tuple[int, ...]) -> bool:
+    """Return whether fits can share one batch, and take less time there than alone.
+
+    Parameters
+    ----------
+    estimators : sequence of estimators
+        At least one, of any class.
+    shape : tuple of int
+        Of the matrices.
+
+    Returns
+    -------
+    bool
+    """
+    if not all(isinstance(estimator, Batchable) for estimator in estimators):
+        return False
+    try:
+        keys = {estimator.batch_key() for estimator in estimators}
+    except CannotBatch:
+        return False
+    on_device = resolve_device(estimators[0].device).type != "cpu"
+    return len(keys) == 1 and (on_device or math.prod(shape) <= MAX_BATCHED_CELLS)
 
 
 def _memory_of_member(task: Task, X: Any) -> int:

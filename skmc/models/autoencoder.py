@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, affine
 
 
 def bent(a: Tensor) -> Tensor:
@@ -55,10 +55,10 @@ class Autoencoder(nn.Module):
     Parameters
     ----------
     weights : sequence of Tensor
-        ``W[i]`` of shape (width of layer i, width of layer i + 1); the first width and
-        the last are ``n_cols``.
+        ``W[i]`` of shape (\*batch, width of layer i, width of layer i + 1); the first
+        width and the last are ``n_cols``. There is at most one batch axis.
     biases : sequence of Tensor
-        ``b[i]`` of shape (1, width of layer i + 1).
+        ``b[i]`` of shape (\*batch, 1, width of layer i + 1).
     bent_output : bool
         Whether `bent` is applied to the output.
 
@@ -102,14 +102,16 @@ class Autoencoder(nn.Module):
         """
         sizes = list(itertools.pairwise(widths))
         weights = [rng.uniform(a, b, gain * (6 / (a + b)) ** 0.5) for a, b in sizes]
-        return cls(weights, [torch.zeros_like(W[:1]) for W in weights], **params)
+        return cls(
+            weights, [torch.zeros_like(W[..., :1, :]) for W in weights], **params
+        )
 
     def hidden(self, rows: Tensor) -> list[Tensor]:
-        """Outputs of the hidden layers for rows ``(k, n_cols)``, each ``(k, width)``.
+        """Outputs of the hidden layers, each of shape (\\*batch, k, width).
 
         Parameters
         ----------
-        rows : Tensor of shape (k, n_cols)
+        rows : Tensor of shape (\\*batch, k, n_cols)
             Zero where missing.
 
         Returns
@@ -118,11 +120,11 @@ class Autoencoder(nn.Module):
         """
         outputs = []
         for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            rows = bent(torch.addmm(b, rows, W))
+            rows = bent(affine(b, rows, W))
             outputs.append(rows)
         return outputs
 
-    def forward(self, rows: Tensor) -> Tensor:  # (k, n_cols) -> (k, n_cols)
+    def forward(self, rows: Tensor) -> Tensor:  # (*batch, k, n_cols), the same
         *_, last = [rows, *self.hidden(rows)]
-        linear = torch.addmm(self.biases[-1], last, self.weights[-1])
+        linear = affine(self.biases[-1], last, self.weights[-1])
         return bent(linear) if self.bent_output else linear

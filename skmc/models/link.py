@@ -104,7 +104,7 @@ class LinkedFactorization(nn.Module):
         tuple of Tensor
         """
         parts = []
-        for c in _flat(C).split(BLOCK, -1):
+        for c in _blocks(C):
             T = _bent(c, self.steeps, self.shifts)
             x = self.slope * c + self.offset + self.heights @ T
             parts.append(
@@ -145,9 +145,7 @@ class _Link(torch.autograd.Function):
         ctx.save_for_backward(C, slope, heights, steeps, shifts)
         X = torch.addcmul(offset, slope, C)
         ctx.bent = []
-        for c, x in zip(
-            *(_flat(cells).split(BLOCK, -1) for cells in (C, X)), strict=True
-        ):
+        for c, x in zip(_blocks(C), _blocks(X), strict=True):
             T = _bent(c, steeps, shifts)
             x += heights @ T
             if C.numel() * heights.shape[-1] <= KEPT:
@@ -160,7 +158,7 @@ class _Link(torch.autograd.Function):
         G = grads[0].contiguous()
         dC = slope * G
         dheights, dsteeps, dshifts = (torch.zeros_like(heights) for _ in range(3))
-        blocks = (_flat(cells).split(BLOCK, -1) for cells in (C, G, dC))
+        blocks = (_blocks(cells) for cells in (C, G, dC))
         for k, (c, g, d) in enumerate(zip(*blocks, strict=True)):
             T = ctx.bent[k] if ctx.bent else _bent(c, steeps, shifts)
             dheights += g @ T.mT
@@ -172,11 +170,17 @@ class _Link(torch.autograd.Function):
         return dC, *sums, dheights, heights * dsteeps, heights * dshifts
 
 
-def _flat(cells: Tensor) -> Tensor:
-    """``(*batch, 1, n_cells)``, a view."""
-    return cells.view(*cells.shape[:-2], 1, -1)
+def _blocks(cells: Tensor) -> tuple[Tensor, ...]:
+    """Views ``(*batch, 1, n_cells)`` of at most `BLOCK` cells of all members."""
+    flat = cells.view(*cells.shape[:-2], 1, -1)
+    return flat.split(max(1, BLOCK // max(1, cells.shape[:-2].numel())), -1)
 
 
 def _bent(c: Tensor, steeps: Tensor, shifts: Tensor) -> Tensor:
     """The output of every unit for some cells, ``(*batch, n_units, n_cells)``."""
-    return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()
+    if c.is_cuda:
+        return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()
+    # tanh a = 2 / (1 + exp(-2a)) - 1. On a CPU, Torch's sigmoid takes a sixth of the
+    # time of its tanh, and both agree to a rounding of 1.
+    doubled = torch.addcmul(2 * shifts.mT, 2 * steeps.mT, c)
+    return doubled.sigmoid_().mul_(2).sub_(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import SVD, Randomness
+from skmc.linalg import SVD, Randomness, affine
 
 
 class SkipNetwork(nn.Module):
@@ -13,15 +13,15 @@ class SkipNetwork(nn.Module):
 
     Parameters
     ----------
-    encoder : Tensor of shape (n_cols, rank)
-        ``E``.
-    directions : Tensor of shape (rank, n_units)
+    encoder : Tensor of shape (\*batch, n_cols, rank)
+        ``E``. There is at most one batch axis.
+    directions : Tensor of shape (\*batch, rank, n_units)
         ``W``.
-    shifts : Tensor of shape (1, n_units)
+    shifts : Tensor of shape (\*batch, 1, n_units)
         ``b``.
-    decoder : Tensor of shape (n_units, n_cols)
+    decoder : Tensor of shape (\*batch, n_units, n_cols)
         ``D``.
-    skip : Tensor of shape (rank, n_cols)
+    skip : Tensor of shape (\*batch, rank, n_cols)
         ``S``.
     """
 
@@ -39,11 +39,16 @@ class SkipNetwork(nn.Module):
         self.shifts = nn.Parameter(shifts)
         self.decoder = nn.Parameter(decoder)
         self.skip = nn.Parameter(skip)
-        self.offset = nn.Parameter(torch.zeros_like(skip[:1]))
+        self.offset = nn.Parameter(torch.zeros_like(skip[..., :1, :]))
 
     @classmethod
     def from_svd(
-        cls, svd: SVD, inputs: Tensor, ridge: float, n_units: int, rng: Randomness
+        cls,
+        svd: SVD,
+        inputs: Tensor,
+        ridge: float | Tensor,
+        n_units: int,
+        rng: Randomness,
     ) -> SkipNetwork:
         """A network that nearly maps ``inputs`` to the matrix of ``svd``.
 
@@ -56,9 +61,9 @@ class SkipNetwork(nn.Module):
         ----------
         svd : SVD
             Decomposition of the matrix.
-        inputs : Tensor of shape (n_rows, n_inputs)
+        inputs : Tensor of shape (\\*batch, n_rows, n_inputs)
             Inputs of the network.
-        ridge : float
+        ridge : float or Tensor of shape (\\*batch,)
             Weight of the squared parameters in that regression.
         n_units : int
             Number of hidden units.
@@ -69,14 +74,14 @@ class SkipNetwork(nn.Module):
         -------
         SkipNetwork
         """
-        n_rows, n_cols = inputs.shape
+        n_rows, n_cols = inputs.shape[-2:]
         codes = svd.U * n_rows**0.5
         columns = inputs.double()
         energy, basis = torch.linalg.eigh(columns.mT @ columns)
-        kept = energy + ridge > 1e-12 * energy[-1]
-        inverse = torch.where(kept, 1 / (energy + ridge), 0.0)
+        raised = energy + torch.as_tensor(ridge).to(energy)[..., None]
+        inverse = torch.where(raised > 1e-12 * energy[..., -1:], 1 / raised, 0.0)
         encoder = basis @ (
-            inverse[:, None] * (basis.mT @ (columns.mT @ codes.double()))
+            inverse[..., None] * (basis.mT @ (columns.mT @ codes.double()))
         )
         parts = (
             rng.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
@@ -88,18 +93,18 @@ class SkipNetwork(nn.Module):
             parts[0].to(inputs),
             parts[1].to(inputs),
             parts[2].to(inputs),
-            (svd.V * (svd.s / n_rows**0.5)).mT.contiguous(),
+            (svd.V * (svd.s / n_rows**0.5)[..., None, :]).mT.contiguous(),
         )
 
-    def forward(self, rows: Tensor) -> Tensor:  # (k, n_cols) -> (k, n_cols)
+    def forward(self, rows: Tensor) -> Tensor:  # (*batch, k, n_cols), the same
         code = rows @ self.encoder
         return self._rows(code, self._bent(code))
 
     def _bent(self, code: Tensor) -> Tensor:
-        return torch.tanh(torch.addmm(self.shifts, code, self.directions))
+        return torch.tanh(affine(self.shifts, code, self.directions))
 
     def _rows(self, code: Tensor, bent: Tensor) -> Tensor:
-        return torch.addmm(self.offset, bent, self.decoder) + code @ self.skip
+        return affine(self.offset, bent, self.decoder) + code @ self.skip
 
     @property
     def n_held(self) -> int:

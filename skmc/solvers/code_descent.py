@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skmc.solvers.row_descent import RowDescent
+from skmc.solvers.row_descent import RowDescent, assembled
 
 
 class CodeDescent(RowDescent):
@@ -13,7 +13,4 @@ class CodeDescent(RowDescent):
     def outputs(self, state: Any) -> dict[str, Any]:
         outputs = super().outputs(state)
         encoder = outputs["network"].encoder
-        codes = outputs["X"].new_empty(len(outputs["X"]), encoder.shape[1])
-        for batch in state.batches:
-            codes[batch.rows] = batch.inputs @ encoder
-        return {**outputs, "codes": codes}
+        return {**outputs, "codes": assembled(state, lambda rows: rows @ encoder)}

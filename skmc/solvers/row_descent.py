@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,23 +49,23 @@ class Batch:
 
     Parameters
     ----------
-    rows : Tensor or slice
-        Their positions in the matrix.
-    seen : bool Tensor of shape (k, n_cols)
+    rows : int64 Tensor of shape (\\*batch, k, 1) or None
+        Their positions in the matrix; None for all rows in order.
+    seen : bool Tensor of shape (\\*batch, k, n_cols)
         True where they are known.
-    inputs : Tensor of shape (k, n_cols)
+    inputs : Tensor of shape (\\*batch, k, n_cols)
         A parameter where missing inputs are free.
     optimizer : Adam or None
         Of the free inputs.
-    times : Tensor of shape (k, n_cols) or None, default=None
+    times : Tensor of shape (\\*batch, k, n_cols) or None, default=None
         How often each cell counts, if not once.
     """
 
-    rows: Any  # positions, or a slice of all
-    seen: Tensor  # (k, n_cols), bool
-    inputs: Tensor  # (k, n_cols), a parameter where missing inputs are free
+    rows: Tensor | None  # (*batch, k, 1)
+    seen: Tensor  # (*batch, k, n_cols), bool
+    inputs: Tensor  # (*batch, k, n_cols), a parameter where missing inputs are free
     optimizer: Adam | None  # of the free inputs
-    times: Tensor | None = None  # (k, n_cols)
+    times: Tensor | None = None  # (*batch, k, n_cols)
 
 
 class RowDescent(Solver):
@@ -83,7 +84,8 @@ class RowDescent(Solver):
     Parameters
     ----------
     network : nn.Module
-        Maps rows (k, n_cols) to rows (k, n_cols). The solver works on a copy.
+        Maps rows (\*batch, k, n_cols) to rows of the same shape. The solver works on a
+        copy.
     penalties : mapping of str to Term
         ``R_j`` by the names of the network's parameters.
     lr : float
@@ -94,7 +96,7 @@ class RowDescent(Solver):
         Rows of a mini-batch. Rows are assigned to mini-batches at random, once.
     rng : Randomness
         Assigns the rows.
-    inputs : Tensor of shape (n_rows, n_cols), optional
+    inputs : Tensor of shape (\*batch, n_rows, n_cols), optional
         Values of missing inputs at the start; zero by default.
     free : bool
         Whether missing inputs are learned along with the network. They are not targets:
@@ -137,7 +139,7 @@ class RowDescent(Solver):
             batches=[
                 batch
                 if data.weights is None
-                else replace(batch, times=data.times[batch.rows])
+                else replace(batch, times=_rows(data.times, batch.rows))
                 for batch in self._batches(data)
             ],
             iteration=0,
@@ -149,23 +151,30 @@ class RowDescent(Solver):
         inputs, seen = data.values, data.mask
         if self.inputs is not None:
             inputs = data.fill(self.inputs)
-        if n_rows <= size:
-            inputs = inputs.clone() if self.free else inputs
-            parts: Sequence[Any] = [slice(None)]
-        else:
-            order = torch.randperm(n_rows, generator=self.rng.generators[0])
+        parts: Sequence[Tensor | None] = [None]
+        if n_rows > size:
+            orders = [torch.randperm(n_rows, generator=g) for g in self.rng.generators]
+            order = torch.stack(orders).view(*data.batch_shape, n_rows, 1)
             order = order.to(inputs.device)
-            inputs, seen, parts = inputs[order], seen[order], order.split(size)
-        if not self.free:
-            pieces = zip(parts, seen.split(size), inputs.split(size), strict=True)
-            return [Batch(*piece, None) for piece in pieces]
-        moments = torch.zeros_like(inputs), torch.zeros_like(inputs)
-        whole = (seen, inputs, *moments)
-        free = zip(parts, *(tensor.split(size) for tensor in whole), strict=True)
-        return [self._free_batch(*piece) for piece in free]
+            inputs, seen = _rows(inputs, order), _rows(seen, order)
+            parts = order.split(size, -2)
+        elif self.free:
+            inputs = inputs.clone()
+        whole = [seen, inputs]
+        if self.free:
+            whole += [torch.zeros_like(inputs), torch.zeros_like(inputs)]
+        # In a batch the views have gaps, which Adam's call for all cells would not see.
+        pieces = ([t.contiguous() for t in tensor.split(size, -2)] for tensor in whole)
+        made = self._free_batch if self.free else partial(Batch, optimizer=None)
+        return [made(*piece) for piece in zip(parts, *pieces, strict=True)]
 
     def _free_batch(
-        self, rows: Any, seen: Tensor, inputs: Tensor, first: Tensor, second: Tensor
+        self,
+        rows: Tensor | None,
+        seen: Tensor,
+        inputs: Tensor,
+        first: Tensor,
+        second: Tensor,
     ) -> Batch:
         free = nn.Parameter(inputs)
         count = torch.zeros((), dtype=torch.float32, device=inputs.device)
@@ -200,7 +209,7 @@ class RowDescent(Solver):
         outputs.backward(weighted)
         if (inputs_grad := batch.inputs.grad) is not None:
             inputs_grad.addcmul_(inputs_grad, seen, value=-1)
-        share = len(residual) / data.shape[0]
+        share = residual.shape[-2] / data.shape[0]
         objective = 0.5 * inner(residual, weighted)
         for name, term in self.penalties.items():
             parameter = network.get_parameter(name)
@@ -226,13 +235,13 @@ class RowDescent(Solver):
 
         Returns
         -------
-        Tensor of shape ()
+        Tensor of shape (\\*batch,)
         """
         X = []
         for batch in current.batches:
             self._backward(data, current.network, batch)
             batch.inputs.grad = None
-            X.append(parameter_norm([current.network(batch.inputs)], data))
+            X.append(parameter_norm([current.network(batch.inputs)], data)[..., None])
         parameters = list(current.network.parameters())
         grads = [p.grad for p in parameters if p.grad is not None]
         scale = parameter_norm(X, data) * parameter_norm([data.values], data)
@@ -241,17 +250,39 @@ class RowDescent(Solver):
             parameter.grad = None
         return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
 
-    def _forward(self, state: RowState) -> Tensor:
-        if len(state.batches) == 1:
-            return state.network(state.batches[0].inputs)
-        inputs = [batch.inputs for batch in state.batches]
-        X = inputs[0].new_empty(sum(map(len, inputs)), inputs[0].shape[1])
-        for batch in state.batches:
-            X[batch.rows] = state.network(batch.inputs)
-        return X
-
     def outputs(self, state: RowState) -> dict[str, Any]:
         return {
-            "X": self._forward(state),
+            "X": assembled(state, state.network),
             "network": copy.deepcopy(state.network),
         }
+
+
+def assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Apply a function to the inputs of every mini-batch, and put the rows in order.
+
+    Parameters
+    ----------
+    state : RowState
+        Where the solver is.
+    function : callable
+        Maps rows (\\*batch, k, n_cols) to rows (\\*batch, k, width).
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n_rows, width)
+    """
+    whole: Any = None
+    n_rows = sum(batch.inputs.shape[-2] for batch in state.batches)
+    for batch in state.batches:
+        part = function(batch.inputs)
+        if batch.rows is None:
+            return part
+        if whole is None:
+            whole = part.new_empty(*part.shape[:-2], n_rows, part.shape[-1])
+        whole.scatter_(-2, batch.rows.expand_as(part), part)
+    return whole
+
+
+def _rows(whole: Tensor, rows: Tensor | None) -> Tensor:
+    """The rows of a matrix at these positions."""
+    return whole if rows is None else torch.take_along_dim(whole, rows, -2)

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from skmc.cells import SparseObserved
-from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, partial_svd, shrink
+from skmc.linalg import (
+    SVD,
+    LowRank,
+    RowModel,
+    SparsePlusLowRank,
+    shrink,
+    spectral_norm,
+)
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
@@ -182,7 +189,7 @@ class SoftImpute(Solver):
         WR = data.weighted(R)
         start = current.spectrum.V[:, :1]
         misfit = data.plus(WR, data.zero())
-        largest = partial_svd(misfit, 1, start=start, tol=1e-4).s[0]
+        largest = spectral_norm(misfit, start)
         share = (self.weight / largest.clamp_min(self.weight)).clamp(max=1)
         dual = share * (WR * data.values).sum() - share**2 * (WR * R).sum() / 2
         scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
@@ -219,5 +226,5 @@ def largest_weight(data: SparseObserved) -> float:
     -------
     float
     """
-    found = partial_svd(data.plus(data.weighted(data.values), data.zero()), 1, tol=1e-4)
-    return float(found.s[0]) * (1 + 1e-6)
+    whole = data.plus(data.weighted(data.values), data.zero())
+    return float(spectral_norm(whole)) * (1 + 1e-6)
