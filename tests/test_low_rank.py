@@ -357,13 +357,15 @@ def test_hyper_parameters_have_their_posterior_moments():
     generator = torch.Generator().manual_seed(1)
     W = torch.randn(2000, 2, generator=generator, dtype=torch.float64)
     W = W @ torch.tensor([[2.0, 0], [1, 0.5]]).double() + 3
-    both = [normal_wishart(draw, W) for _ in range(300)]
-    mean = torch.stack([m for m, _ in both]).mean(0)
-    torch.testing.assert_close(mean, W.mean(0), rtol=0.02, atol=0)
-    precision = torch.stack([p for _, p in both]).mean(0)
-    torch.testing.assert_close(
-        precision, torch.linalg.inv(W.T.cov()), rtol=0.05, atol=0
-    )
+    half, rest = W[:1000], W[1000:] - W.mean(0)
+    # Rows with mean zero may be given by their number and their products.
+    for rows, *more in ((W,), (half, rest.T @ rest, 1000)):
+        both = [normal_wishart(draw, rows, *more) for _ in range(300)]
+        mean = torch.stack([m for m, _ in both]).mean(0)
+        torch.testing.assert_close(mean, rows.mean(0), rtol=0.02, atol=0)
+        precision = torch.stack([p for _, p in both]).mean(0)
+        expected = torch.linalg.inv(W.T.cov())
+        torch.testing.assert_close(precision, expected, rtol=0.05, atol=0)
 
 
 def test_the_noise_is_found(noisy):

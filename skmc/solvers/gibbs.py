@@ -15,7 +15,9 @@ from skmc.solvers.als_half import product, with_bias
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
-FIRST_NOISE = 2.0  # precision of the noise in the first draw, for data of variance 1
+# In the first draw, for data of variance 1: the precision of the noise, and the
+# standard deviation of factors, times the root of the rank.
+FIRST_NOISE, FIRST_SIZE = 2.0, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +97,11 @@ class Gibbs(Solver):
     Gaussian prior whose precision is ``P`` times a multiple of that of the factors. A
     step draws everything once.
 
-    The precision of the factors is drawn from their deviations from the links alone.
-    An exact sampler would count the links' own deviations as well. We leave them out
-    because counting them completed hidden cells of synthetic data worse.
+    The precision of the factors is drawn given their deviations from their means and
+    given ``B``, except that of ``implicit``, of which an exact sampler would count the
+    deviations as well. It has a row for each column of the matrix, and if these count,
+    the factors need several hundred draws to grow to their size. With 135 draws,
+    errors on held-out ratings of MovieLens-1M were .006 higher.
 
     Parameters
     ----------
@@ -142,10 +146,12 @@ class Gibbs(Solver):
 
     def _first(self, data: SparseObserved, rng: Randomness, axis: int) -> Factors:
         values, size = data.values, self.rank + 1
-        W = rng.normal(data.shape[axis], size, std=0.3 * self.rank**-0.5).to(values)
+        n_rows = [data.shape[axis], *(side.size for side in data.sides[axis])]
+        std = FIRST_SIZE * self.rank**-0.5
+        W, *links = (rng.normal(n, size, std=std).to(values) for n in n_rows)
+        if self.implicit:
+            links = [values.new_zeros(data.shape[1 - axis], size), *links]
         eye = torch.eye(size, dtype=values.dtype, device=values.device)
-        sides = self._sides(data if axis == 0 else data.T)
-        links = [values.new_zeros(side.size, size) for side in sides]
         return Factors(W, values.new_zeros(size), eye, links, [1.0] * len(links))
 
     def _sides(self, data: SparseObserved) -> tuple[Side, ...]:
@@ -191,7 +197,12 @@ class Gibbs(Solver):
         """Distribution, links and factors of the rows, given those of the columns."""
         sides = self._sides(data)
         means = [side.mean(B) for side, B in zip(sides, factors.links, strict=True)]
-        mean, precision = normal_wishart(rng, factors.W - sum(means))
+        # The rows of B have the precision of the factors, too, times p P.
+        linked = list(zip(sides, factors.links, factors.link_precisions, strict=True))
+        linked = linked[self.implicit :]
+        scatter = sum(p * (B.mT @ side.penalty(B)).double() for side, B, p in linked)
+        n_linked = sum(len(B) for _, B, _ in linked)
+        mean, precision = normal_wishart(rng, factors.W - sum(means), scatter, n_linked)
         links, link_precisions = [], []
         for k, side in enumerate(sides):
             rest = factors.W - mean - sum(means[:k] + means[k + 1 :])
@@ -275,7 +286,9 @@ def gamma(rng: Randomness, shape: float, rate: float | Tensor) -> Tensor:
     return shape * (1 - 1 / (9 * shape) + z / (3 * shape**0.5)) ** 3 / rate
 
 
-def normal_wishart(rng: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
+def normal_wishart(
+    rng: Randomness, W: Tensor, more: Tensor | float = 0.0, n_more: int = 0
+) -> tuple[Tensor, Tensor]:
     """Mean and precision of Gaussian rows ``W``, drawn from their posterior.
 
     Parameters
@@ -284,6 +297,10 @@ def normal_wishart(rng: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
         Where random numbers come from.
     W : Tensor of shape (m, rank + 1)
         Factors and bias of each row.
+    more : Tensor of shape (rank + 1, rank + 1) or float, default=0.0
+        Sum of ``w w'`` over other rows with this precision, whose mean is zero.
+    n_more : int, default=0
+        Number of those rows.
 
     Returns
     -------
@@ -294,13 +311,13 @@ def normal_wishart(rng: Randomness, W: Tensor) -> tuple[Tensor, Tensor]:
     strength = 2.0  # of the prior mean, in rows
     mean = X.mean(0)
     centered = X - mean
-    scatter = centered.mT @ centered + torch.eye(k).to(X)
+    scatter = centered.mT @ centered + torch.eye(k).to(X) + more
     scatter += strength * n / (strength + n) * torch.outer(mean, mean)
     root = torch.linalg.cholesky(torch.linalg.inv(scatter))
     # Bartlett: a Wishart matrix is A A' in the frame of its scale.
     A = rng.normal(k, k, std=1.0).double().tril(-1)
     for i in range(k):
-        A[i, i] = (2 * gamma(rng, (n + k - i) / 2, 1.0)) ** 0.5
+        A[i, i] = (2 * gamma(rng, (n + n_more + k - i) / 2, 1.0)) ** 0.5
     root = root @ A.to(root)
     precision = root @ root.mT
     z = rng.normal(k, 1, std=1.0).to(X)
