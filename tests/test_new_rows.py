@@ -7,7 +7,7 @@ import torch
 
 from skmc import Observed
 from skmc.linalg import GaussNewton, NormalEquations
-from skmc.new_rows import EmbeddedRows
+from skmc.new_rows import EmbeddedRows, FoldIn
 
 
 class Bend(torch.nn.Module):
@@ -80,3 +80,15 @@ def test_gauss_newton_converges_past_the_rounding_of_the_loss():
     for _ in range(60):
         fit = fit.step(equations_at)
     assert abs(float(fit.x) - 1) < 1e-14
+
+
+def test_units_of_rows_do_not_matter():
+    """Not even where squares underflow."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(12, 5, dtype=torch.float64, generator=generator)
+    F = torch.randn(5, 3, dtype=torch.float64, generator=generator)
+    mask = torch.rand(12, 5, generator=generator) < 0.6
+    expected = FoldIn(X[0], F, 0.0)(X, mask)
+    for unit in (2.0**-950, 2.0**-500, 2.0**400):
+        found = FoldIn(unit * X[0], unit * F, 0.0)(unit * X, mask) / unit
+        torch.testing.assert_close(found, expected)

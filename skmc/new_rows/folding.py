@@ -130,6 +130,9 @@ class FoldIn:
             return self.mean.expand_as(values).clone()
         zero = values.new_zeros((), dtype=F.dtype)
         shifted = torch.where(mask, values.to(F.dtype) - self.mean, zero)
+        # Without noise only proportions matter, and squares must not underflow.
+        unit = (0.0 if self.noise else float(F.abs().max())) or 1.0
+        F, shifted = F / unit, shifted / unit
         # The floor keeps rows with fewer cells than loadings solvable.
         noise = max(self.noise, 1e-12 * float(F.square().sum(0).max()))
         damping = noise * torch.eye(rank, dtype=F.dtype)
@@ -139,5 +142,5 @@ class FoldIn:
         ):
             system = torch.einsum("nr,kn,ns->krs", F, seen.to(F.dtype), F) + damping
             scores = torch.linalg.solve(system, (rows @ F)[..., None])[..., 0]
-            blocks.append(self.mean + scores @ F.mT)
+            blocks.append(self.mean + unit * (scores @ F.mT))
         return torch.cat(blocks)
