@@ -127,7 +127,7 @@ class Cost:
 COSTS = {
     "AIRCompleter": Cost(0.07, pairs=2e-7, svd=2e-7),
     "AutoencoderCompleter": Cost(0.1, cells=3e-6, rows=0.002),
-    "BayesianFactorizationCompleter": Cost(0.3, factors=5e-8),
+    "BayesianFactorizationCompleter": Cost(0.4, factors=6e-8),
     "BiBNNCompleter": Cost(0.09, cells=1e-5, rows=0.001),
     "BiharmonicCompleter": Cost(0.003, cells=8e-7),
     "DMFCompleter": Cost(0.05, svd=3e-7),
@@ -135,7 +135,7 @@ COSTS = {
     "GaussianCompleter": Cost(0.05, systems=3e-9),
     "IALMCompleter": Cost(0.03, svd=3e-8),
     "KNNCompleter": Cost(0.009, rows_compared=6e-10),
-    "LinkedFactorizationCompleter": Cost(1, cells=0.0002),
+    "LinkedFactorizationCompleter": Cost(0.6, cells=0.0001),
     "MeanCompleter": Cost(0.001, cells=4e-8),
     "NCARLCompleter": Cost(0.04, svd=1e-7),
     "NSRCompleter": Cost(0.2, cells=0.0001),
@@ -144,7 +144,7 @@ COSTS = {
     "SNNCompleter": Cost(0.3, svd=3e-7, rows=0.0006),
     "SVDCompleter": Cost(0.03, cells=6e-6),
     "SVTCompleter": Cost(0.05, svd=1e-7),
-    "SoftImputeCompleter": Cost(0.1, cells=9e-6, rows=0.003),
+    "SoftImputeCompleter": Cost(0.06, cells=1e-5, rows=0.0006),
     "TNNRCompleter": Cost(0.08, svd=4e-7),
     "TreesCompleter": Cost(0.3, columns=0.002, trees=7e-6),
 }
