@@ -51,7 +51,7 @@ def ratings(results: Results) -> None:
                     return {"rmse": rmse(completer, parts, given)}
 
                 completer = BayesianFactorizationCompleter(
-                    implicit=implicit, random_state=0
+                    implicit=implicit, heteroscedastic=True, random_state=0
                 )
                 key = (
                     f"ratings/{case}/{'implicit' if implicit else 'plain'}, {method}/0"
@@ -92,7 +92,7 @@ where nothing else is said. {hardware()}
     ratings_section = f"""\
 ## Ratings
 
-RMSE of `BayesianFactorizationCompleter`, predictions clipped to the scale. Flixster is
+RMSE of `BayesianFactorizationCompleter(heteroscedastic=True)`, predictions clipped to the scale. Flixster is
 the matrix and the split of [Monti et al. 2017](https://arxiv.org/abs/1704.06803). The
 graphs are those of the files.
 
