@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from skmc.linalg import times_transpose
+from skmc.new_rows.by_column import averages_by_column
 
 BLOCK = 2**25  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
@@ -94,7 +95,9 @@ def knn_values(
     Two products in single precision give more candidates than are needed, whose
     distances are then computed exactly. A row whose candidates may have missed a nearer
     donor, or include too few that have a column, is searched again with four times as
-    many candidates, in double precision. Memory is bounded by a block size.
+    many candidates, in double precision. Once the candidates of a row have more than
+    twice as many cells as all donors have observed ones, each column is looked up among
+    the donors that have it. Memory is bounded by a block size.
     """
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
@@ -108,7 +111,21 @@ def knn_values(
     reach, dtype = min(3 * n_neighbors, len(B)), torch.float32
     if max(A.abs().amax(), B.abs().amax()) > SINGLE:
         dtype = torch.float64
+    n_observed = int(donors_seen.sum())
     while len(todo):
+        if reach * A.shape[1] > 2 * n_observed:
+            for rows in todo.split(max(1, BLOCK // len(B))):
+                near = squared_distances(A[rows], seen[rows], B, donors_seen)
+                out = leave_out[rows, None] == torch.arange(len(B), device=B.device)
+                answer[rows] = averages_by_column(
+                    near.masked_fill_(out, torch.inf),
+                    B,
+                    donors_seen,
+                    needed[rows],
+                    n_neighbors,
+                    by_distance,
+                )
+            break
         sides = search.sides(dtype)
         failed = []
         rows_at_once = max(1, BLOCK // max(len(B), reach * A.shape[1]))
