@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -164,124 +164,6 @@ def nonlocal_rows() -> None:
             f"{error / paper[-1]:.2f}",
             f"{seconds:.1f}",
         )
-    page.write()
-
-
-def nearest(graph: np.ndarray, k: int) -> np.ndarray:
-    """The graph with the largest ``k`` weights of each vertex, symmetric."""
-    weights = graph - np.diag(np.diag(graph))
-    kept = np.argsort(-weights, axis=1)[:, :k]
-    sparse = np.zeros_like(weights)
-    np.put_along_axis(sparse, kept, np.take_along_axis(weights, kept, 1), 1)
-    return np.maximum(sparse, sparse.T)
-
-
-KNN = {
-    f"k={k}, {weights}": KNNCompleter(k, weights=weights)
-    for k in (1, 2, 3, 5, 10, 20)
-    for weights in ("uniform", "distance")
-}
-
-
-class DirichletChoice(NamedTuple):
-    """What DMF+DE chooses: scaling, weights, and neighbors in the graphs."""
-
-    scaling: str | None
-    lambda_row: float
-    lambda_col: float
-    k: int
-
-    def __str__(self) -> str:
-        return (
-            f"lambda {self.lambda_row:g} and {self.lambda_col:g}, "
-            f"scaling {self.scaling}, k={self.k}"
-        )
-
-    def completer(self, graphs: dict, seed: int) -> DMFCompleter:
-        return DMFCompleter(
-            "dirichlet",
-            self.lambda_row,
-            self.lambda_col,
-            scaling=self.scaling,
-            max_iter=6000,
-            early_stopping=False,
-            random_state=seed,
-            **{name: nearest(graph, self.k) for name, graph in graphs.items()},
-        )
-
-    def refined(self) -> list[DirichletChoice]:
-        """Other numbers of neighbors, and a larger weight of rows or of columns."""
-        return [
-            self._replace(
-                k=k, lambda_row=a * self.lambda_row, lambda_col=b * self.lambda_col
-            )
-            for k in (self.k, 1)
-            for a, b in ((1, 1), (10, 1), (1, 10))
-        ]
-
-
-EQUAL_WEIGHTS = [
-    DirichletChoice(scaling, weight, weight, 3)
-    for scaling in (None, "global")
-    for weight in (1e-4, 1e-3, 1e-2)
-]
-
-
-def chosen(X: np.ma.MaskedArray, graphs: dict, seed: int) -> dict[str, tuple[str, Any]]:
-    """KNN and DMF+DE that complete a held-out tenth of the observed cells best."""
-    held_out = patterns.random(X, 0.1, spare=True, random_state=seed)
-    train = np.ma.masked_array(X.data, X.mask | held_out)
-
-    def error(completer: Any) -> float:
-        return nmae(completer.fit_transform(train), X, held_out)
-
-    def of_dmf(choice: DirichletChoice) -> float:
-        if choice not in known:
-            known[choice] = error(choice.completer(graphs, seed))
-        return known[choice]
-
-    known: dict[DirichletChoice, float] = {}
-    label = min(KNN, key=lambda label: error(KNN[label]))
-    choice = min(min(EQUAL_WEIGHTS, key=of_dmf).refined(), key=of_dmf)
-    return {
-        "KNN": (label, KNN[label]),
-        "DMF+DE": (str(choice), choice.completer(graphs, seed)),
-    }
-
-
-def chosen_rows() -> None:
-    """KNN and DMF+DE of Table 1, chosen on held-out cells."""
-    header = ["data", "hidden"]
-    header += ["KNN", "paper", "chosen (first seed)"]
-    header += ["DMF+DE", "paper", "chosen (first seed)"]
-    page = Page(
-        "air-chosen",
-        "Neighbors and graphs of AIR's Table 1, chosen on held-out cells",
-        header,
-        "NMAE over hidden cells, means over three seeds. The number of neighbors and "
-        "their weights (KNN), and the weights of the energy, the scaling, and the "
-        "number of nearest neighbors of each row and column in the given graphs "
-        "(DMF+DE), are those that complete a held-out tenth of the observed cells "
-        "best. DMF+DE has 6000 steps and first chooses among equal weights of rows "
-        "and columns with three neighbors, then tries ten times the weight of rows or "
-        "of columns, and one neighbor. Which of them to try was decided on nuclear "
-        "receptors and on other masks of GPCR.",
-    )
-    for (name, pattern), paper in AIR_TABLE1.items():
-        truth, graphs = matrix(name)
-        if not graphs:
-            continue
-        errors: dict[str, list[float]] = {}
-        names: dict[str, str] = {}
-        for seed in SEEDS:
-            X = hide(truth, pattern, seed)
-            for method, (label, best) in chosen(X, graphs, seed).items():
-                names.setdefault(method, label)
-                error = nmae(best.fit_transform(X), truth, X.mask)
-                errors.setdefault(method, []).append(error)
-        of_paper = dict(zip(AIR_METHODS, paper, strict=True))
-        cells = [(f"{np.mean(errors[m]):.4f}", of_paper[m], names[m]) for m in names]
-        page.row(name, pattern, *cells[0], *cells[1])
     page.write()
 
 
