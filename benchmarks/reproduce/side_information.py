@@ -97,6 +97,12 @@ def write(results: Results) -> None:
             for case in ("Flixster", "100k, u1")
         ],
     )
+    stacks = "\n".join(
+        f"- {case}, {how}: {record['verdict'].split(':')[0]}; {record['seconds']:.0f} s"
+        for case in ("Flixster", "100k, u1")
+        for how in ("none", "graphs")
+        if (record := results.records.get(f"ratings/{case}/auto, {how}/0"))
+    )
     page = f"""\
 # Features and graphs
 
@@ -108,11 +114,14 @@ where nothing else is said. {hardware()}
     ratings_section = f"""\
 ## Ratings
 
-RMSE of `BayesianFactorizationCompleter`, predictions clipped to the scale. Flixster is
-the matrix and the split of [Monti et al. 2017](https://arxiv.org/abs/1704.06803). The
-graphs are those of the files.
+RMSE of `BayesianFactorizationCompleter` (plain; `implicit=True`) and of `AutoCompleter`
+with its default budget of a minute, here of processor time; predictions clipped to the
+scale. Flixster is the matrix and the split of [Monti et al.
+2017](https://arxiv.org/abs/1704.06803). The graphs are those of the files.
 
-{ratings_table}"""
+{ratings_table}
+
+{stacks}"""
     parts = [
         drug_targets.section(results),
         ratings_section,
