@@ -19,6 +19,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from skmc import (
     AutoCompleter,
+    Entries,
     FactorizationCompleter,
     GaussianCompleter,
     KNNCompleter,
@@ -29,6 +30,7 @@ from skmc import (
 )
 from skmc.completers import auto as module
 from skmc.completers._candidates import Candidate, family
+from skmc.completers._cross_fit import CrossFit, Trial
 from skmc.completers._stacking import PRIOR_CELLS, Stacking, simplex_minimum
 from skmc.completers.costs import Size
 from skmc.metrics import rmse
@@ -676,3 +678,18 @@ def test_columns_of_words_have_no_features():
         completer.fit(X, col_features=np.ones((2, 1)))
     with pytest.warns(UserWarning, match="None of the candidates takes row_features"):
         completer.fit(X, row_features=np.ones((20, 1)))
+
+
+def test_a_slow_member_does_not_keep_others_from_being_tried():
+    """Time is kept for the last fit of the best candidate, not of all with a weight."""
+    cells = Entries(np.arange(12.0).reshape(3, 4))
+    race = CrossFit(cells, np.arange(12) % 2, Size(3, 4, 12), 1000, {})
+    off = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    for name, seconds, residuals in (("good", 10, off), ("slow", 600, 2 * off[::-1])):
+        candidate = Candidate(name, MeanCompleter())
+        race.trials.append(
+            Trial(candidate, seconds, 1.0, seconds=seconds, residuals=[residuals])
+        )
+    asked = [Trial(Candidate("new", SVDCompleter()), cost, 1.0) for cost in (450, 550)]
+    assert race._against(asked[0], named=False) is None
+    assert race._against(asked[1], named=False) == "a fit takes about 5.5e+02 s"
