@@ -26,6 +26,7 @@ LOOPS = {
     "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",
     "linalg/unrolled.py": "powers of a polynomial",
     "models/patch_cnn.py": "rounds in which hidden cells are filled: a forward pass",
+    "new_rows/by_column.py": "one column after the other",
     "new_rows/clusters.py": "k-means, and one cluster of rows after the other",
     "new_rows/embedding.py": "a map of rows, at `transform`: no solver, no history",
     "new_rows/forward_pass.py": "a map of rows, at `transform`: no solver, no history",

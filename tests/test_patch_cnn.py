@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skmc import MeanCompleter, Observed, patterns
 from skmc.base import trials
 from skmc.completers import PatchCNNCompleter, patch_cnn
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, relu_layer
 from skmc.loop import Solution, Status
 from skmc.metrics import relative_error
 from skmc.models import PatchCNN, Patches, filling_order
@@ -406,3 +406,29 @@ def test_a_picture_beyond_single_precision_gets_a_finite_answer(scale, completed
     answer = completer.complete_picture(scale * X)
     assert np.isfinite(answer).all()
     np.testing.assert_array_equal(answer[~X.mask], scale * X.data[~X.mask])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_layer_is_torchs_with_its_gradients(dtype):
+    generator = torch.Generator().manual_seed(0)
+    shapes = (300, 18), (32, 18), (32,)
+    inputs = [torch.randn(*s, generator=generator, dtype=dtype) for s in shapes]
+    inputs = [t.requires_grad_() for t in inputs]
+    pair = relu_layer(*inputs), torch.relu(torch.nn.functional.linear(*inputs))
+    grad = torch.randn(300, 32, generator=generator, dtype=dtype)
+    torch.testing.assert_close(*pair)
+    mine, theirs = (torch.autograd.grad(Y, inputs, grad) for Y in pair)
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_the_first_layer_is_a_convolution():
+    network, generator = trained_at_random(7), torch.Generator().manual_seed(0)
+    patches = torch.randn(4, 7, 7, 2, generator=generator)
+    patches[..., 1] = 1
+    windows, _ = network.windows(patches, torch.ones(4, 7, 7, dtype=torch.bool))
+    centered = patches.clone()
+    centered[..., 0] -= patches[..., 0].mean((1, 2), keepdim=True)
+    kernel = network.weights[0].view(-1, 3, 3, 2).permute(0, 3, 1, 2)
+    expected = torch.nn.functional.conv2d(centered.permute(0, 3, 1, 2), kernel)
+    found = (windows @ network.weights[0].mT).mT.view(4, -1, 5, 5)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -37,6 +37,7 @@ TABLES = {
     "few cells": lambda: holes(np.random.RandomState(1).randn(60, 9), 0.6),
     "wine": lambda: holes(load_wine().data, 0.2),
     "wide": lambda: holes(np.random.RandomState(2).randn(9, 40)),
+    "very few cells": lambda: holes(np.random.RandomState(4).randn(150, 120), 0.94),
     "equal rows": lambda: holes(
         np.tile(np.random.RandomState(3).randn(10, 6), (3, 1)), 0.1
     ),
@@ -80,6 +81,19 @@ def test_knn_in_blocks_is_knn_at_once(block, chunk, monkeypatch):
     monkeypatch.setattr(neighbors, "BLOCK", block)
     monkeypatch.setattr(neighbors, "CHUNK", chunk)
     np.testing.assert_allclose(KNNCompleter(device="cpu").fit_transform(X), whole)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_knn_by_column_is_knn_by_row(table, weights, monkeypatch):
+    """The same donors, in the same order where some are equally near."""
+    X = TABLES[table]()
+    found = []
+    for per_column in (-np.inf, np.inf):  # always, never
+        monkeypatch.setattr(neighbors, "PER_COLUMN", per_column)
+        completer = KNNCompleter(weights=weights, device="cpu").fit(X)
+        found.append([completer.transform(X), completer.reconstruction_])
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
 
 
 def test_knn_of_numbers_beyond_single_precision():

@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.pages import PAGES
 from benchmarks.reproduce import (
     air,
+    air_chosen,
     air_figures,
     differentiable,
     differentiable_page,
@@ -46,7 +47,7 @@ COMMANDS = {
     "air-table1": air.table1,
     "air-table2": air.table2,
     "air-nonlocal": air.nonlocal_rows,
-    "air-chosen": air.chosen_rows,
+    "air-chosen": then_write(air_chosen, air_chosen.run),  # and names of data
     "air-figures": air_figures.figures,
     "air-ablation": air.ablation,
     "leaderboards": then_write(leaderboards, leaderboards.run),  # and its parts

@@ -13,6 +13,7 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
+import torch
 from sklearn.datasets import load_sample_image
 
 from benchmarks.problems import (
@@ -42,7 +43,7 @@ from skmc.datasets import load_mask
 from skmc.linalg import Randomness
 from skmc.loop import solve
 from skmc.metrics import nmae, psnr, ssim
-from skmc.solvers import PatchTraining, RowDescent
+from skmc.solvers import RowDescent, patches
 from skmc.terms import SquaredNorm
 
 LIMIT = 300  # seconds
@@ -285,7 +286,7 @@ def against(clean: np.ndarray):
 
 
 PATTERNS = ("random 30 %", "patch", "texture")
-DROPPED = (0.0, 0.5, 0.75, 0.95)
+DROPPED = ("0", "0.5", "0.75", "0.95", "computed")
 SHIFTS = {"patch": ((-40, -60), (20, -120)), "texture": ((40, 60), (97, -33))}
 
 
@@ -309,14 +310,20 @@ def dropped(results: Results) -> None:
             held_out = np.roll(hidden, shifts[seed], (0, 1)) & ~hidden
             train = np.ma.masked_array(truth.astype(np.float32), hidden | held_out)
             for share in DROPPED:
-                key = f"dropped/{pattern}/{share:g}/{seed}"
-                with mock.patch.object(PatchTraining, "dropped_share", share):
+                share_of = patches.dropped_share
+                if share != "computed":
+                    share_of = _always(float(share))
+                with mock.patch.object(patches, "dropped_share", share_of):
                     results.measure(
-                        key,
+                        f"dropped/{pattern}/{share}/{seed}",
                         PatchCNNCompleter(random_state=0),
                         dropped_error(train, truth, held_out, hidden),
                         None,
                     )
+
+
+def _always(share: float):
+    return lambda *_: torch.tensor(share)
 
 
 def dropped_error(train, truth, held_out, hidden):

@@ -88,6 +88,7 @@ def training(data: Observed, side: int) -> dict:
     state = solver.init(data)
     loader = loader_of(data, side)
     network = PatchCNN(side, 1.0, Randomness.of([0]))
+    all_of_it = torch.ones(1, side, side, dtype=torch.bool)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
 
     @torch.no_grad()
@@ -100,7 +101,9 @@ def training(data: Observed, side: int) -> dict:
     def theirs():
         for patches, targets in loader:
             optimizer.zero_grad()
-            predicted = network(patches.permute(0, 2, 3, 1))
+            predicted = network(
+                *network.windows(patches.permute(0, 2, 3, 1), all_of_it)
+            )
             loss = (predicted - targets).square().mean() / 2
             loss.backward()
             optimizer.step()

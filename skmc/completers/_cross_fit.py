@@ -14,7 +14,7 @@ from sklearn.base import clone
 from skmc.base import FitTasks
 from skmc.cells import Entries
 from skmc.completers._candidates import Candidate
-from skmc.completers._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
+from skmc.completers._stacking import PRIOR_CELLS, Stacking, rms
 from skmc.completers.costs import Size
 from skmc.model_selection import predict_cells
 
@@ -213,11 +213,8 @@ class CrossFit:
             return "too few cells to hold any out"
         if named or not judged:
             return None
-        R = np.stack([t.first(1) for t in judged], 1)
-        stacked = simplex_minimum(R.T @ R) >= MIN_WEIGHT
-        reserved = sum(
-            t.seconds_per_fit for t, s in zip(judged, stacked, strict=True) if s
-        )
+        best = min(judged, key=lambda t: rms(t.first(1)))
+        reserved = best.seconds_per_fit
         seconds = trial.cost * self._speed()
         if seconds + max(seconds, reserved) <= self.seconds_left:
             return None

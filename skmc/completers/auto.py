@@ -100,8 +100,8 @@ class AutoCompleter(TakesTables):
         they cost.
     max_time : float > 0 or None, default=60
         Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
-        is no time for its fit and for a second one, or for the last fits of the best so
-        far if they take longer. Times of fits are estimated from the shape and the
+        is no time for its fit and for a second one, or for the last fit of the best so
+        far if it takes longer. Times of fits are estimated from the shape and the
         number of observed cells, corrected by the times measured so far. A running fit
         is not interrupted. Members of the stack for whose last fit there is no time
         keep an earlier one, to fewer cells.

@@ -57,6 +57,20 @@ class Size(NamedTuple):
         return self.n_rows * self.cells
 
     @property
+    def lookups(self) -> float:
+        """Donors of single cells: 15 that have the column, or all that have it."""
+        share = self.n_observed / self.cells
+        return self.cells * min(15 / share, share * self.n_rows) if share else 0.0
+
+    @property
+    def holes(self) -> float:
+        """A sparse factorization on a grid, of as many missing cells as are connected.
+
+        About those by which the missing cells outnumber the observed ones.
+        """
+        return max(0, self.cells - 2 * self.n_observed) ** 1.5
+
+    @property
     def rows(self) -> int:
         """Steps, one for each row or batch of rows, whatever their length."""
         return self.n_rows
@@ -72,10 +86,14 @@ class Size(NamedTuple):
         return self.cells * self.n_cols
 
     @property
-    def systems(self) -> int:
-        """Linear systems of the columns, or of their factors, one for each row."""
+    def systems(self) -> float:
+        """Linear systems of the columns, or of their factors, one for each row.
+
+        EM solves them more often the smaller the observed share of the cells: what is
+        missing slows it down in proportion.
+        """
         side = self.n_cols if self.n_cols <= MOST_COLUMNS else RANK
-        return self.cells * side**2
+        return self.cells * side**2 * self.cells / max(1, self.n_observed)
 
     @property
     def pairs(self) -> int:
@@ -129,18 +147,18 @@ COSTS = {
     "AutoencoderCompleter": Cost(0.1, cells=3e-6, rows=0.002),
     "BayesianFactorizationCompleter": Cost(0.4, factors=6e-8),
     "BiBNNCompleter": Cost(0.09, cells=1e-5, rows=0.001),
-    "BiharmonicCompleter": Cost(0.003, cells=8e-7),
+    "BiharmonicCompleter": Cost(0.003, cells=8e-7, holes=9.5e-8),
     "DMFCompleter": Cost(0.05, svd=3e-7),
     "FactorizationCompleter": Cost(0.3, factors=5e-9),
-    "GaussianCompleter": Cost(0.05, systems=3e-9),
+    "GaussianCompleter": Cost(0.05, systems=2.4e-9),
     "IALMCompleter": Cost(0.03, svd=3e-8),
-    "KNNCompleter": Cost(0.009, rows_compared=6e-10),
+    "KNNCompleter": Cost(0.009, rows_compared=6e-10, lookups=5e-8),
     "LinkedFactorizationCompleter": Cost(0.6, cells=0.0001),
     "MeanCompleter": Cost(0.001, cells=4e-8),
     "NCARLCompleter": Cost(0.04, svd=1e-7),
     "NSRCompleter": Cost(0.2, cells=0.0001),
     "NonlocalCompleter": Cost(0.02, cells=9e-5),
-    "PatchCNNCompleter": Cost(0.3, cells=0.0001),
+    "PatchCNNCompleter": Cost(0.3, cells=6e-5),
     "SNNCompleter": Cost(0.3, svd=3e-7, rows=0.0006),
     "SVDCompleter": Cost(0.03, cells=6e-6),
     "SVTCompleter": Cost(0.05, svd=1e-7),

@@ -72,12 +72,13 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
         held-out tenth of the observed cells by more than the standard error of the
         difference. With fewer than 1000 observed cells, a tenth is too small to compare
         sides, and the first side is used.
-    lr : float > 0, default=0.004
-        Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` iterations.
-    max_iter : int >= 1, default=150
+    lr : float > 0, default=0.006
+        Learning rate of Adam. It grows over 8 % of ``max_iter`` iterations and is
+        decayed to zero by a cosine over all of them.
+    max_iter : int >= 1, default=200
         Number of iterations. An iteration is a twenty-fifth of an epoch, but at least
         one mini-batch of 128 cells (or of a quarter of all cells, if that is fewer).
-        150 iterations are 6 epochs of a picture of at least 3200 cells.
+        200 iterations are 8 epochs of a picture of at least 3200 cells.
     {max_time}
     tol : float >= 0, default=1e-6
         Stop when ``|dF/dW| |W|`` of a mini-batch, divided by the mean square of the
@@ -148,8 +149,8 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
         self,
         patch_size: int | Literal["auto"] = "auto",
         *,
-        lr: float = 0.004,
-        max_iter: int = 150,
+        lr: float = 0.006,
+        max_iter: int = 200,
         max_time: float | None = None,
         tol: float = 1e-6,
         early_stopping: bool = True,

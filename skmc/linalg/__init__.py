@@ -11,7 +11,7 @@ from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.moments import ExpectedSums
-from skmc.linalg.multiply import affine, matmul, times_transpose
+from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
@@ -81,6 +81,7 @@ __all__ = [
     "offdiag",
     "partial_svd",
     "random_orthonormal",
+    "relu_layer",
     "seed_of",
     "shrink",
     "shrink_by_products",

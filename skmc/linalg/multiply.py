@@ -37,7 +37,7 @@ def times_transpose(A: Tensor, B: Tensor) -> Tensor:
     >>> times_transpose(torch.ones(1, 2), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor([[3., 7.]])
     """
-    if A.dtype is torch.float32 and A.device.type == "cpu" and _has_onednn():
+    if _is_for_onednn(A):
         linear = torch.ops.mkldnn._linear_pointwise
         return linear(A, B, None, "none", [], "")  # type: ignore[no-any-return]
     return A @ B.mT
@@ -93,6 +93,56 @@ def affine(b: Tensor, A: Tensor, B: Tensor) -> Tensor:
     tensor([[4.]])
     """
     return torch.addmm(b, A, B) if A.ndim == 2 else torch.baddbmm(b, A, B)
+
+
+def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``max(X W' + b, 0)`` as one differentiable call, see `times_transpose`.
+
+    Parameters
+    ----------
+    X : Tensor of shape (m, k)
+        Input of the layer.
+    weight : Tensor of shape (n, k)
+        Its weights ``W``.
+    bias : Tensor of shape (n,)
+        Its biases ``b``.
+
+    Returns
+    -------
+    Tensor of shape (m, n)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skmc.linalg import relu_layer
+    >>> weight, bias = torch.tensor([[1.0, 2.0], [-3.0, 0.0]]), torch.ones(2)
+    >>> relu_layer(torch.ones(1, 2), weight, bias)
+    tensor([[4., 0.]])
+    """
+    return _ReluLayer.apply(X, weight, bias)  # type: ignore[no-any-return]
+
+
+class _ReluLayer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, X, weight, bias):
+        if _is_for_onednn(X):
+            Y = torch.ops.mkldnn._linear_pointwise(X, weight, bias, "relu", [], "")
+        else:
+            Y = torch.addmm(bias, X, weight.mT).relu_()
+        ctx.save_for_backward(X, weight, Y)
+        return Y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        X, weight, Y = ctx.saved_tensors
+        grad = torch.ops.aten.threshold_backward(grad, Y, 0)
+        of_X = matmul(grad, weight) if ctx.needs_input_grad[0] else None
+        return of_X, matmul(grad.mT, X), grad.sum(0)
+
+
+def _is_for_onednn(A: Tensor) -> bool:
+    return A.dtype is torch.float32 and A.device.type == "cpu" and _has_onednn()
 
 
 def _has_onednn() -> bool:

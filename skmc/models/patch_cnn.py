@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from skmc.cells import Observed
-from skmc.linalg import Randomness
+from skmc.linalg import Randomness, relu_layer
 
 CHANNELS = 32
-HIDDEN = 128
+HIDDEN = (128, 64)
+WINDOW = 18  # cells of a 3 x 3 window in two channels
 ENOUGH = 3  # known neighbors of eight; a cell at a flat side of a hole has as many
 BLOCK = 2**16  # cells of patches held at once
 LARGEST = 1e30  # input in units; sums of such numbers fit single precision
@@ -127,11 +128,10 @@ def filling_order(mask: Tensor) -> Tensor:
 class PatchCNN(nn.Module):
     r"""Predicts a cell from the patch around it, without showing the cell itself.
 
-    Two channels of side s, the values times the mask and the mask; three 3 x 3
-    convolutions to 32 channels, the second one with stride 2 and without padding; and
-    dense layers 128 - 1. ReLU in between. The mean of a patch's known cells is
-    subtracted from its values and added to the answer: what is learned at one
-    brightness holds at others.
+    Two channels of side s, the values times the mask and the mask; a 3 x 3 convolution
+    to 32 channels without padding; and dense layers 128 - 64 - 1. ReLU in between. The
+    mean of a patch's known cells is subtracted from its values and added to the answer:
+    what is learned at one brightness holds at others.
 
     Parameters
     ----------
@@ -148,50 +148,58 @@ class PatchCNN(nn.Module):
     def __init__(self, side: int, unit: float, rng: Randomness):
         super().__init__()
         self.side, self.unit = side, unit
-        n_strided = CHANNELS * ((side - 1) // 2) ** 2
-        shapes = [
-            (CHANNELS, 2, 3, 3),
-            (CHANNELS, CHANNELS, 3, 3),
-            (CHANNELS, CHANNELS, 3, 3),
-            (HIDDEN, n_strided),
-            (1, HIDDEN),
-        ]
+        flat = CHANNELS * (side - 2) ** 2
+        sizes = [(WINDOW, CHANNELS), *itertools.pairwise([flat, *HIDDEN, 1])]
         weights, biases = [], []
-        for n_out, *shape in shapes:
-            fan_in = math.prod(shape)
-            weight = rng.uniform(n_out, fan_in, fan_in**-0.5).view(n_out, *shape)
-            if len(shape) == 3:  # in the layout of the patches, so not reordered
-                weight = weight.contiguous(memory_format=torch.channels_last)
-            weights.append(weight)
+        for fan_in, n_out in sizes:
+            weights.append(rng.uniform(n_out, fan_in, fan_in**-0.5))
             biases.append(rng.uniform(1, n_out, fan_in**-0.5)[0])
         weights[-1].zero_()
         biases[-1].zero_()
         self.weights, self.biases = nn.ParameterList(weights), nn.ParameterList(biases)
         self.float()
 
-    def forward(self, patches: Tensor) -> Tensor:
-        """``(n_cells, side, side, 2)`` -> ``(n_cells,)``, in units of ``unit``.
+    def windows(self, patches: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+        """What the convolution multiplies, and the means of patches.
 
         Parameters
         ----------
         patches : Tensor of shape (n_cells, side, side, 2)
             Values, and whether they are known.
+        shown : bool Tensor of shape (n_cells, side, side)
+            Which of them the network sees.
+
+        Returns
+        -------
+        tuple of Tensor
+            Of shape ``(n_cells, (side - 2)^2, 18)`` and ``(n_cells,)``.
+        """
+        values, known = (patches * shown[..., None]).unbind(-1)
+        mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
+        x = torch.stack([(values - mean[:, None, None]) * known, known], -1)
+        n, p = len(x), self.side - 2
+        patch, row, col, channel = x.stride()
+        shape, strides = (n, p, p, 3, 6), (patch, row, col, row, channel)
+        return x.as_strided(shape, strides).reshape(n, p * p, WINDOW), mean
+
+    def forward(self, windows: Tensor, mean: Tensor) -> Tensor:
+        """Cells from the `windows` of their patches, in units of ``unit``.
+
+        Parameters
+        ----------
+        windows : Tensor of shape (n_cells, (side - 2)^2, 18)
+            What the convolution multiplies.
+        mean : Tensor of shape (n_cells,)
+            The means of the patches.
 
         Returns
         -------
         Tensor of shape (n_cells,)
         """
-        values, known = patches.unbind(-1)
-        mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
-        values = (values - mean[:, None, None]) * known
-        # Channels last is the fastest layout for convolutions on a CPU.
-        x = torch.stack([values, known], -1).permute(0, 3, 1, 2)
-        first, second, third, hidden, last = zip(self.weights, self.biases, strict=True)
-        x = F.conv2d(x, *first, padding=1).relu_()
-        x = F.conv2d(x, *second, stride=2).relu_()
-        x = F.conv2d(x, *third, padding=1).relu_()
-        x = x.permute(0, 2, 3, 1).flatten(1)  # a view in this layout
-        x = F.linear(x, *hidden).relu_()
+        first, *hidden, last = zip(self.weights, self.biases, strict=True)
+        x = relu_layer(windows.flatten(0, 1), *first).view(len(windows), -1)
+        for layer in hidden:
+            x = relu_layer(x, *layer)
         return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
@@ -231,7 +239,7 @@ class PatchCNN(nn.Module):
         size = max(1, BLOCK // self.side**2)
         return torch.cat(
             [
-                self(patches.around(r, c) * patches.elsewhere(r, c)[..., None])
+                self(*self.windows(patches.around(r, c), patches.elsewhere(r, c)))
                 for r, c in zip(rows.split(size), cols.split(size), strict=True)
             ]
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -100,10 +100,8 @@ class FoldIn:
             rows, seen = values[part::2][:ROWS_JUDGED], mask[part::2][:ROWS_JUDGED]
             i, j = (torch.arange(size) for size in seen.shape)
             hidden = seen & ((i[:, None] + j) % 4 == 0)
-            for k, factor in enumerate(CHOSEN_FROM):
-                guess = replace(space, noise=float(factor * variance))(
-                    rows, seen & ~hidden
-                )
+            noises = [float(factor * variance) for factor in CHOSEN_FROM]
+            for k, guess in enumerate(space._completed(rows, seen & ~hidden, noises)):
                 errors[k] += ((guess - rows)[hidden] ** 2).sum()
         factor = CHOSEN_FROM[errors.argmin()]
         return replace(whole, noise=float(factor * variance))
@@ -125,22 +123,32 @@ class FoldIn:
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         """Complete ``values (k, n)``, of which only cells under ``mask`` are read."""
+        return self._completed(values, mask, [self.noise])[0]
+
+    def _completed(
+        self, values: Tensor, mask: Tensor, noises: Sequence[float]
+    ) -> list[Tensor]:
+        """The completions with several noises, all of them zero or none."""
         F, rank = self.loadings, self.loadings.shape[1]
         if rank == 0:
-            return self.mean.expand_as(values).clone()
+            return [self.mean.expand_as(values).clone()] * len(noises)
         zero = values.new_zeros((), dtype=F.dtype)
         shifted = torch.where(mask, values.to(F.dtype) - self.mean, zero)
         # Without noise only proportions matter, and squares must not underflow.
-        unit = (0.0 if self.noise else float(F.abs().max())) or 1.0
+        unit = (0.0 if noises[0] else float(F.abs().max())) or 1.0
         F, shifted = F / unit, shifted / unit
         # The floor keeps rows with fewer cells than loadings solvable.
-        noise = max(self.noise, 1e-12 * float(F.square().sum(0).max()))
-        damping = noise * torch.eye(rank, dtype=F.dtype)
+        floor = 1e-12 * float(F.square().sum(0).max())
+        eye = torch.eye(rank, dtype=F.dtype)
         blocks = []
         for rows, seen in zip(
             *(t.split(max(1, BLOCK // F.numel())) for t in (shifted, mask)), strict=True
         ):
-            system = torch.einsum("nr,kn,ns->krs", F, seen.to(F.dtype), F) + damping
-            scores = torch.linalg.solve(system, (rows @ F)[..., None])[..., 0]
-            blocks.append(self.mean + unit * (scores @ F.mT))
-        return torch.cat(blocks)
+            system = torch.einsum("nr,kn,ns->krs", F, seen.to(F.dtype), F)
+            moments = (rows @ F)[..., None]
+            scores = [
+                torch.linalg.solve(system + max(noise, floor) * eye, moments)[..., 0]
+                for noise in noises
+            ]
+            blocks.append([self.mean + unit * (u @ F.mT) for u in scores])
+        return [torch.cat(parts) for parts in zip(*blocks, strict=True)]

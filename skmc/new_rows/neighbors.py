@@ -9,10 +9,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from skmc.linalg import times_transpose
+from skmc.new_rows.by_column import averages_by_column
 
 BLOCK = 2**25  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
+PER_COLUMN = 2000  # numbers that are compared in the time that a column takes to begin
 GROUP = 2**5  # donors that share an entry of the list that is sorted
 
 
@@ -94,7 +96,9 @@ def knn_values(
     Two products in single precision give more candidates than are needed, whose
     distances are then computed exactly. A row whose candidates may have missed a nearer
     donor, or include too few that have a column, is searched again with four times as
-    many candidates, in double precision. Memory is bounded by a block size.
+    many candidates, in double precision. Where the candidates of a row have more cells
+    than all donors have observed ones, each column is looked up among the donors that
+    have it. Memory is bounded by a block size.
     """
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
@@ -108,7 +112,22 @@ def knn_values(
     reach, dtype = min(3 * n_neighbors, len(B)), torch.float32
     if max(A.abs().amax(), B.abs().amax()) > SINGLE:
         dtype = torch.float64
+    n_observed = int(donors_seen.sum())
     while len(todo):
+        saved = reach * A.shape[1] - n_observed  # numbers to compare with each row
+        if len(todo) * saved > A.shape[1] * PER_COLUMN:
+            for rows in todo.split(max(1, BLOCK // len(B))):
+                near = squared_distances(A[rows], seen[rows], B, donors_seen)
+                out = leave_out[rows, None] == torch.arange(len(B), device=B.device)
+                answer[rows] = averages_by_column(
+                    near.masked_fill_(out, torch.inf),
+                    B,
+                    donors_seen,
+                    needed[rows],
+                    n_neighbors,
+                    by_distance,
+                )
+            break
         sides = search.sides(dtype)
         failed = []
         rows_at_once = max(1, BLOCK // max(len(B), reach * A.shape[1]))

@@ -21,7 +21,7 @@ class Adam:
         \theta \leftarrow \theta - \eta \,
         \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + 10^{-8}}
 
-    with :math:`\beta_1 = .9` and :math:`\beta_2 = .999`. These are the steps of
+    with :math:`\beta_1 = .9`. These are the steps of
     `torch.optim.Adam`, whose Python code takes several times as long as the step of a
     small matrix. All numbers of the state are on the device.
 
@@ -37,6 +37,8 @@ class Adam:
         The number of steps ``t``.
     lr : float
         Learning rate.
+    beta2 : float, default=0.999
+        Decay of the second moments.
 
     References
     ----------
@@ -48,9 +50,10 @@ class Adam:
     second: list[Tensor]
     count: Tensor
     lr: float
+    beta2: float = 0.999
 
     @classmethod
-    def of(cls, parameters: Iterable[Tensor], lr: float) -> Adam:
+    def of(cls, parameters: Iterable[Tensor], lr: float, beta2: float = 0.999) -> Adam:
         """Adam before its first step.
 
         Parameters
@@ -59,6 +62,8 @@ class Adam:
             At least one; all on one device.
         lr : float
             Learning rate.
+        beta2 : float, default=0.999
+            Decay of the second moments.
 
         Returns
         -------
@@ -67,7 +72,7 @@ class Adam:
         parameters = list(parameters)
         first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
         count = torch.zeros((), dtype=torch.float32, device=parameters[0].device)
-        return cls(parameters, first, second, count, lr)
+        return cls(parameters, first, second, count, lr, beta2)
 
     @torch.no_grad()
     def step(self, decay: float | Tensor = 1.0) -> None:
@@ -98,7 +103,7 @@ class Adam:
             [self.count] * len(moved),
             lr=rate.float() if isinstance(rate, Tensor) else rate,  # as CUDA has it
             beta1=0.9,
-            beta2=0.999,
+            beta2=self.beta2,
             weight_decay=0.0,
             eps=1e-8,
             amsgrad=False,

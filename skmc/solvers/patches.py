@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +13,14 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.models import PatchCNN, Patches, filling_order
+from skmc.solvers.adam import Adam
 from skmc.solvers.norms import parameter_norm
 from skmc.solvers.solver import Solver, State
 
 BATCH = 128
+BLOCK = 2**16  # cells of patches held at once
 STEPS = 25  # per epoch, at most
+WARM = 0.08  # share of the horizon in which the learning rate grows
 SAMPLE = 4096  # cells whose patches are counted
 
 
@@ -34,7 +38,7 @@ class PatchState(State):
         The observed cells.
     network : PatchCNN
         What is trained.
-    optimizer : optim.Optimizer
+    optimizer : Adam
         Of the network's parameters.
     generator : Generator
         Where random numbers come from.
@@ -60,7 +64,7 @@ class PatchState(State):
 
     data: Observed
     network: PatchCNN
-    optimizer: torch.optim.Optimizer
+    optimizer: Adam
     generator: torch.Generator
     iteration: int
     cells: tuple[Tensor, ...]  # rows and columns observed
@@ -97,8 +101,9 @@ class PatchTraining(Solver):
     side : int >= 3, odd
         Of the patches.
     lr : float > 0
-        Adam's learning rate at the start (its second beta is .99); at step t it is
-        ``lr (1 + cos(pi t / horizon)) / 2``.
+        Adam's learning rate (its second beta is .99). At step t it is
+        ``lr (1 + cos(pi t / horizon)) / 2``, times ``(t + 1) / (.08 horizon)`` where
+        that is below 1.
     horizon : int
         Steps.
     rng : Randomness
@@ -123,15 +128,13 @@ class PatchTraining(Solver):
         order = filling_order(data.mask)
         cells = torch.nonzero(data.mask, as_tuple=True)
         holes = torch.nonzero(~data.mask, as_tuple=True)
-        rounds = Patches(order, self.side)
+        rounds = Patches(order.int(), self.side)
         generator = self.rng.stream(2).generators[0]
         return PatchState(
             objective=data.energy / (2 * data.n_observed),
             data=data,
             network=network,
-            optimizer=torch.optim.Adam(
-                network.parameters(), lr=self.lr, betas=(0.9, 0.99), fused=True
-            ),
+            optimizer=Adam.of(network.parameters(), self.lr, beta2=0.99),
             generator=generator,
             iteration=0,
             order=order,
@@ -152,10 +155,10 @@ class PatchTraining(Solver):
         if not len(queue):
             queue = torch.randperm(n_cells, generator=state.generator)
             queue = queue.to(data.values.device)
-        lr = CosineSchedule(self.lr, 0.0, self.horizon)(state.iteration)
-        state.optimizer.param_groups[0]["lr"] = lr
-        for chosen in queue[:size].split(batch):
-            self._descend(data, state, *(index[chosen] for index in state.cells))
+        for cells in queue[:size].split(
+            batch * max(1, BLOCK // (batch * self.side**2))
+        ):
+            self._descend(data, state, batch, *(index[cells] for index in state.cells))
         return replace(
             state,
             objective=data.misfit(state.seen) / (2 * data.n_observed),
@@ -163,23 +166,34 @@ class PatchTraining(Solver):
             iteration=state.iteration + 1,
         )
 
-    def _descend(self, data: Observed, state: PatchState, rows, cols) -> None:
+    def _descend(self, data: Observed, state: PatchState, batch: int, rows, cols):
+        """A step of Adam on each mini-batch of some cells, cut out together."""
         network, picture = state.network, state.picture
         shown = picture.elsewhere(rows, cols)
         if len(state.holes[0]):
             shown &= self._known_in_holes(state, len(rows))
-        state.optimizer.zero_grad()
-        with torch.enable_grad():
-            predicted = network(picture.around(rows, cols) * shown[..., None])
-            target = (data.values[rows, cols] / network.unit).float()
-            errors = (predicted - target).square()
-            if data.weights is not None:
-                share = data.times[rows, cols] * (len(state.cells[0]) / data.n_observed)
-                errors = errors * share.float()
-            loss = errors.mean() / 2
-            loss.backward()
-        state.optimizer.step()
-        new = predicted.detach().to(data.values.dtype) * network.unit
+        targets = (data.values[rows, cols] / network.unit).float()
+        examples = [targets, *network.windows(picture.around(rows, cols), shown)]
+        if data.weights is not None:
+            share = data.times[rows, cols] * (len(state.cells[0]) / data.n_observed)
+            examples.append(share.float())
+        decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
+        decay *= min(1.0, (state.iteration + 1) / (WARM * self.horizon))
+        answers = []
+        parameters = list(network.parameters())
+        for target, windows, mean, *shares in zip(
+            *(example.split(batch) for example in examples), strict=True
+        ):
+            with torch.enable_grad():
+                predicted = network(windows, mean)
+                errors = (predicted - target).square()
+                loss = (errors * shares[0] if shares else errors).mean() / 2
+                grads = torch.autograd.grad(loss, parameters)
+            _set_grads(parameters, grads)
+            state.optimizer.step(decay)
+            answers.append(predicted.detach())
+        _set_grads(parameters, grads)  # the step removed them; `residual` reads them
+        new = torch.cat(answers).to(data.values.dtype) * network.unit
         state.seen[rows, cols] = new
 
     def _known_in_holes(self, state: PatchState, n_cells: int) -> Tensor:
@@ -240,6 +254,11 @@ class PatchTraining(Solver):
             "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
             "trained_on": state.data.mask,
         }
+
+
+def _set_grads(parameters: Sequence[Tensor], grads: Sequence[Tensor]) -> None:
+    for p, grad in zip(parameters, grads, strict=True):
+        p.grad = grad
 
 
 def dropped_share(
