@@ -134,7 +134,9 @@ SINGLES: dict[str, Callable[[], Any]] = {
     "Gaussian": lambda: GaussianCompleter(**SEED),
     "copula": lambda: GaussianCompleter(marginals="copula", **SEED),
     "Bayesian": lambda: BayesianFactorizationCompleter(**SEED),
-    "Bayesian, implicit": lambda: BayesianFactorizationCompleter(implicit=True, **SEED),
+    "Bayesian, implicit": lambda: BayesianFactorizationCompleter(
+        implicit=True, heteroscedastic=True, **SEED
+    ),
     "Factorization": lambda: FactorizationCompleter(**SEED),
     "trees": lambda: TreesCompleter(**SEED),
     "boosting": lambda: TreesCompleter("boosting", **SEED),

@@ -33,7 +33,6 @@ LOOPS = {
     "new_rows/neighbors.py": "searches further neighbors, of ever fewer rows",
     "new_rows/rows.py": "blocks of rows",
     "sensing/rank_one.py": "a second round of refinement",
-    "solvers/gibbs.py": "a diagonal",
     "solvers/ncarl_systems.py": "blocks of rows",
     "solvers/nonsmooth.py": "trials of a step's length, inside of one step",
 }

@@ -242,7 +242,7 @@ def test_a_graph_answers_rows_from_their_neighbors(make):
     completer.fit(X, row_graph=ring(M))
     error = np.square(completer.reconstruction_ - truth)[cold].mean()
     means = np.square(np.nanmean(X, 0) - truth)[cold].mean()
-    assert error < 0.1 * means
+    assert error < 0.2 * means
 
 
 @both

@@ -70,6 +70,7 @@ MAY_WAIT = {
     "NonsmoothDescent": "tries lengths of a step until one is short enough",
 }
 VARIANTS = {
+    "BayesianFactorizationCompleter": [{}, {"heteroscedastic": True}],
     "TNNRCompleter": [{"rank": 2}, {"solver": "apgl"}, {"rank": 2, "weighted": True}],
     "NSRCompleter": [{}, {"variant": "paper"}],
     "SVTCompleter": [{}, {"delta": 1.2}],

@@ -175,11 +175,12 @@ def write(results: Results) -> None:
 # Leaderboards of MovieLens
 
 RMSE of predictions clipped to [{MIN_RATING}, {MAX_RATING}], of completers at their
-defaults and of [myFM](https://myfm.readthedocs.io) 0.4 on the same ratings. u1 to u5
-are the folds that come with MovieLens-100K. The tenth of MovieLens-1M is
-`default_rng(7).random(n) < .1`. One seed. `implicit` uses which ratings are in the
-training part, and not which are in the test part. The last column is the processor time
-of MovieLens-1M. A dash was not measured. {hardware()}
+defaults (the Bayesian factorization with `heteroscedastic=True`) and of
+[myFM](https://myfm.readthedocs.io) 0.4 on the same ratings. u1 to u5 are the folds that
+come with MovieLens-100K. The tenth of MovieLens-1M is `default_rng(7).random(n) < .1`.
+One seed. `implicit` uses which ratings are in the training part, and not which are in
+the test part. The last column is the processor time of MovieLens-1M. A dash was not
+measured. {hardware()}
 
     python -m benchmarks.reproduce leaderboards
 

@@ -351,7 +351,8 @@ RATINGS = """\
 Predictions are clipped to [1, 5]; NMAE is the mean absolute error divided by 4. u1 is
 the split that comes with MovieLens-100K; the test tenth of MovieLens-1M is
 `default_rng(7).random(n) < .1`, one seed. Everything is tuned on training ratings, and
-`implicit` uses which ratings are in the training part only. Fits have no time limit."""
+`implicit` uses which ratings are in the training part only. The Bayesian factorizations
+have `heteroscedastic=True`. Fits have no time limit."""
 RATINGS_REASONS = """\
 Soft-Impute has no biases of users and films; the components that represent them are
 shrunk like all others. Averaging over draws improves alternating least squares by 2 %,

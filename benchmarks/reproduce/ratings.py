@@ -22,9 +22,11 @@ TUNED = {
 }
 METHODS = {
     **TUNED,
-    "Bayesian": lambda seed: BayesianFactorizationCompleter(random_state=seed),
+    "Bayesian": lambda seed: BayesianFactorizationCompleter(
+        heteroscedastic=True, random_state=seed
+    ),
     "Bayesian, implicit": lambda seed: BayesianFactorizationCompleter(
-        implicit=True, random_state=seed
+        implicit=True, heteroscedastic=True, random_state=seed
     ),
 }
 DENSE = {"IALM": lambda seed: IALMCompleter()}

@@ -33,7 +33,8 @@ CALLS = {
     "Soft-Impute": "SoftImputeCompleter()",
     "Factorization": "FactorizationCompleter()",
     "Bayesian": "BayesianFactorizationCompleter()",
-    "Bayesian, implicit": "BayesianFactorizationCompleter(implicit=True)",
+    "Bayesian, implicit": "BayesianFactorizationCompleter(implicit=True, "
+    "heteroscedastic=True)",
     "TNNR-ADMM": "TNNRCompleter()",
     "TNNR-APGL": 'TNNRCompleter(solver="apgl")',
     "TNN-WRE": "TNNRCompleter(weighted=True)",

@@ -41,7 +41,8 @@ class SparseObserved:
     sides : pair of tuples of Side
         Linear priors of the rows' and of the columns' factors.
     weights : Tensor of shape (n_cells,) or None, default=None
-        How often each cell counts in `misfit`, `energy`, `sums`, `counts` and `solved`.
+        How often each cell counts in `misfit`, `energy`, `sums`, `row_sums`,
+        `counts` and `solved`.
         None means once.
     """
 
@@ -133,8 +134,7 @@ class SparseObserved:
         """Number of cells of each row, or the sum of their weights, ``(n_rows,)``."""
         if self.weights is None:
             return self.starts.diff().to(self.values.dtype)
-        zero = self.weights.new_zeros(self.shape[0])
-        return zero.index_add_(0, self.rows, self.weights)
+        return self.row_sums(torch.ones_like(self.weights))
 
     @cached_property
     def largest_weight(self) -> float:
@@ -363,6 +363,21 @@ class SparseObserved:
                 1, self.cols, cells[None]
             )
         return cells.sum().view(1, 1)
+
+    def row_sums(self, cells: Tensor) -> Tensor:
+        """Sums over the observed cells of each row, ``(n_rows,)``.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            The summands.
+
+        Returns
+        -------
+        Tensor
+        """
+        zero = cells.new_zeros(self.shape[0])
+        return zero.index_add_(0, self.rows, self.weighted(cells))
 
     def spread(self, sums: Tensor) -> Tensor:
         """Statistics of columns, or of all cells, at the cells.

@@ -75,7 +75,9 @@ def family(seed: int, device: Any) -> list[Candidate]:
     weighted = KNNCompleter(10, weights="distance", **on)
     copula = GaussianCompleter(marginals="copula", **both)
     bayesian = BayesianFactorizationCompleter(**both)
-    implicit = BayesianFactorizationCompleter(implicit=True, **both)
+    implicit = BayesianFactorizationCompleter(
+        implicit=True, heteroscedastic=True, **both
+    )
     factors = FactorizationCompleter(**both)
     boosting = TreesCompleter("boosting", **seeds)
     rounds = TreesCompleter(max_iter=3, **seeds)

@@ -57,6 +57,11 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         it, whatever their values, and likewise for columns. True suits ratings, as
         people rate what they chose. If cells are missing at random it costs time and a
         little accuracy.
+    heteroscedastic : bool, default=False
+        Whether the variance of the noise differs between rows and between columns. True
+        suits ratings, as some people and some items are more predictable than others.
+        The answer is then closest where the noise is small. In tables that no low rank
+        describes, that costs accuracy elsewhere.
     {max_time}
         Draws made by then count; in the burn-in, the last of them does.
     {scaling}
@@ -85,7 +90,9 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
 
     Notes
     -----
-    New rows get their expectation given their cells, averaged over the draws.
+    Rows get their expectation given their cells, averaged over the draws. With
+    ``heteroscedastic``, their cells count by the precision of the noise in the columns,
+    and that of the row counts as average.
     ``implicit`` adds a linear map of indicators, each 1 / sqrt(k) for k observed cells,
     to the means of rows and columns. This is our reading of what the papers leave open.
     Features and graphs are such linear maps, too (`skmc.cells.Side`): the precision of
@@ -106,8 +113,9 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     Monte Carlo. ICML (2008). Simm et al. Macau: scalable Bayesian factorization with
     high-dimensional side information using MCMC. MLSP (2017). Adams, Dahl, Murray.
     Incorporating side information in probabilistic matrix factorization with Gaussian
-    processes. UAI (2010). Koren. Factorization
-    meets the neighborhood. KDD (2008), for implicit terms.
+    processes. UAI (2010). Lakshminarayanan, Bouchard, Archambeau. Robust Bayesian
+    matrix factorisation. AISTATS (2011), for the noise of rows and columns. Koren.
+    Factorization meets the neighborhood. KDD (2008), for implicit terms.
 
     Examples
     --------
@@ -131,6 +139,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
         "implicit": ["boolean"],
+        "heteroscedastic": ["boolean"],
     }
 
     def __init__(
@@ -140,6 +149,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         n_draws: int = 120,
         n_burn_in: int = 15,
         implicit: bool = False,
+        heteroscedastic: bool = False,
         max_time: float | None = None,
         scaling: Literal["auto", "columns", "global"] | None = "auto",
         device: str | torch.device = "auto",
@@ -153,6 +163,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         self.n_draws = n_draws
         self.n_burn_in = n_burn_in
         self.implicit = implicit
+        self.heteroscedastic = heteroscedastic
         self.max_time = max_time
         self.scaling = scaling
         self.device = device
@@ -175,7 +186,13 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
-        return Gibbs(rng, params.rank, params.n_burn_in, params.implicit)
+        return Gibbs(
+            rng,
+            params.rank,
+            params.n_burn_in,
+            params.implicit,
+            params.heteroscedastic,
+        )
 
     def _kept_factors(
         self, data: SparseObserved, models: list[RowModel]
@@ -234,7 +251,9 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
 
         The posterior variance of a cell is the mean over the draws of its variance
         given the row's cells, noise included, plus the variance over the draws of its
-        expectation.
+        expectation. With ``heteroscedastic``, the precision of the noise in a row is
+        its expectation given the squared residuals of the row's cells, to which their
+        variances are added.
 
         Parameters
         ----------
@@ -252,12 +271,19 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         given, n_draws = self._given(cells), len(self._models)
         variance = torch.zeros(cells.shape, dtype=given.values.dtype)
         mean, square = torch.zeros_like(variance), torch.zeros_like(variance)
+        at = given.rows, given.cols
         for done, model in enumerate(self._models, start=1):
-            W = given.solved(model)
-            own = 1 + model.variance(given.starts, given.cols)
-            variance += model.noise * own / n_draws
+            whole = given.solved(model) @ model.F.mT + model.offset
+            own = model.variance(given.starts, given.cols)
+            noise = torch.ones_like(variance[:1])
+            if model.relative is not None and model.freedom is not None:
+                squares = (given.values - whole[at]).square() / model.noise + own[at]
+                sums = given.row_sums(squares * model.relative[given.cols])
+                in_row = (model.freedom + sums) / (model.freedom + given.counts)
+                noise = in_row[:, None] / model.relative
+            variance += model.noise * (noise + own) / n_draws
             # Welford's update: the expectations differ little.
-            off = W @ model.F.mT + model.offset - mean
+            off = whole - mean
             mean += off / done
             square += off * off * (done - 1) / done
         variance += square / n_draws

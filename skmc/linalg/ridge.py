@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,6 +50,12 @@ class RowModel:
         ``v``, if it is known.
     sides : tuple of Tensor of shape (p, rank), default=()
         Maps from what is known about a row to its mean: one for each linear prior.
+    relative : Tensor of shape (n,) or None, default=None
+        Precision of the noise in each column, times ``v``. The squares above are
+        multiplied by it. None means 1.
+    freedom : Tensor of shape () or None, default=None
+        The noise of the rows differs likewise: the precision of a row, times ``v``, is
+        Gamma with half of this as shape and rate. `solve` takes 1 for all rows.
     """
 
     F: Tensor  # (n, rank)
@@ -59,6 +66,8 @@ class RowModel:
     link: Tensor | None = None  # (n, rank)
     noise: Tensor | None = None  # ()
     sides: tuple[Tensor, ...] = ()  # (p, rank)
+    relative: Tensor | None = None  # (n,)
+    freedom: Tensor | None = None  # ()
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
@@ -79,8 +88,8 @@ class RowModel:
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
 
     def __sizeof__(self) -> int:  # Dask reports what it sends and holds
-        parts = (self.F, self.offset, self.precision, self.mean, self.link)
-        return sum(part.nbytes for part in parts if part is not None)
+        parts = (*vars(self).values(), *self.sides)
+        return sum(part.nbytes for part in parts if isinstance(part, Tensor))
 
     def to(self, *args, **kwargs) -> RowModel:
         """Move or cast all tensors.
@@ -96,10 +105,10 @@ class RowModel:
         -------
         RowModel
         """
-        moved = {
-            name: getattr(self, name).to(*args, **kwargs)
-            for name in ("F", "offset", "precision", "mean", "link", "noise")
-            if getattr(self, name) is not None
+        moved: dict[str, Any] = {
+            name: part.to(*args, **kwargs)
+            for name, part in vars(self).items()
+            if isinstance(part, Tensor)
         }
         sides = tuple(side.to(*args, **kwargs) for side in self.sides)
         return replace(self, **moved, sides=sides)
@@ -199,6 +208,9 @@ class RowModel:
         weights: Tensor | None = None,
     ) -> Iterator[tuple[RowSystems, Tensor]]:
         """The systems of all rows in blocks, each with its Cholesky factor."""
+        if self.relative is not None:
+            own = self.relative[cols]
+            weights = own if weights is None else own * weights
         eps = torch.finfo(values.dtype).eps
         for block in normal_equations(starts, cols, values, self.F, weights):
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)

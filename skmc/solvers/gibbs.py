@@ -17,7 +17,9 @@ from skmc.solvers.solver import Solver, State
 CG_STEPS = 20  # enough from a warm start
 # In the first draw, for data of variance 1: the precision of the noise, and the
 # standard deviation of factors, times the root of the rank.
-FIRST_NOISE, FIRST_SIZE = 2.0, 0.3
+FIRST_NOISE, FIRST_SIZE = 2.0, 1.0
+FREEDOM = [2.0**k for k in range(1, 9)]  # of the noise in rows, and in columns
+TRIES = 8  # of a Gamma variable; each succeeds with a probability above .95
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,11 @@ class Factors:
         ``S B``.
     link_precisions : sequence of Tensor of shape () or float
         Precision of the prior of each of the ``links``.
+    relative : Tensor of shape (m,) or None
+        Precision of the noise in each row, relative to that of all cells. None if it
+        does not differ.
+    freedom : Tensor of shape () or None
+        Degrees of freedom of the distribution of ``relative``.
     """
 
     W: Tensor  # (m, rank + 1)
@@ -44,6 +51,8 @@ class Factors:
     precision: Tensor  # (rank + 1, rank + 1)
     links: list[Tensor]  # (p, rank + 1)
     link_precisions: Sequence[Tensor | float]
+    relative: Tensor | None  # (m,)
+    freedom: Tensor | None = None  # ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +70,7 @@ class GibbsState(State):
     cols : Factors
         Factors of the columns.
     noise : Tensor of shape ()
-        Precision of an observed cell.
+        Precision of the noise that is common to all cells.
     rng : Randomness
         Where random numbers come from.
     iteration : int
@@ -85,17 +94,19 @@ class Gibbs(Solver):
     .. math::
 
         M_{ij} = u_i^\top v_j + b_i + c_j + e_{ij}, \qquad
-        e_{ij} \sim N(0, 1 / \alpha)
+        e_{ij} \sim N(0, 1 / (\alpha a_i d_j))
 
     ``(u_i, b_i)`` and ``(v_j, c_j)`` are Gaussian, each with a mean and a precision
     matrix that are drawn from the normal-Wishart prior with mean 0, identity scale and
     ``rank + 1`` degrees of freedom. ``alpha`` and the precision of the links are Gamma
-    with shape and rate of a half. The mean of the rows is ``mu + S B``, with one sum
-    for each linear prior of the data (`Side`), likewise for columns. ``implicit`` is a
-    linear prior, too: row ``i`` of its ``S`` is ``1 / sqrt(k)`` at the ``k`` columns in
-    which the row has cells. ``B`` is drawn by perturbed conjugate gradients, from a
-    Gaussian prior whose precision is ``P`` times a multiple of that of the factors. A
-    step draws everything once.
+    with shape and rate of a half. The relative precisions ``a_i`` of the noise in rows
+    are Gamma with shape and rate of half their degrees of freedom, which are one of 2,
+    4, ..., 256, each equally likely; those of the columns, ``d_j``, likewise. The mean
+    of the rows is ``mu + S B``, with one sum for each linear prior of the data
+    (`Side`), likewise for columns. ``implicit`` is a linear prior, too: row ``i`` of
+    its ``S`` is ``1 / sqrt(k)`` at the ``k`` columns in which the row has cells. ``B``
+    is drawn by perturbed conjugate gradients, from a Gaussian prior whose precision is
+    ``P`` times a multiple of that of the factors. A step draws everything once.
 
     The precision of the factors is drawn given their deviations from their means and
     given ``B``, except that of ``implicit``, of which an exact sampler would count the
@@ -114,6 +125,9 @@ class Gibbs(Solver):
         others.
     implicit : bool
         Whether the positions of the observed cells inform the factors.
+    heteroscedastic : bool, default=False
+        Whether the noise differs between rows and between columns. Otherwise ``a`` and
+        ``d`` are 1.
 
     References
     ----------
@@ -124,11 +138,19 @@ class Gibbs(Solver):
 
     eager = "rows of similar length are drawn together, and lengths are shapes"
 
-    def __init__(self, rng: Randomness, rank: int, n_burn_in: int, implicit: bool):
+    def __init__(
+        self,
+        rng: Randomness,
+        rank: int,
+        n_burn_in: int,
+        implicit: bool,
+        heteroscedastic: bool = False,
+    ):
         self.rng = rng
         self.rank = rank
         self.n_burn_in = n_burn_in
         self.implicit = implicit
+        self.heteroscedastic = heteroscedastic
 
     def init(self, data: SparseObserved) -> GibbsState:
         rng = self.rng.stream(1)
@@ -152,7 +174,14 @@ class Gibbs(Solver):
         if self.implicit:
             links = [values.new_zeros(data.shape[1 - axis], size), *links]
         eye = torch.eye(size, dtype=values.dtype, device=values.device)
-        return Factors(W, values.new_zeros(size), eye, links, [1.0] * len(links))
+        return Factors(
+            W,
+            values.new_zeros(size),
+            eye,
+            links,
+            [1.0] * len(links),
+            torch.ones_like(W[:, 0]) if self.heteroscedastic else None,
+        )
 
     def _sides(self, data: SparseObserved) -> tuple[Side, ...]:
         """The linear priors of the rows; that of ``implicit`` is the first."""
@@ -161,14 +190,24 @@ class Gibbs(Solver):
 
     def step(self, data: SparseObserved, state: GibbsState) -> GibbsState:
         rng, noise = state.rng, state.noise
-        rows = self._draw(data, state.rows, state.cols.W, noise, rng)
-        cols = self._draw(data.T, state.cols, rows.W, noise, rng)
+        rows = self._draw(data, state.rows, state.cols, noise, rng)
+        cols = self._draw(data.T, state.cols, rows, noise, rng)
         X = product(rows.W, cols.W)
-        misfit = data.misfit(X)
-        noise = gamma(rng, (self._total(data) + 1) / 2, (misfit.double() + 1) / 2)
+        squares = data.residual(X).square()
+        misfit = weighed = data.weighted(squares).sum()
+        if rows.relative is not None and cols.relative is not None:
+            sums = data.row_sums(squares * cols.relative[data.cols])
+            relative, freedom = draw_relative(rng, data.counts, noise * sums)
+            rows = replace(rows, relative=relative, freedom=freedom)
+            sums = data.sums(squares * relative[data.rows], by_column=True)[0]
+            relative, freedom = draw_relative(rng, data.T.counts, noise * sums)
+            cols = replace(cols, relative=relative, freedom=freedom)
+            weighed = (sums * relative).sum()
+        total = data.counts.double().sum()
+        noise = gamma(rng, (total + 1) / 2, (weighed.double() + 1) / 2)
         kept = state.kept
         if state.iteration >= self.n_burn_in:
-            kept = [*kept, self._model(rows, cols.W, noise)]
+            kept = [*kept, self._model(rows, cols, noise)]
         return GibbsState(
             X=X,
             objective=misfit / 2,
@@ -180,17 +219,11 @@ class Gibbs(Solver):
             kept=kept,
         )
 
-    def _total(self, data: SparseObserved) -> float:
-        """Number of the cells, or the sum of their weights."""
-        if data.weights is None:
-            return len(data.values)
-        return round(float(data.weights.sum()))  # half-integer shapes can be drawn
-
     def _draw(
         self,
         data: SparseObserved,
         factors: Factors,
-        others: Tensor,
+        others: Factors,
         noise: Tensor,
         rng: Randomness,
     ) -> Factors:
@@ -212,27 +245,38 @@ class Gibbs(Solver):
             means[k] = side.mean(B)
             links.append(B)
             link_precisions.append(p)
-        factors = Factors(factors.W, mean, precision, links, link_precisions)
+        factors = replace(
+            factors,
+            mean=mean,
+            precision=precision,
+            links=links,
+            link_precisions=link_precisions,
+        )
+        weights = data.weights
+        if factors.relative is not None:
+            weights = data.weighted(factors.relative[data.rows])
         W = self._model(factors, others, noise).solve(
             data.starts,
             data.cols,
             data.values,
-            lambda k, rank: rng.normal(k, rank, std=1.0).to(others) * noise**-0.5,
+            lambda k, rank: rng.normal(k, rank, std=1.0).to(factors.W) * noise**-0.5,
             known=sum(means[self.implicit :]),
-            weights=data.weights,
+            weights=weights,
         )
         return replace(factors, W=W)
 
-    def _model(self, factors: Factors, others: Tensor, noise: Tensor) -> RowModel:
+    def _model(self, factors: Factors, others: Factors, noise: Tensor) -> RowModel:
         """How rows follow from their cells, given the columns' factors and biases."""
         return RowModel(
-            with_bias(others[:, :-1], 1.0),
-            others[:, -1].clone(),
+            with_bias(others.W[:, :-1], 1.0),
+            others.W[:, -1].clone(),
             factors.precision / noise,
             factors.mean,
             link=factors.links[0] if self.implicit else None,
             noise=1 / noise,
             sides=tuple(factors.links[self.implicit :]),
+            relative=others.relative,
+            freedom=factors.freedom,
         )
 
     def residual(self, data: SparseObserved, previous, current) -> Tensor:
@@ -254,36 +298,67 @@ class Gibbs(Solver):
         return torch.full_like(current.objective, torch.inf)
 
     def outputs(self, state: GibbsState) -> dict[str, Any]:
-        kept = state.kept or [self._model(state.rows, state.cols.W, state.noise)]
+        kept = state.kept or [self._model(state.rows, state.cols, state.noise)]
         return {"X": state.X, "rows": kept}
 
 
-def gamma(rng: Randomness, shape: float, rate: float | Tensor) -> Tensor:
-    """A Gamma variable of a half-integer shape.
-
-    Half a sum of squared normal variables. Above shape 50 by the cube root of Wilson
-    and Hilferty, whose error there is less than a thousandth of the standard deviation.
+def gamma(rng: Randomness, shape: Tensor, rate: Tensor) -> Tensor:
+    """Gamma variables by the method of Marsaglia and Tsang.
 
     Parameters
     ----------
     rng : Randomness
         Where random numbers come from.
-    shape : float
-        A multiple of 1/2.
-    rate : float or Tensor of shape ()
+    shape : Tensor
+        At least 1.
+    rate : Tensor of the same shape
         One over the scale.
 
     Returns
     -------
-    Tensor of shape ()
+    Tensor of the same shape
         In double precision, on the device of ``rate``.
     """
-    rate = torch.as_tensor(rate, dtype=torch.float64)
-    if shape <= 50:
-        squares = rng.normal(round(2 * shape), 1, std=1.0).square()
-        return squares.sum().to(rate) / 2 / rate
-    z = rng.normal(1, 1, std=1.0)[0, 0].to(rate)
-    return shape * (1 - 1 / (9 * shape) + z / (3 * shape**0.5)) ** 3 / rate
+    rate = rate.double()
+    d = (shape.to(rate) - 1 / 3).reshape(-1, 1)
+    z = rng.normal(len(d), TRIES, std=1.0).to(d)
+    u = 0.5 + rng.uniform(len(d), TRIES, 0.5).to(d)
+    v = (1 + z / (3 * d.sqrt())).clamp_min(0) ** 3
+    fits = u.log() < z.square() / 2 + d - d * v + d * v.log()
+    first = (fits * torch.arange(TRIES, 0, -1, device=d.device)).argmax(1, keepdim=True)
+    return (d * v.gather(1, first)).view(rate.shape) / rate
+
+
+def draw_relative(
+    rng: Randomness, counts: Tensor, sums: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Relative precision of the noise in each row, and its degrees of freedom.
+
+    The latter are drawn first, from their distribution without the former.
+
+    Parameters
+    ----------
+    rng : Randomness
+        Where random numbers come from.
+    counts : Tensor of shape (m,)
+        Cells of each row.
+    sums : Tensor of shape (m,)
+        Sum of the squared residuals of each row, times the precision of each cell if
+        the rows did not differ.
+
+    Returns
+    -------
+    relative : Tensor of shape (m,)
+    freedom : Tensor of shape ()
+    """
+    half = counts.new_tensor(FREEDOM).double() / 2
+    shape, rate = half[:, None] + counts / 2, half[:, None] + sums / 2
+    chance = (shape.lgamma() - shape * rate.log()).sum(1)
+    chance += len(counts) * (half * half.log() - half.lgamma())
+    below = chance.softmax(0).cumsum(0) < 0.5 + rng.uniform(1, 1, 0.5)[0].to(half)
+    drawn = half.take(below.sum().clamp_max(len(half) - 1))
+    relative = gamma(rng, drawn + counts / 2, drawn + sums / 2)
+    return relative.to(counts), 2 * drawn.to(counts)
 
 
 def normal_wishart(
@@ -315,10 +390,10 @@ def normal_wishart(
     scatter += strength * n / (strength + n) * torch.outer(mean, mean)
     root = torch.linalg.cholesky(torch.linalg.inv(scatter))
     # Bartlett: a Wishart matrix is A A' in the frame of its scale.
-    A = rng.normal(k, k, std=1.0).double().tril(-1)
-    for i in range(k):
-        A[i, i] = (2 * gamma(rng, (n + n_more + k - i) / 2, 1.0)) ** 0.5
-    root = root @ A.to(root)
+    shape = (n + n_more + torch.arange(k, 0, -1).to(X)) / 2
+    squares = gamma(rng, shape, torch.full_like(shape, 0.5))
+    A = rng.normal(k, k, std=1.0).to(X).tril(-1) + squares.sqrt().diag()
+    root = root @ A
     precision = root @ root.mT
     z = rng.normal(k, 1, std=1.0).to(X)
     spread = torch.linalg.cholesky((strength + n) * precision)
@@ -371,4 +446,4 @@ def draw_link(
         lambda Z: side.pull(side.mean(Z)) + p * side.penalty(Z), right, B, CG_STEPS
     )
     size = ((B @ precision) * side.penalty(B)).sum().double()
-    return B, gamma(rng, (B.numel() + 1) / 2, (size + 1) / 2)
+    return B, gamma(rng, size.new_tensor(B.numel() + 1) / 2, (size + 1) / 2)
