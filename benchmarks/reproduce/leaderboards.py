@@ -14,12 +14,17 @@ from benchmarks.reproduce.ratings import (
     split,
 )
 from benchmarks.reproduce.results import Results
-from skmc import Entries
+from skmc import BayesianFactorizationCompleter, Entries
 
 NAME = "leaderboards"
 FOLDS = [f"u{k}" for k in range(1, 6)]
 TENTH = "90/10"
 OURS = {name: make for name, make in METHODS.items() if name != "Soft-Impute"}
+MORE_DRAWS = {  # of the folds of MovieLens-100K
+    "Bayesian, implicit, 400 draws": lambda seed: BayesianFactorizationCompleter(
+        n_draws=400, implicit=True, heteroscedastic=True, random_state=seed
+    )
+}
 # Test ratings, method, RMSE, where it was published, and how it differs from ours.
 PUBLISHED = [
     (
@@ -138,7 +143,9 @@ def run(results: Results, *parts: str) -> None:
     """Measure ``100k``, ``1m``, ``myfm-100k`` and ``myfm-1m``, or some of them."""
     for part in parts or ("100k", "1m"):
         size = part.removeprefix("myfm-")
-        methods = OURS if part == size else {"myFM": False, "myFM, implicit": True}
+        methods = {"myFM": False, "myFM, implicit": True}
+        if part == size:
+            methods = OURS | (MORE_DRAWS if size == "100k" else {})
         for protocol in FOLDS if size == "100k" else [TENTH]:
             score = prediction_error(*split(size, protocol, 0))
             for method, make in methods.items():
@@ -154,7 +161,7 @@ def write(results: Results) -> None:
         mean = results.mean(f"{case}/{method}", "rmse")
         return "-" if mean is None else f"{mean:.4f}"
 
-    methods = [*OURS, "myFM", "myFM, implicit"]
+    methods = [*OURS, *MORE_DRAWS, "myFM", "myFM, implicit"]
     cases = [f"100k, {fold}" for fold in FOLDS]
 
     def row(method: str) -> list[str]:
@@ -178,7 +185,9 @@ RMSE of predictions clipped to [{MIN_RATING}, {MAX_RATING}], of completers at th
 defaults (the Bayesian factorization with `heteroscedastic=True`) and of
 [myFM](https://myfm.readthedocs.io) 0.4 on the same ratings. u1 to u5 are the folds that
 come with MovieLens-100K. The tenth of MovieLens-1M is `default_rng(7).random(n) < .1`.
-One seed. `implicit` uses which ratings are in the training part, and not which are in
+One seed. More draws than the default of 120 were run on the folds only; on a held-out
+tenth of the training ratings of u1, the error falls from .868 with 120 draws to .867
+with 285. `implicit` uses which ratings are in the training part, and not which are in
 the test part. The last column is the processor time of MovieLens-1M. A dash was not
 measured. {hardware()}
 
