@@ -158,7 +158,7 @@ COSTS = {
     "NCARLCompleter": Cost(0.04, svd=1e-7),
     "NSRCompleter": Cost(0.2, cells=0.0001),
     "NonlocalCompleter": Cost(0.02, cells=9e-5),
-    "PatchCNNCompleter": Cost(0.3, cells=6e-5),
+    "PatchCNNCompleter": Cost(0.06, cells=0.0001),
     "SNNCompleter": Cost(0.3, svd=3e-7, rows=0.0006),
     "SVDCompleter": Cost(0.03, cells=6e-6),
     "SVTCompleter": Cost(0.05, svd=1e-7),
