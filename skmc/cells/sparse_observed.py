@@ -41,9 +41,8 @@ class SparseObserved:
     sides : pair of tuples of Side
         Linear priors of the rows' and of the columns' factors.
     weights : Tensor of shape (n_cells,) or None, default=None
-        How often each cell counts in `misfit`, `energy`, `sums`, `row_sums`,
-        `counts` and `solved`.
-        None means once.
+        How often each cell counts in `misfit`, `energy`, `sums`, `row_sums`, `counts`
+        and `solved`. None means once.
     """
 
     rows: Tensor

@@ -16,8 +16,10 @@ from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
 # In the first draw, for data of variance 1: the precision of the noise, and the
-# standard deviation of factors, times the root of the rank.
-FIRST_NOISE, FIRST_SIZE = 2.0, 1.0
+# standard deviation of factors, times the root of the rank. Where the noise differs,
+# the larger one lowers errors on MovieLens-1M by .0025 with as many draws; elsewhere,
+# rows known by a graph alone have a third more error with it.
+FIRST_NOISE, FIRST_SIZE, FIRST_SIZE_DIFFERING = 2.0, 0.3, 1.0
 FREEDOM = [2.0**k for k in range(1, 9)]  # of the noise in rows, and in columns
 TRIES = 8  # of a Gamma variable; each succeeds with a probability above .95
 
@@ -169,7 +171,8 @@ class Gibbs(Solver):
     def _first(self, data: SparseObserved, rng: Randomness, axis: int) -> Factors:
         values, size = data.values, self.rank + 1
         n_rows = [data.shape[axis], *(side.size for side in data.sides[axis])]
-        std = FIRST_SIZE * self.rank**-0.5
+        first = FIRST_SIZE_DIFFERING if self.heteroscedastic else FIRST_SIZE
+        std = first * self.rank**-0.5
         W, *links = (rng.normal(n, size, std=std).to(values) for n in n_rows)
         if self.implicit:
             links = [values.new_zeros(data.shape[1 - axis], size), *links]
