@@ -62,13 +62,18 @@ def nrlmf(
 
 
 def laplacian(similarity: np.ndarray) -> np.ndarray:
-    """The Laplacian of a graph of nearest neighbors, made symmetric."""
+    """The Laplacian of the graph of nearest neighbors."""
+    graph = neighbors(similarity)
+    return np.diag(graph.sum(1)) - graph
+
+
+def neighbors(similarity: np.ndarray) -> np.ndarray:
+    """The graph of nearest neighbors, made symmetric."""
     others = similarity - np.diag(np.diag(similarity))
     nearest = np.argsort(-others, axis=1, kind="stable")[:, :NEIGHBORS]
     graph = np.zeros_like(others)
     np.put_along_axis(graph, nearest, np.take_along_axis(others, nearest, 1), 1)
-    graph = (graph + graph.T) / 2
-    return np.diag(graph.sum(1)) - graph
+    return (graph + graph.T) / 2
 
 
 def smoothed(W: np.ndarray, known: np.ndarray, similarity: np.ndarray) -> np.ndarray:
