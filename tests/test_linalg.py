@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from sklearn.linear_model import Ridge
 
 from skmc.cells import SparseObserved
 from skmc.linalg import (
+    OVER,
     SVD,
     LowRank,
     RowModel,
@@ -205,7 +208,8 @@ def test_ridge_rows_are_scikit_learns(per_cell, block, ragged, monkeypatch):
         np.testing.assert_allclose(W[i], theirs.coef_, rtol=1e-8, atol=1e-10)
 
 
-def test_posterior_draws_have_the_posterior_moments(ragged):
+@pytest.mark.parametrize("over", [0.0, OVER])
+def test_posterior_draws_have_the_posterior_moments(over, ragged):
     """Mean and covariance over many draws of each row, with a prior and links."""
     mask, data, F = ragged
     prior = torch.tensor([[2.0, 0.5, 0], [0.5, 1, 0], [0, 0, 3]], dtype=F.dtype)
@@ -219,9 +223,11 @@ def test_posterior_draws_have_the_posterior_moments(ragged):
         draws = torch.randn(k, rank, generator=generator, dtype=F.dtype)
         return draws * 4**-0.5  # the noise has precision 4
 
-    draws = torch.stack(
-        [model.solve(data.starts, data.cols, data.values, noise) for _ in range(4000)]
-    )
+    draw = partial(model.solve, data.starts, data.cols, data.values, noise)
+    drawn = [draw()]
+    for _ in range(4000):
+        drawn.append(draw(previous=drawn[-1] if over else None))
+    draws = torch.stack(drawn)
     mean = model.solve(data.starts, data.cols, data.values)
     variance = model.variance(data.starts, data.cols)
     for i in (0, 7, 31):
@@ -239,6 +245,9 @@ def test_posterior_draws_have_the_posterior_moments(ragged):
         assert ((draws[:, i].mean(0) - expected).abs() < 0.08 * spread).all()
         error = (draws[:, i].T.cov() - covariance).abs()
         assert (error < 0.08 * torch.outer(spread, spread)).all()
+        off = (draws[:, i] - expected) / spread
+        next_one = (off[1:] * off[:-1]).mean(0)
+        assert ((next_one + over).abs() < 0.08).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

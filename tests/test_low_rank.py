@@ -336,10 +336,10 @@ def test_what_the_bayesian_completer_gains(noisy):
 def test_implicit_terms_use_what_was_rated():
     """Items are rated by those who like them: the choice tells of the taste."""
     rng = np.random.RandomState(1)
-    taste, kind = rng.randn(400), rng.randn(60)
+    taste, kind = rng.randn(1000), rng.randn(60)
     truth = np.outer(taste, kind)
-    M = truth + 2.0 * rng.randn(400, 60)
-    seen = rng.rand(400, 60) < 0.3 / (1 + np.exp(-truth))
+    M = truth + 2.0 * rng.randn(1000, 60)
+    seen = rng.rand(1000, 60) < 0.3 / (1 + np.exp(-truth))
     X = np.ma.masked_array(M, ~seen)
     errors = {}
     for implicit in (False, True):

@@ -163,10 +163,10 @@ def test_links_are_drawn_from_their_posterior(which):
     S, P = dense(side)
     cov = torch.linalg.inv(S.mT @ S + p * P)
     rng = Randomness.of([0], dtype=torch.float64)
-    zero = torch.zeros(side.size, 2, dtype=torch.float64)
-    draws = torch.stack(
-        [draw_link(rng, side, W, precision, zero, p)[0] for _ in range(1500)]
-    )
+    drawn = [torch.zeros(side.size, 2, dtype=torch.float64)]
+    for _ in range(1510):
+        drawn.append(draw_link(rng, side, W, precision, drawn[-1], p)[0])
+    draws = torch.stack(drawn[11:])
     error = torch.kron(cov, torch.linalg.inv(precision))
     off = (draws.mean(0) - cov @ S.mT @ W).flatten()
     assert float((off.square() / error.diagonal()).max()) < 25 / 1500

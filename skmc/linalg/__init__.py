@@ -15,7 +15,7 @@ from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
-from skmc.linalg.ridge import RowModel, normal_equations
+from skmc.linalg.ridge import OVER, RowModel, normal_equations
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.spectral import (
     ACTIVATIONS,
@@ -41,6 +41,7 @@ __all__ = [
     "ACTIVATIONS",
     "DSVD",
     "ENTROPY",
+    "OVER",
     "SVD",
     "Activation",
     "CosineSchedule",

@@ -14,6 +14,7 @@ from skmc.linalg.graph import compressed_rows
 BLOCK = 2**21  # numbers gathered at once, about as many as a cache holds
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor
 SHORT = 16  # ... or are all at most this long
+OVER = 0.6  # the correlation of a draw with the previous one is minus this
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +122,7 @@ class RowModel:
         noise: Callable[[int, int], Tensor] | None = None,
         known: Tensor | float = 0.0,
         weights: Tensor | None = None,
+        previous: Tensor | None = None,
     ) -> Tensor:
         """``w`` of every row, ``(m, rank)``.
 
@@ -139,12 +141,16 @@ class RowModel:
             What else is added to the mean of each row.
         weights : Tensor of shape (n_cells,), optional
             How often each cell counts; once by default.
+        previous : Tensor of shape (m, rank), optional
+            The previous draw from the posterior. With it, the new one is over-relaxed:
+            on average, it lies on the other side of the expectation.
 
         Returns
         -------
         Tensor of shape (m, rank)
         """
         rank = self.F.shape[1]
+        over = 0.0 if previous is None else OVER
         mean = self.mean + known
         if self.link is not None:
             mean = mean + link_matrix(starts, cols, self.link) @ self.link
@@ -159,10 +165,11 @@ class RowModel:
             right = (block.right + prior)[..., None]
             half = torch.linalg.solve_triangular(L, right, upper=False)
             if noise is not None:
-                half = half + noise(len(block.rows), rank)[..., None]
+                drawn = noise(len(block.rows), rank)[..., None]
+                half = (1 + over) * half + (1 - over**2) ** 0.5 * drawn
             w = torch.linalg.solve_triangular(L.mT, half, upper=True)
             W[block.rows] = w[..., 0]
-        return W
+        return W if previous is None else W - over * previous
 
     def variance(self, starts: Tensor, cols: Tensor) -> Tensor:
         """Variance of ``F w`` given the cells of each row, in units of the noise.
