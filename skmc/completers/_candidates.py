@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from skmc.completers.air import AIRCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.biharmonic import BiharmonicCompleter
-from skmc.completers.costs import COSTS, Cost, Size
+from skmc.completers.costs import COSTS, INFORMED, Cost, Size
 from skmc.completers.dmf import DMFCompleter
 from skmc.completers.factorization import FactorizationCompleter
 from skmc.completers.gaussian import GaussianCompleter
@@ -53,9 +54,19 @@ def informed(
         fit = getattr(candidate.estimator, "fit", None)
         accepted = {} if fit is None else inspect.signature(fit).parameters
         if takes := tuple(name for name in known if name in accepted):
-            name = f"{candidate.name}, informed"
-            found.append(candidate._replace(name=name, takes=takes))
+            slower = INFORMED.get(type(candidate.estimator).__name__, 1.0)
+            found.append(
+                candidate._replace(
+                    name=f"{candidate.name}, informed",
+                    cost=partial(_times, slower, candidate.cost),
+                    takes=takes,
+                )
+            )
     return found
+
+
+def _times(factor: float, cost: Callable[[Size], float], size: Size) -> float:
+    return factor * cost(size)
 
 
 def family(seed: int, device: Any) -> list[Candidate]:

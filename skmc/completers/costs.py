@@ -166,3 +166,6 @@ COSTS = {
     "TNNRCompleter": Cost(0.08, svd=4e-7),
     "TreesCompleter": Cost(0.3, columns=0.002, trees=7e-6),
 }
+# How many times as long a fit takes with graphs of rows and columns: geometric means of
+# MovieLens-100K and Flixster.
+INFORMED = {"BayesianFactorizationCompleter": 2.0, "FactorizationCompleter": 15.0}
