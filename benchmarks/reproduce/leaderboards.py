@@ -185,11 +185,9 @@ RMSE of predictions clipped to [{MIN_RATING}, {MAX_RATING}], of completers at th
 defaults (the Bayesian factorization with `heteroscedastic=True`) and of
 [myFM](https://myfm.readthedocs.io) 0.4 on the same ratings. u1 to u5 are the folds that
 come with MovieLens-100K. The tenth of MovieLens-1M is `default_rng(7).random(n) < .1`.
-One seed. More draws than the default of 120 were run on the folds only; on a held-out
-tenth of the training ratings of u1, the error falls from .868 with 120 draws to .867
-with 285. `implicit` uses which ratings are in the training part, and not which are in
+One seed. `implicit` uses which ratings are in the training part, and not which are in
 the test part. The last column is the processor time of MovieLens-1M. A dash was not
-measured. {hardware()}
+measured: more draws than the default of 120 were run on the folds only. {hardware()}
 
     python -m benchmarks.reproduce leaderboards
 
