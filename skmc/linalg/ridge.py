@@ -142,8 +142,8 @@ class RowModel:
         weights : Tensor of shape (n_cells,), optional
             How often each cell counts; once by default.
         previous : Tensor of shape (m, rank), optional
-            The previous draw from the posterior. With it, the new one is over-relaxed:
-            on average, it lies on the other side of the expectation.
+            The previous draw from the posterior, if ``noise`` is given. The new one is
+            then over-relaxed: on average, it lies on the other side of the expectation.
 
         Returns
         -------
