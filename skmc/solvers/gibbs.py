@@ -16,8 +16,8 @@ from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
 # In the first draw, for data of variance 1: the precision of the noise, and the
-# standard deviation of factors, times the root of the rank. Small factors need hundreds
-# of draws to grow on large matrices.
+# standard deviation of factors, times the root of the rank. With .3 for the latter, the
+# error on held-out ratings of MovieLens-1M is .004 higher: factors grow slowly.
 FIRST_NOISE, FIRST_SIZE = 2.0, 1.0
 FREEDOM = [2.0**k for k in range(1, 9)]  # of the noise in rows, and in columns
 TRIES = 8  # of a Gamma variable; each succeeds with a probability above .95
