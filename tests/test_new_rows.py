@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
+import numpy as np
 import pytest
 import torch
 
-from skmc import Observed
+from skmc import IALMCompleter, Observed
 from skmc.linalg import GaussNewton, NormalEquations
 from skmc.new_rows import EmbeddedRows, FoldIn
 
@@ -92,3 +95,18 @@ def test_units_of_rows_do_not_matter():
     for unit in (2.0**-950, 2.0**-500, 2.0**400):
         found = FoldIn(unit * X[0], unit * F, 0.0)(unit * X, mask) / unit
         torch.testing.assert_close(found, expected)
+
+
+def test_the_map_of_new_rows_waits_until_it_is_needed(monkeypatch):
+    calls, of = [], FoldIn.of
+    monkeypatch.setattr(FoldIn, "of", lambda *args: calls.append(args) or of(*args))
+    rng = np.random.RandomState(0)
+    X = rng.randn(30, 3) @ rng.randn(3, 8)
+    X[rng.random_sample(X.shape) < 0.3] = np.nan
+    completer = IALMCompleter().fit(X[:20])
+    completer.transform(X[:20])
+    assert not calls
+    copied = pickle.loads(pickle.dumps(completer))
+    assert isinstance(copied._fold_in, FoldIn)
+    np.testing.assert_array_equal(completer.transform(X[20:]), copied.transform(X[20:]))
+    assert len(calls) == 1

@@ -89,9 +89,7 @@ class Batchable(Protocol):
             The matrices or estimators cannot share a batch.
         """
 
-    def batch_accept(
-        self, prepared: Any, solution: Solution, *, defer: bool = False
-    ) -> str | None:
+    def batch_accept(self, prepared: Any, solution: Solution) -> str | None:
         """Set the fitted attributes from the solution of one fit.
 
         Parameters
@@ -100,8 +98,6 @@ class Batchable(Protocol):
             Result of `batch_prepare` for this fit.
         solution : Solution
             Solution of this fit, without the batch axis.
-        defer : bool, default=False
-            Whether to delay work that only new rows need until the first new row.
 
         Returns
         -------

@@ -157,7 +157,7 @@ class IterativeCompleter(BaseCompleter):
                     stop=[*rules, hooks],
                     check_every=self.check_every,
                 )
-        outcome = self._outcome(prepared, chosen, solution, hurried=hurried)
+        outcome = self._outcome(prepared, chosen, solution, hurried)
         hooks.end(solution.outputs)
         return outcome
 
@@ -210,14 +210,10 @@ class IterativeCompleter(BaseCompleter):
         prepared: Prepared,
         chosen: Mapping[str, Any],
         solution: Solution,
-        defer: bool = False,
         hurried: bool = False,
     ) -> Outcome:
         """Compute the fitted attributes from the solution of one fit."""
         attributes = self._all_fitted(prepared, chosen, solution.outputs)
-        fold_in = attributes.get("_fold_in")
-        if isinstance(fold_in, Deferred) and not defer:
-            attributes["_fold_in"] = fold_in.made
         data = prepared.data
         misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
         return Outcome(
@@ -243,7 +239,7 @@ class IterativeCompleter(BaseCompleter):
         return {
             "reconstruction_": whole.astype(cells.dtype),
             "_scaling": prepared.scaling.to("cpu", torch.float64),
-            "_fold_in": Deferred(self._row_map, outputs, prepared.data),
+            "_fold_in": self._row_map(outputs, prepared.data),
             "_rows": RowIndex(getattr(cells, "given", cells)),
         }
 
@@ -251,7 +247,7 @@ class IterativeCompleter(BaseCompleter):
         self, outputs: dict[str, Any], data: Any
     ) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the map that completes scaled new rows from their values and mask."""
-        return FoldIn.of(outputs["X"], data)
+        return Deferred(FoldIn.of, outputs["X"].cpu(), data.to("cpu"))
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """Return a warning about a fit that did not succeed, if it did not."""
@@ -395,9 +391,7 @@ class IterativeCompleter(BaseCompleter):
             compact=True,
         )
 
-    def batch_accept(
-        self, prepared: Prepared, solution: Solution, *, defer: bool = False
-    ) -> str | None:
+    def batch_accept(self, prepared: Prepared, solution: Solution) -> str | None:
         """Set the fitted attributes from the solution of one fit of a batch.
 
         Parameters
@@ -406,9 +400,6 @@ class IterativeCompleter(BaseCompleter):
             Matrix of this fit.
         solution : Solution
             Solution of this fit, without the batch axis.
-        defer : bool, default=False
-            Whether to delay making the map for new rows until the first new row. No
-            new rows come if only cells are scored.
 
         Returns
         -------
@@ -416,7 +407,7 @@ class IterativeCompleter(BaseCompleter):
             A warning about a fit that did not succeed, without the completer's name.
         """
         chosen = self._without_trials(prepared.data)
-        outcome = self._outcome(prepared, chosen, solution, defer)
+        outcome = self._outcome(prepared, chosen, solution)
         self._set_fitted(prepared.priors, outcome)
         return outcome.advice
 

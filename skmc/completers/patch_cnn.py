@@ -25,7 +25,6 @@ from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
 from skmc.models import filling_order
-from skmc.new_rows import FoldIn
 from skmc.solvers import PatchTraining, Solver
 
 FIRST_SIDE = 7
@@ -235,7 +234,7 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     def _row_map(self, outputs: Any, data: Any) -> Any:
         # The network's predictions of observed cells have no useful row space where
         # neighbors tell little.
-        return FoldIn.of(data.fill(outputs["X"]), data)
+        return super()._row_map({"X": data.fill(outputs["X"])}, data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         if solution.status[0] is Status.MAX_ITER and misfit > POOR:

@@ -193,8 +193,7 @@ class Folds:
     def _accept(self, member: Member, solution: Solution) -> str | None:
         """Set the fitted attributes; return an error message if the fit diverged."""
         completer = member.completer
-        # Scoring cells needs no map for new rows.
-        advice = completer.batch_accept(member.prepared, solution, defer=True)
+        advice = completer.batch_accept(member.prepared, solution)
         if solution.status[0] is Status.DIVERGED:
             return f"{completer!r} {advice}"
         unfinished = solution.status[0] is Status.MAX_ITER and (

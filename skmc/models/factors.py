@@ -89,6 +89,10 @@ class FactorProduct(nn.Module):
             [scale * torch.eye(rows, cols) for cols, rows in itertools.pairwise(sizes)]
         )
 
+    def _factors(self) -> list[Tensor]:
+        # ``parameters()`` takes as long as a small product.
+        return list(self.factors._parameters.values())  # type: ignore[arg-type]
+
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
         return self.products()[-1]
 
@@ -99,9 +103,9 @@ class FactorProduct(nn.Module):
         -------
         list of Tensor
         """
-        factors: list[Tensor] = list(self.parameters())
-        products = factors[:1]
-        for factor in factors[1:]:
+        first, *factors = self._factors()
+        products = [first]
+        for factor in factors:
             products.append(matmul(factor, products[-1]))
         return products
 
@@ -121,7 +125,7 @@ class FactorProduct(nn.Module):
             In the order of the factors.
         """
         grads = []
-        _, *factors = self.parameters()
+        _, *factors = self._factors()
         for factor, before in zip(reversed(factors), products[-2::-1], strict=True):
             grads.append(matmul(grad, before.mT))
             grad = matmul(factor.mT, grad)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,26 +18,40 @@ BLOCK = 2**22  # numbers held at once
 
 
 class Deferred:
-    """A map of rows that is made at its first call.
+    """A map of rows that is made when it is first needed.
+
+    Most fits are never asked for new rows, and the map can take as long as the fit.
+    Copies and files hold the map itself.
 
     Parameters
     ----------
     make : callable
         Makes the map of rows, ``(values, mask) -> values``.
     *args : objects
-        Arguments of ``make``.
+        Arguments of ``make``. They are kept until the map is made.
     """
 
     def __init__(self, make: Callable, *args):
-        self.make, self.args = make, args
+        self._state: Any = make, args
 
-    @cached_property
+    @property
     def made(self) -> Callable[[Tensor, Tensor], Tensor]:
         """The map, which is made at the first access."""
-        return self.make(*self.args)
+        state = self._state
+        if isinstance(state, tuple):
+            make, args = state
+            state = self._state = make(*args)
+        return state  # type: ignore[no-any-return]
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         return self.made(values, mask)
+
+    def __reduce__(self) -> tuple:
+        return _itself, (self.made,)
+
+
+def _itself(row_map: Callable) -> Callable:
+    return row_map
 
 
 @dataclass(frozen=True)

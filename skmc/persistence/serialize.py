@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from skmc.new_rows import Deferred
 from skmc.persistence.classes import find_class, qualified_name, why_not_storable
 from skmc.persistence.kinds import DTYPES, KINDS, tag_of
 
@@ -68,6 +69,7 @@ class Packer:
         -------
         object
         """
+        value = value.made if isinstance(value, Deferred) else value
         if id(value) in self.supplied:
             return {"$": "supplied", "name": self.supplied[id(value)]}
         if type(value) in JSON_TYPES or (type(value) is float and math.isfinite(value)):

@@ -74,7 +74,6 @@ class Adam:
         count = torch.zeros((), dtype=torch.float32, device=parameters[0].device)
         return cls(parameters, first, second, count, lr, beta2)
 
-    @torch.no_grad()
     def step(self, decay: float | Tensor = 1.0) -> None:
         """Change the parameters by their ``.grad``, which becomes None.
 
@@ -86,10 +85,13 @@ class Adam:
         decay : float or Tensor of shape (), default=1.0
             Multiplies the learning rate.
         """
+        grads = [p.grad for p in self.parameters]
         moved = [
-            (p, _like(p, p.grad), m, v)
-            for p, m, v in zip(self.parameters, self.first, self.second, strict=True)
-            if p.grad is not None
+            (p, _like(p, grad), m, v)
+            for p, grad, m, v in zip(
+                self.parameters, grads, self.first, self.second, strict=True
+            )
+            if grad is not None
         ]
         if not moved:
             return

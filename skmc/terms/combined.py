@@ -27,7 +27,7 @@ class Sum(Term):
         self.terms = nn.ModuleList(terms)
 
     def __iter__(self) -> Iterator[Term]:
-        return (cast(Term, term) for term in self.terms)
+        return cast(Iterator[Term], iter(self.terms))
 
     @property
     def lags(self) -> bool:

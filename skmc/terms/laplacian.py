@@ -198,7 +198,7 @@ class AdaptiveDirichletEnergy(Term):
     def grad(self, X: Tensor) -> Tensor:
         if self.n_calls == 0:
             self._learn(self.transform(X))
-        self.n_calls = (self.n_calls + 1) % self.every
+        object.__setattr__(self, "n_calls", (self.n_calls + 1) % self.every)
         return self.transform.between(self.L2, X)
 
     def value(self, X: Tensor) -> Tensor:
@@ -207,19 +207,18 @@ class AdaptiveDirichletEnergy(Term):
     @torch.no_grad()
     def _learn(self, items: Tensor) -> None:
         """Add to the gradient of W, and set ``L2 = 2 weight L(W)``."""
-        scale = -per_member(self.weight if self.by_row else 2 * self.weight, items)
+        weight = per_member(self.weight if self.by_row else 2 * self.weight, items)
         S = self.similarity()
-        self.L2 = (S + S.mT).mul_(scale)
+        self.L2 = (S + S.mT).mul_(-weight)
         self.L2.diagonal(dim1=-2, dim2=-1).sub_(self.L2.sum(-1))
         if self.by_row:
-            dW = matmul(items, items.mT)
-            half_norms = 0.5 * dW.diagonal(dim1=-2, dim2=-1)
-            torch.sub(half_norms[..., None, :], dW, out=dW)
-            dW.sub_(torch.linalg.vecdot(S, dW)[..., None])
+            dS = matmul(items, items.mT)
+            dS.sub_(0.5 * dS.diagonal(dim1=-2, dim2=-1)[..., None, :])
+            dW = _softmax_derivative(dS, S)
         else:
-            dW = 0.5 * squared_distances(items)
-            dW.sub_(inner(S, dW)[..., None, None])
-        dW.mul_(S).mul_(scale if self.by_row else -scale)
+            dS = 0.5 * squared_distances(items)
+            dW = _softmax_derivative(dS.flatten(-2), S.flatten(-2)).view_as(S)
+        dW.mul_(weight)
         self.W.grad = dW if self.W.grad is None else self.W.grad.add_(dW)
 
     @torch.no_grad()
@@ -236,3 +235,8 @@ class AdaptiveDirichletEnergy(Term):
             W, weight = rng.normal(k, k, std=1.0), random_weight(rng)
             found.append(cls(W, transform, weight, adjacency, every))
         return found
+
+
+def _softmax_derivative(dS: Tensor, S: Tensor) -> Tensor:
+    """``S (dS - <S, dS>)`` along the last axis, as one call."""
+    return torch._softmax_backward_data(dS, S, -1, S.dtype)
