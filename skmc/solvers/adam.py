@@ -78,20 +78,17 @@ class Adam:
         """Change the parameters by their ``.grad``, which becomes None.
 
         A parameter without a gradient stays as it is. Without any gradient, this is
-        not a step.
+        not a step. The caller disables gradients (``torch.no_grad``).
 
         Parameters
         ----------
         decay : float or Tensor of shape (), default=1.0
             Multiplies the learning rate.
         """
-        grads = [p.grad for p in self.parameters]
         moved = [
-            (p, _like(p, grad), m, v)
-            for p, grad, m, v in zip(
-                self.parameters, grads, self.first, self.second, strict=True
-            )
-            if grad is not None
+            (p, _like(p, p.grad), m, v)
+            for p, m, v in zip(self.parameters, self.first, self.second, strict=True)
+            if p.grad is not None
         ]
         if not moved:
             return

@@ -198,6 +198,7 @@ class AdaptiveDirichletEnergy(Term):
     def grad(self, X: Tensor) -> Tensor:
         if self.n_calls == 0:
             self._learn(self.transform(X))
+        # A module's own __setattr__ takes as long as a small product.
         object.__setattr__(self, "n_calls", (self.n_calls + 1) % self.every)
         return self.transform.between(self.L2, X)
 
