@@ -227,9 +227,9 @@ and with what `skmc methods --shape` says. "exponent" is the slope of the second
 the cells on logarithmic axes, for times above {LONG} s. "in theory" is that of the
 estimate, which follows from the algorithm, between the two largest sizes. "new rows" is
 the exponent of `transform` of as many new rows, which computes the row space first.
-Memory is the growth of the peak of the process, new rows included. An exponent below that of the theory means that fixed costs
-still count, or that fits of larger matrices take fewer iterations. A dash means that
-fewer than two sizes took that long.
+Memory is the growth of the peak of the process, new rows included. An exponent below
+that of the theory means that fixed costs still count, or that fits of larger matrices
+take fewer iterations. A dash means that fewer than two sizes took that long.
 
 `AutoCompleter` fits others within `max_time` and is left out.
 """
