@@ -47,7 +47,7 @@ from skmc.datasets import load_photo
 
 TURNS = 3
 NEIGHBORS = (0, 1, 2)
-SECONDS = 0.2  # of steps between two readings of the clocks
+SECONDS = {"step": 0.2, "fit": 1.0}  # between two readings of the clocks, at least
 # Hyper-parameters that would be chosen by fits are fixed.
 STEPS: dict[str, tuple[Any, list[tuple[int, int]]]] = {
     "AIR": (AIRCompleter(), [(240, 240), (500, 500), (1000, 1000), (1500, 1500)]),
@@ -116,6 +116,22 @@ def measured(variants: dict[str, Callable[[], object]]) -> dict[str, Any]:
     }
 
 
+def repetitions(variant: Callable[[], object], seconds: float) -> int:
+    """How often a variant, which has run once, runs in this time."""
+    variant()
+    start = time.perf_counter()
+    variant()
+    return max(1, round(seconds / (time.perf_counter() - start)))
+
+
+def divide(found: dict[str, Any], count: int) -> None:
+    """Change the times of ``count`` repetitions into those of one."""
+    for row in found.values():
+        for variant in row.values():
+            for clock in variant:
+                variant[clock] /= count
+
+
 def beside(variants: dict[str, Callable[[], object]]) -> dict[str, Any]:
     """The same beside none, one and two neighbors."""
     result = {}
@@ -151,10 +167,7 @@ def steps_of(completer: Any, shape: tuple[int, int]) -> dict[str, Any]:
 
     try:
         with torch.no_grad():
-            steps(1, 1)
-            start = time.perf_counter()
-            steps(1, 1)
-            count = max(1, round(SECONDS / (time.perf_counter() - start)))
+            count = repetitions(lambda: steps(1, 1), SECONDS["step"])
             found = beside(
                 {
                     "one thread": lambda: steps(1, count),
@@ -163,10 +176,8 @@ def steps_of(completer: Any, shape: tuple[int, int]) -> dict[str, Any]:
             )
     finally:
         torch.set_num_threads(many)
+    divide(found, count)
     for row in found.values():
-        for variant in row.values():
-            for clock in variant:
-                variant[clock] /= count
         row["all threads / one thread"] = (
             row["all threads"]["wall"] / row["one thread"]["wall"]
         )
@@ -187,6 +198,16 @@ def photo() -> np.ma.MaskedArray:
     return np.ma.masked_array(picture, patterns.random(picture, 0.3, random_state=0))
 
 
+def fit(completer: Any, X: np.ma.MaskedArray, count: int) -> None:
+    for _ in range(count):
+        completer.fit_transform(X)
+
+
+def unlimited(completer: Any, X: np.ma.MaskedArray, count: int) -> None:
+    with all_threads():
+        fit(completer, X, count)
+
+
 def fits(*names: str) -> None:
     """Fits with the chosen threads and with all threads."""
     X = photo()
@@ -198,22 +219,20 @@ def fits(*names: str) -> None:
         known = {k: v for k, v in given.items() if k in completer.get_params()}
         chosen = clone(completer).set_params(**known)
 
-        def unlimited(completer: Any = clone(chosen)) -> None:
-            with all_threads():
-                completer.fit_transform(X)
-
+        count = repetitions(partial(fit, chosen, X, 1), SECONDS["fit"])
         variants = {
-            "chosen threads": partial(chosen.fit_transform, X),
-            "all threads": unlimited,
+            "chosen threads": partial(fit, chosen, X, count),
+            "all threads": partial(unlimited, chosen, X, count),
         }
         found = beside(variants)
+        divide(found, count)
         alone = found["0 neighbors"]["chosen threads"]["wall"]
-        for count, row in found.items():
+        for busy, row in found.items():
             times = {variant: row[variant]["wall"] for variant in variants}
             row["all threads / chosen threads"] = (
                 times["all threads"] / times["chosen threads"]
             )
-            if count != "0 neighbors":
+            if busy != "0 neighbors":
                 row["beside neighbors / without"] = times["chosen threads"] / alone
         record("speed-busy", {f"fit, {name}": found})
 

@@ -294,6 +294,8 @@ def speed() -> str:
     """All ratios of the speed records, as Markdown."""
     lines = []
     for path in sorted(RESULTS.glob("speed-*.json")):
+        if path.stem == "speed-busy":  # has tables of its own
+            continue
         name = path.stem.removeprefix("speed-")
         module = f"benchmarks.speed.{name.replace('-', '_')}"
         tree = json.loads(path.read_text())
@@ -312,6 +314,53 @@ def speed() -> str:
         lines += ["| " + " | ".join(row) + " |" for row in rows]
         lines += [""]
     return "\n".join(lines)
+
+
+def busy() -> str:
+    """Fits and steps beside busy processes, as Markdown."""
+    path = RESULTS / "speed-busy.json"
+    record = json.loads(path.read_text())
+    beside = [f"{count} neighbors" for count in (0, 1, 2)]
+    fits = [
+        "| fit of a 240 x 240 picture | seconds alone | beside one | beside two"
+        " | all threads: alone | beside one | beside two |",
+        "|---" * 7 + "|",
+    ]
+    steps = ["| step | alone | beside one | beside two |", "|---" * 4 + "|"]
+    for key, found in record.items():
+        kind, _, name = key.partition(", ")
+        if kind == "fit":
+            walls = [
+                found[k][f"{how} threads"]["wall"]
+                for how in ("chosen", "all")
+                for k in beside
+            ]
+            times = [
+                f"{walls[0]:.2g}",
+                *(f"{wall / walls[0]:.2f}" for wall in walls[1:]),
+            ]
+            fits += [f"| `{name}` | " + " | ".join(times) + " |"]
+        if kind == "step":
+            ratios = [f"{found[k]['all threads / one thread']:.2f}" for k in beside]
+            steps += [f"| {name} | " + " | ".join(ratios) + " |"]
+    one, *more = [f"{record['search'][k]['n_jobs=2 / n_jobs=1']:.2f}" for k in beside]
+    lines = [
+        "Fits, some of few iterations, with the chosen number of threads and with all,",
+        "in units of the time alone:",
+        "",
+        *fits,
+        "",
+        "Steps with all threads, in units of the time with one:",
+        "",
+        *steps,
+        "",
+        f"`GridSearchCV(n_jobs=2)` took {one} of the time of `n_jobs=1` alone, and",
+        f"{more[0]} and {more[1]} of it beside one and two busy processes.",
+        "",
+        f"`python -m benchmarks.speed.busy`, {record['hardware']}, recorded in",
+        f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def spark() -> str:
@@ -387,7 +436,7 @@ def device() -> str:
 def write(app) -> None:
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    made = (decisions, speed, device, spark, workers)
+    made = (decisions, speed, busy, device, spark, workers)
     tables = {function.__name__: function() for function in made}
     for name, text in tables.items():
         path = folder / f"{name}.md"

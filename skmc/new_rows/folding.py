@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
+from skmc.linalg import threads_for, work_of
 
 MAX_RANK = 100
 CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
@@ -127,8 +128,10 @@ class FoldIn:
         unit = centered.abs().max().clamp_min(1e-300)
         centered = centered / unit
         tall = len(X) > X.shape[1]
-        gram = centered.mT @ centered if tall else centered @ centered.mT
-        energy, basis = torch.linalg.eigh(gram)
+        # The first new rows can be few, whereas the fitted matrix is large.
+        with threads_for(work_of(X.numel(), min(X.shape))):
+            gram = centered.mT @ centered if tall else centered @ centered.mT
+            energy, basis = torch.linalg.eigh(gram)
         # A Gram matrix loses half of the digits to rounding.
         keep = energy > 1e-15 * len(gram) * energy[-1].clamp_min(1e-300)
         energy, basis = energy[keep][-MAX_RANK:], basis[:, keep][:, -MAX_RANK:]
