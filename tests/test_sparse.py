@@ -11,7 +11,7 @@ from conftest import COMPLETERS, low_rank, make
 from skmc import Entries, Observed, SparseObserved, patterns
 from skmc.base import FactoredCompleter
 from skmc.cells import Scaling
-from skmc.linalg import LowRank
+from skmc.linalg import LowRank, RowModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FACTORED = [cls for cls in COMPLETERS if issubclass(cls, FactoredCompleter)]
@@ -201,3 +201,36 @@ def test_rank_above_the_size_is_an_error(cls):
     name = "rank" if "rank" in cls().get_params() else "max_rank"
     with pytest.raises(ValueError, match=rf"{name}=9 is above min\(.*\)=4"):
         make(cls, **{name: 9}).fit(low_rank(6, 4))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["", "residuals known"])
+@pytest.mark.parametrize("cached", [2**21, 300], ids=["whole", "panels"])
+def test_slopes_of_rows_are_derivatives(known, cached, monkeypatch):
+    monkeypatch.setattr("skmc.cells.sparse_observed.CACHED", cached)
+    rng = torch.Generator().manual_seed(0)
+    m, n, rank = 8, 60, 3
+    mask = torch.rand(m, n, generator=rng) < 0.8
+    values, weights = torch.randn(2, m, n, generator=rng, dtype=torch.float64)
+    weights = weights.square()
+    rows, cols = mask.nonzero().T
+    data = SparseObserved.of(rows, cols, values[mask], (m, n), weights[mask])
+    F = torch.randn(n, rank, generator=rng, dtype=torch.float64)
+    offset, mean = F @ torch.ones(rank).double(), torch.arange(rank).double()
+    precision = torch.eye(rank).double() + 0.5
+    model = RowModel(F, offset, precision, mean)
+    assert len(data._panels(F)) == (1 if cached > 300 else 4)
+
+    W = torch.randn(m, rank, generator=rng, dtype=torch.float64, requires_grad=True)
+    off = W @ F.T + offset - values
+    misfit = (mask * weights * off**2).sum()
+    prior = ((W - mean) @ precision * (W - mean)).sum()
+    (misfit + prior).backward()
+
+    off = off.detach()[mask] if known else None
+    slope, found = data.slope(model, W.detach(), off=off)
+    torch.testing.assert_close(slope, W.grad / 2)
+    torch.testing.assert_close(found, misfit.detach())
+    # As many steps as unknowns of a row, in single precision.
+    solved, _ = data.improved(model, W.detach(), slope, rank)
+    expected = model.solve(data.starts, data.cols, data.values, weights=data.weights)
+    torch.testing.assert_close(solved, expected, rtol=0, atol=1e-4)

@@ -111,9 +111,14 @@ class Priors:
             one_unit = not bool(Scaling.unlike(data))
             if not one_unit:
                 means[0] = np.full(shape[0], np.nan)
-        low, high = np.full(shape[1], np.inf), np.full(shape[1], -np.inf)
-        np.minimum.at(low, cols, values)
-        np.maximum.at(high, cols, values)
+        place = torch.from_numpy(np.asarray(cols, dtype=np.int64))
+        seen = torch.from_numpy(np.asarray(values, dtype=float))
+        low, high = (
+            seen.new_full((shape[1],), start)
+            .scatter_reduce(0, place, seen, how)
+            .numpy()
+            for how, start in (("amin", np.inf), ("amax", -np.inf))
+        )
         return cls(
             shape=(int(shape[0]), int(shape[1])),
             n_observed=len(values),

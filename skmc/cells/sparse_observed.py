@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -20,6 +22,9 @@ from skmc.linalg import (
 )
 
 VECTOR = 8  # numbers in a register
+CACHED = 2**21  # bytes of factors that remain in a cache while cells are read
+SUMMED = 2**16  # numbers
+CELLS = 4  # of a row in a panel on average, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +81,14 @@ class SparseObserved:
         SparseObserved
         """
         rows, cols = torch.as_tensor(rows).long(), torch.as_tensor(cols).long()
-        place, order = (rows * shape[1] + cols).sort()
-        return cls(
-            place // max(shape[1], 1),
-            place % max(shape[1], 1),
-            torch.as_tensor(values)[order],
-            shape,
-            weights=None if weights is None else torch.as_tensor(weights)[order],
-        )
+        values = torch.as_tensor(values)
+        weights = None if weights is None else torch.as_tensor(weights)
+        place = rows * shape[1] + cols
+        if (place.diff() < 0).any():  # sorting takes as long as several half-steps
+            order = place.argsort()
+            rows, cols, values = rows[order], cols[order], values[order]
+            weights = None if weights is None else weights[order]
+        return cls(rows, cols, values, shape, weights=weights)
 
     @property
     def work(self) -> int:
@@ -113,7 +118,7 @@ class SparseObserved:
     @cached_property
     def by_column(self) -> Tensor:
         """The order of the cells by column and then by row, ``(n_cells,)``."""
-        return (self.cols * self.shape[0] + self.rows).argsort()
+        return self.cols.argsort(stable=True)
 
     @cached_property
     def T(self) -> SparseObserved:
@@ -153,6 +158,23 @@ class SparseObserved:
         Tensor of shape (n_cells,)
         """
         return cells if self.weights is None else cells * self.weights.to(cells.dtype)
+
+    def inner(self, a: Tensor, b: Tensor) -> Tensor:
+        """Weighted inner product of numbers at the cells, in double precision.
+
+        Parameters
+        ----------
+        a, b : Tensor of shape (n_cells,)
+            Any numbers.
+
+        Returns
+        -------
+        float64 Tensor of shape ()
+        """
+        products = self.weighted(a * b)
+        # A sum in another precision converts all numbers first.
+        parts = products.split(SUMMED) if products.device.type == "cpu" else (products,)
+        return torch.stack([part.sum(dtype=torch.float64) for part in parts]).sum()
 
     @cached_property
     def indicator(self) -> SparseObserved:
@@ -198,11 +220,14 @@ class SparseObserved:
         if X.left.shape[1] == 0:
             return torch.zeros_like(self.values)
         left, right = X.left, X.right
-        if left.dtype is torch.float32:  # shorter rows take many times as long
-            padding = (0, max(0, VECTOR - left.shape[1]))
+        if left.dtype is torch.float32:
+            # Shorter rows take many times as long, and remainders a third longer.
+            padding = (0, -left.shape[1] % VECTOR)
             left, right = pad(left, padding), pad(right, padding)
-        pattern = self.matrix(left.new_zeros(len(self.values)))
-        return torch.sparse.sampled_addmm(pattern, left, right.mT, beta=0.0).values()
+        found = self.matrix(left.new_zeros(len(self.values)))
+        # Without ``out``, the pattern would be copied, which takes longer than this.
+        torch.sparse.sampled_addmm(found, left, right.mT, beta=0.0, out=found)
+        return found.values()
 
     def residual(self, X: LowRank) -> Tensor:
         """``P(X - M)`` at the cells, ``(n_cells,)``.
@@ -284,14 +309,23 @@ class SparseObserved:
             Squared distance from the observed cells.
         """
         low = model.to(dtype or W.dtype)
-        if off is None:
-            off = self.at(LowRank(W.to(low.F.dtype), low.F)) + low.offset[self.cols]
-            off -= self.values.to(off.dtype)
-        weighted = self.weighted(off)
+        left = pad(W.to(low.F.dtype), (0, 1), value=1.0)
+        right = torch.cat([low.F, low.offset[:, None]], 1)
+        pull, misfit = (
+            torch.zeros_like(left[:, :-1]),
+            W.new_zeros((), dtype=torch.float64),
+        )
+        for panel, cols, cells in self._panels(low.F):
+            if off is None:
+                found = panel.at(LowRank(left, right[cols]))
+                found -= panel.values.to(found.dtype)
+            else:
+                found = off[cells]
+            pull += panel.matrix(panel.weighted(found)) @ low.F[cols]
+            misfit += panel.inner(found, found)
         prior = (W - model.mean - known) @ model.precision
-        pull = (self.matrix(weighted) @ low.F).to(W.dtype)
-        slope = pull + self._prior_counts(model) * prior
-        return slope, (weighted * off).sum(dtype=W.dtype)
+        slope = pull.to(W.dtype) + self._prior_counts(model) * prior
+        return slope, misfit.to(W.dtype)
 
     def improved(
         self, model: RowModel, W: Tensor, slope: Tensor, steps: int
@@ -332,9 +366,51 @@ class SparseObserved:
         return W + unit * change.mT, after
 
     def _system(self, model: RowModel, Z: Tensor) -> Tensor:
-        at = self.weighted(self.at(LowRank(Z, model.F)))
-        prior = self._prior_counts(model) * (Z @ model.precision)
-        return self.matrix(at) @ model.F + prior
+        image = self._prior_counts(model) * (Z @ model.precision)
+        for panel, cols, _ in self._panels(model.F):
+            at = panel.weighted(panel.at(LowRank(Z, model.F[cols])))
+            image += panel.matrix(at) @ model.F[cols]
+        return image
+
+    def _panels(self, F: Tensor) -> list[tuple[SparseObserved, slice, Any]]:
+        """Panels of columns whose factors remain in a cache, their columns and cells.
+
+        Cells of a row are spread over all columns, so that the factors of many columns
+        would be read from memory once for each cell.
+        """
+        n_panels = math.ceil(F.shape[0] * (F.shape[1] + 1) * 4 / CACHED)
+        n_panels = min(n_panels, len(self.values) // (CELLS * max(1, self.shape[0])))
+        if n_panels <= 1 or F.device.type != "cpu":
+            return [(self, slice(None), slice(None))]
+        width = math.ceil(F.shape[0] / n_panels)
+        panels = self._divided.get(width)
+        if panels is None:
+            panels = self._divide(width)
+            self._divided.clear()
+            self._divided[width] = panels
+        return panels
+
+    @cached_property
+    def _divided(self) -> dict[int, list[tuple[SparseObserved, slice, Tensor]]]:
+        return {}
+
+    def _divide(self, width: int) -> list[tuple[SparseObserved, slice, Tensor]]:
+        place = self.cols // width
+        # Sorting small integers is a radix sort.
+        order = np.argsort(place.numpy().astype(np.uint16), kind="stable")
+        parts = torch.from_numpy(order).split(place.bincount().tolist())
+        panels = []
+        for k, cells in enumerate(parts):
+            cols = slice(k * width, (k + 1) * width)
+            panel = SparseObserved(
+                self.rows[cells],
+                self.cols[cells] - k * width,
+                self.values[cells],
+                (self.shape[0], min(width, self.shape[1] - k * width)),
+                weights=None if self.weights is None else self.weights[cells],
+            )
+            panels.append((panel, cols, cells))
+        return panels
 
     def _prior_counts(self, model: RowModel) -> Tensor | float:
         if not model.per_cell:

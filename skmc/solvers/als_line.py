@@ -90,16 +90,13 @@ def misfit_along(
     second = data.at(LowRank(*(torch.cat(side, 1) for side in turned)))
     third = data.at(LowRank(P[:, :-1], Q[:, :-1]))
 
-    def times(a: Tensor, b: Tensor) -> Tensor:
-        return data.weighted(a * b).sum(dtype=torch.float64)
-
     coefficients = torch.stack(
         [
-            times(first, first),
-            2 * times(first, second),
-            times(second, second) + 2 * times(first, third),
-            2 * times(second, third),
-            times(third, third),
+            data.inner(first, first),
+            2 * data.inner(first, second),
+            data.inner(second, second) + 2 * data.inner(first, third),
+            2 * data.inner(second, third),
+            data.inner(third, third),
         ]
     )
     return coefficients, [first, second, third]
