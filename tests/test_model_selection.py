@@ -198,6 +198,20 @@ def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
     assert sizes == [6, 6, 6]
 
 
+def test_batches_fit_the_caches(damaged, sizes, monkeypatch):
+    """Equally many for each worker; those of a halving search start larger."""
+    monkeypatch.setattr(grouping, "MIN_THREADED_CELLS", 0)
+    X = Entries(damaged)
+    monkeypatch.setattr(grouping, "MAX_CACHED", 6.5 * air().batch_memory(X))
+    search = BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS)
+    search.fit(X)
+    with joblib.parallel_config(backend="threading"):
+        search.set_params(n_jobs=2).fit(X)
+    assert sizes == [6, 6, 6, 5, 5, 4, 4]
+    BatchedHalvingSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
+    assert sizes[7] == 18
+
+
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
 def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
     monkeypatch.setattr(grouping, "MIN_THREADED_CELLS", 0)

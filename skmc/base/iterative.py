@@ -41,7 +41,7 @@ from skmc.loop import (
     solve,
     time_limit,
 )
-from skmc.new_rows import Deferred, FoldIn, RowIndex
+from skmc.new_rows import FoldIn, RowIndex
 from skmc.solvers import Solver
 
 # Share of the observed cells that are held out to choose a hyper-parameter.
@@ -247,7 +247,7 @@ class IterativeCompleter(BaseCompleter):
         self, outputs: dict[str, Any], data: Any
     ) -> Callable[[Tensor, Tensor], Tensor]:
         """Return the map that completes scaled new rows from their values and mask."""
-        return Deferred(FoldIn.of, outputs["X"].cpu(), data.to("cpu"))
+        return FoldIn.later(outputs["X"], data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
         """Return a warning about a fit that did not succeed, if it did not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,7 +88,14 @@ class SparseObserved:
             order = place.argsort()
             rows, cols, values = rows[order], cols[order], values[order]
             weights = None if weights is None else weights[order]
+        else:
+            rows, cols, values = rows.clone(), cols.clone(), values.clone()
+            weights = None if weights is None else weights.clone()
         return cls(rows, cols, values, shape, weights=weights)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be computed again."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @property
     def work(self) -> int:
@@ -201,9 +208,13 @@ class SparseObserved:
 
     @cached_property
     def _pattern(self) -> tuple[Tensor, Tensor]:
+        return self.starts.to(self._kind), self.cols.to(self._kind)
+
+    @property
+    def _kind(self) -> torch.dtype:
+        """The smallest type of positions."""
         small = len(self.values) < 2**31 and max(self.shape) < 2**31
-        kind = torch.int32 if small else torch.int64
-        return self.starts.to(kind), self.cols.to(kind)
+        return torch.int32 if small else torch.int64
 
     def at(self, X: LowRank) -> Tensor:
         """``X`` at the cells, ``(n_cells,)``.
@@ -225,8 +236,10 @@ class SparseObserved:
             padding = (0, -left.shape[1] % VECTOR)
             left, right = pad(left, padding), pad(right, padding)
         found = self.matrix(left.new_zeros(len(self.values)))
-        # Without ``out``, the pattern would be copied, which takes longer than this.
-        torch.sparse.sampled_addmm(found, left, right.mT, beta=0.0, out=found)
+        differentiable = left.requires_grad or right.requires_grad
+        # Without ``out``, the pattern is copied, which takes longer than the products.
+        out = None if differentiable and torch.is_grad_enabled() else found
+        found = torch.sparse.sampled_addmm(found, left, right.mT, beta=0.0, out=out)
         return found.values()
 
     def residual(self, X: LowRank) -> Tensor:
@@ -376,7 +389,8 @@ class SparseObserved:
         """Panels of columns whose factors remain in a cache, their columns and cells.
 
         Cells of a row are spread over all columns, so that the factors of many columns
-        would be read from memory once for each cell.
+        would be read from memory once for each cell. Sizes are those of single
+        precision, so that both precisions have the same panels.
         """
         n_panels = math.ceil(F.shape[0] * (F.shape[1] + 1) * 4 / CACHED)
         n_panels = min(n_panels, len(self.values) // (CELLS * max(1, self.shape[0])))
@@ -398,13 +412,14 @@ class SparseObserved:
         place = self.cols // width
         # Sorting small integers is a radix sort.
         order = np.argsort(place.numpy().astype(np.uint16), kind="stable")
-        parts = torch.from_numpy(order).split(place.bincount().tolist())
+        kind = self._kind
+        parts = torch.from_numpy(order).to(kind).split(place.bincount().tolist())
         panels = []
         for k, cells in enumerate(parts):
             cols = slice(k * width, (k + 1) * width)
             panel = SparseObserved(
-                self.rows[cells],
-                self.cols[cells] - k * width,
+                self.rows[cells].to(kind),
+                self.cols[cells].sub_(k * width).to(kind),
                 self.values[cells],
                 (self.shape[0], min(width, self.shape[1] - k * width)),
                 weights=None if self.weights is None else self.weights[cells],

@@ -17,7 +17,6 @@ from skmc.base import (
     Priors,
     pixels,
 )
-from skmc.cells import Observed
 from skmc.new_rows import FoldIn, RowIndex
 
 
@@ -125,9 +124,8 @@ class BiharmonicCompleter(BaseCompleter):
         completed: np.ndarray = self.reconstruction_[position].astype(float)
         new = position < 0
         if new.any():  # the row space takes longer than the fit, so it waits till here
-            fitted, seen = _tensors(self._rows.cells)
             completion = torch.from_numpy(self.reconstruction_)
-            fold_in = FoldIn.of(completion, Observed(fitted, seen))
+            fold_in = FoldIn.of(completion, *_tensors(self._rows.cells))
             completed[new] = fold_in(*_tensors(cells[new])).numpy()
         return completed
 

@@ -28,7 +28,7 @@ from skmc.blocks import ChunkedRows, ChunkedSVD
 from skmc.cells import Observed, Scaling, SparseObserved
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
-from skmc.new_rows import Deferred, FoldIn, RowIndex, RowStream
+from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.solvers import HardRank, Solver
 
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
@@ -195,7 +195,7 @@ class SVDCompleter(
             )
             completion = stream.rows @ stream.cols.mT
             whole = scaling.to(torch.float64).undo(completion).numpy()
-            fold_in = Deferred(FoldIn.of, completion, scaling.apply(data))
+            fold_in = FoldIn.later(completion, scaling.apply(data))
         return priors, {
             "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
             "_scaling": scaling.to(torch.float64),
@@ -233,7 +233,8 @@ def _folded(prepared: Prepared, outputs: dict[str, Any]) -> FoldIn:
     loadings = V @ basis * energy.clamp_min(0).sqrt()
     found = FoldIn(V @ mean, loadings, RIDGE)
     # The noise is chosen on the first rows.
-    return replace(found, noise=FoldIn.of(found(head.values, head.mask), head).noise)
+    completion = found(head.values, head.mask)
+    return replace(found, noise=FoldIn.of(completion, head.values, head.mask).noise)
 
 
 def _sparse(cells: np.ndarray) -> SparseObserved:

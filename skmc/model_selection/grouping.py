@@ -15,19 +15,18 @@ from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.running import warn_alone
 
 # On a CPU, larger matrices are fitted alone, because a batch gains nothing. Measured
-# milliseconds per step and member of AIR on one core, alone and in a batch of 25: 0.20
-# and 0.02 at 30 x 40, 0.36 and 0.23 at 100 x 100, 1.06 and 0.96 at 160 x 160, 2.2 and
-# 2.1 at 240 x 240.
+# milliseconds per step and member of AIR on one core, alone and in a batch of 25, in
+# single precision: 1.06 and 0.96 at 160 x 160, 2.2 and 2.1 at 240 x 240.
 MAX_BATCHED_CELLS = 200 * 200
 # Batches of smaller matrices run in a single thread, because threads wait for Python's
 # lock. Measured for 10 members in 2 threads, relative to one thread: 1.3 times as long
 # at 30 x 40, equal at 60 x 60, 0.8 times as long at 80 x 80.
 MIN_THREADED_CELLS = 60 * 60
-# On a CPU, a batch is to remain in the caches; this is an estimate from above. Measured
-# microseconds per step and member of AIR in batches of 4, 8, 25 and 62, double
-# precision: 41, 34, 25, 24 at 30 x 40 (0.6 MiB a member), 89, 85, 81, 103 at 60 x 60
-# (1.9 MiB), 324, 345, 377, 431 at 100 x 100 (5.2 MiB). A batch that is to lose members
-# starts larger.
+# On a CPU, the arrays of a batch should stay in the caches; this is a bound for an
+# estimate from above. Measured microseconds per step and member of AIR in batches of 4,
+# 8, 25 and 62, double precision: 41, 34, 25, 24 at 30 x 40 (0.6 MiB a member), 89, 85,
+# 81, 103 at 60 x 60 (1.9 MiB), 324, 345, 377, 431 at 100 x 100 (5.2 MiB). Batches of a
+# halving search lose members, so they start larger.
 MAX_CACHED = 32 * 2**20
 MAX_MEMORY_SHARE = 0.25  # share of the device's memory that batches may use
 
@@ -127,7 +126,8 @@ def batches_of(
     n_cells = math.prod(_kind(X)[0])
     if resumed and n_cells < MIN_THREADED_CELLS:
         n_workers = 1
-    if size == "auto":
+    automatic = size == "auto"
+    if automatic:
         size = math.ceil(len(group) / n_workers)
         memory = MAX_MEMORY_SHARE * memory_of(device) / n_workers
         if device.type == "cpu" and not resumed:
@@ -136,6 +136,8 @@ def batches_of(
         if device.type == "cpu" and n_cells > MAX_BATCHED_CELLS:
             size = 1
     count = math.ceil(len(group) / max(1, int(size)))
+    if automatic:  # equally many for each worker
+        count = min(len(group), n_workers * math.ceil(count / n_workers))
     # The folds of a candidate take similar times and are distributed over the batches.
     return [group[k::count] for k in range(count)]
 

@@ -96,8 +96,9 @@ DESCRIPTIONS: dict[str, tuple[str, str] | list[str]] = {
         """\
         Maximum number of fits in one batch. "auto" divides the fits evenly among the
         workers and uses at most a quarter of the device's memory. On a CPU, batches of
-        a grid search take at most 32 MiB, which caches hold, and matrices of more than
-        40 000 cells are fitted alone, because a batch would not be faster.
+        a grid search take an estimated 32 MiB at most, to stay in the caches, and
+        matrices of more than 40 000 cells are fitted alone, because a batch would not
+        be faster.
         If a device runs out of memory all the same, the two halves of the batch are
         solved one after the other.""",
     ),
