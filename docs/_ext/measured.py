@@ -345,12 +345,12 @@ def busy() -> str:
             steps += [f"| {name} | " + " | ".join(ratios) + " |"]
     one, *more = [f"{record['search'][k]['n_jobs=2 / n_jobs=1']:.2f}" for k in beside]
     lines = [
-        "Fits, some of few iterations, with the chosen number of threads and with all,",
-        "in units of the time alone:",
+        "Seconds of a fit with the chosen threads on an idle machine; the other columns",
+        "are multiples of them. Some fits have few iterations.",
         "",
         *fits,
         "",
-        "Steps with all threads, in units of the time with one:",
+        "The time of a step with all threads, divided by the time with one:",
         "",
         *steps,
         "",
