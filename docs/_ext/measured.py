@@ -345,8 +345,8 @@ def busy() -> str:
             steps += [f"| {name} | " + " | ".join(ratios) + " |"]
     one, *more = [f"{record['search'][k]['n_jobs=2 / n_jobs=1']:.2f}" for k in beside]
     lines = [
-        "Seconds of a fit with the chosen threads on an idle machine; the other columns",
-        "are multiples of them. Some fits have few iterations.",
+        "Seconds of a fit with the chosen threads on an idle machine; the other",
+        "columns are multiples of them. Some fits have few iterations.",
         "",
         *fits,
         "",
