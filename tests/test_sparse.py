@@ -234,3 +234,11 @@ def test_slopes_of_rows_are_derivatives(known, cached, monkeypatch):
     solved, _ = data.improved(model, W.detach(), slope, rank)
     expected = model.solve(data.starts, data.cols, data.values, weights=data.weights)
     torch.testing.assert_close(solved, expected, rtol=0, atol=1e-4)
+
+
+def test_values_at_cells_are_differentiable(both):
+    dense, sparse = both
+    left = torch.arange(18.0).double().reshape(9, 2).requires_grad_()
+    right = torch.arange(14.0).double().reshape(7, 2)
+    (slope,) = torch.autograd.grad(sparse.at(LowRank(left, right)).sum(), left)
+    torch.testing.assert_close(slope, dense.mask.double() @ right)
