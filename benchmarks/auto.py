@@ -306,8 +306,7 @@ INTRODUCTION = """
 # AutoCompleter compared with every single method
 
 `AutoCompleter` with its defaults on tables (standardized columns, at most {rows} rows,
-file order), on six pictures with half of the cells hidden, and on the split u1 of
-MovieLens 100k. Errors are root mean squares over hidden cells, one seed. "The best" has
+file order). Errors are root mean squares over hidden cells, one seed. "The best" has
 the lowest error by the *truth*, which nobody knows beforehand, among all completers
 with their defaults, scikit-learn's KNNImputer (5 and 10 neighbors) and IterativeImputer
 (linear, and 50 extremely randomized trees), and other packages where they could be

@@ -32,7 +32,7 @@ CALLS = {
     "SVT": "SVTCompleter()",
     "Soft-Impute": "SoftImputeCompleter()",
     "Factorization": "FactorizationCompleter()",
-    "Bayesian": "BayesianFactorizationCompleter()",
+    "Bayesian": "BayesianFactorizationCompleter(heteroscedastic=True)",
     "Bayesian, implicit": "BayesianFactorizationCompleter(implicit=True, "
     "heteroscedastic=True)",
     "TNNR-ADMM": "TNNRCompleter()",
@@ -249,6 +249,14 @@ OTHERS = (
 BOUNDS = ("products", "ten products")
 
 
+# What commands need, by the names of their records.
+ARGUMENTS = {
+    "patch-fits": " FOLDER",
+    "scale": " PART FOLDER",
+    "spark": " PYTHON FOLDER",
+}
+
+
 def told(slower: str, faster: str, ratio: float) -> str:
     """Say a ratio of the times of two programs in words, and mark losses."""
     if ratio < 1:
@@ -305,7 +313,7 @@ def speed() -> str:
         lines += [
             f"### {name}",
             "",
-            f"`python -m {module}`, recorded in "
+            f"`python -m {module}{ARGUMENTS.get(name, '')}`, recorded in "
             f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
             "",
             "| benchmark | result | hardware |",
