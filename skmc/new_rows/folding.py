@@ -179,16 +179,26 @@ class FoldIn:
         F, shifted = F / unit, shifted / unit
         # The floor keeps rows with fewer cells than loadings solvable.
         floor = 1e-12 * float(F.square().sum(0).max())
-        eye = torch.eye(rank, dtype=F.dtype)
         blocks = []
         for rows, seen in zip(
             *(t.split(max(1, BLOCK // F.numel())) for t in (shifted, mask)), strict=True
         ):
-            system = torch.einsum("nr,kn,ns->krs", F, seen.to(F.dtype), F)
-            moments = (rows @ F)[..., None]
-            scores = [
-                torch.linalg.solve(system + max(noise, floor) * eye, moments)[..., 0]
-                for noise in noises
-            ]
+            both = torch.cat([F * seen[..., None], rows[..., None]], -1)
+            R = torch.linalg.qr(both, mode="r").R  # (k, at most rank + 1, rank + 1)
+            scores = [_ridge(R, max(noise, floor)) for noise in noises]
             blocks.append([self.mean + unit * (u @ F.mT) for u in scores])
         return [torch.cat(parts) for parts in zip(*blocks, strict=True)]
+
+
+def _ridge(R: Tensor, noise: float) -> Tensor:
+    """``argmin |b - A u|^2 + noise |u|^2`` from the triangles ``R`` of ``[A b]``.
+
+    Normal equations would square the condition number, so that the rounding of products
+    with few or many rows would be seen in the solutions.
+    """
+    rank = R.shape[-1] - 1
+    ridge = noise**0.5 * torch.eye(rank, rank + 1, dtype=R.dtype)
+    whole = torch.cat([R, ridge.expand(len(R), -1, -1)], 1)
+    R = torch.linalg.qr(whole, mode="r").R[:, :rank]
+    solved = torch.linalg.solve_triangular(R[..., :rank], R[..., rank:], upper=True)
+    return solved[..., 0]
