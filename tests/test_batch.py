@@ -42,7 +42,7 @@ VARIANTS = {
         {"regularizer": "tv", "n_iter_no_change": 50, "lr": 0.05},
         {"regularizer": "dirichlet", "early_stopping": False},
     ],
-    "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2)}],
+    "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2), "max_iter": 100}],
     "LinkedFactorizationCompleter": [{}],
     "NSRCompleter": [{}, {"batch_size": 8, "max_iter": 100}],
     "AutoencoderCompleter": [
