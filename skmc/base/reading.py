@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, validate_data
 
-from skmc.cells import to_cells
+from skmc.base.identifiers import as_array
+from skmc.base.lazy import is_lazy
+from skmc.base.side_information import sides_of
+from skmc.blocks import BlockObserved, ChunkedRows, sorted_blocks
+from skmc.cells import (
+    Entries,
+    Given,
+    Priors,
+    Scaling,
+    SparseObserved,
+    StoredEntries,
+    sparse_cells,
+    to_cells,
+)
+
+if TYPE_CHECKING:
+    from skmc.base.completer import BaseCompleter
 
 
 def check_names(X: Any) -> None:
@@ -33,30 +52,208 @@ def check_names(X: Any) -> None:
             )
 
 
-class ReadsCells:
-    """Mixin that reads ``X`` by `to_cells`, before scikit-learn can drop a mask.
+def read_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
+    """Read a matrix by `to_cells`, before scikit-learn can drop a mask.
 
-    List it before the other bases. It needs the parameter ``missing_values``.
+    Parameters
+    ----------
+    estimator : estimator
+        Has the parameter ``missing_values``.
+    X : container
+        The matrix.
+    reset : bool
+        Whether the estimator learns number and names of the columns.
+
+    Returns
+    -------
+    ndarray of float32 or float64 of shape (n_rows, n_cols)
+        NaN where a cell is missing.
     """
+    cells: np.ndarray = to_cells(X, missing_values=estimator.missing_values)
+    check_names(X)
+    if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return np.asarray(
+            check_array(cells, ensure_all_finite="allow-nan", estimator=estimator)
+        )
+    return np.asarray(
+        validate_data(estimator, cells, reset=reset, ensure_all_finite="allow-nan")
+    )
 
-    missing_values: float
 
-    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Return a validated float array with NaN where a cell is missing."""
-        cells: np.ndarray = to_cells(X, missing_values=self.missing_values)
-        check_names(X)
-        if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            cells = check_array(cells, ensure_all_finite="allow-nan", estimator=self)
-        else:
-            cells = validate_data(
-                self, cells, reset=reset, ensure_all_finite="allow-nan"
+def takes_missing(tags: Tags) -> Tags:
+    """Set the tags of an estimator that reads its input by `read_rows`.
+
+    Parameters
+    ----------
+    tags : Tags
+        Tags of scikit-learn, which are changed.
+
+    Returns
+    -------
+    Tags
+    """
+    tags.input_tags.allow_nan = True
+    tags.input_tags.sparse = True
+    tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    return tags
+
+
+def read(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
+    """Read everything that is given to ``fit``, once.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Learns number and names of the columns; its ``storages`` say how cells are kept.
+    X : container
+        The matrix.
+    known : mapping of str to object
+        Further arguments of ``fit``.
+
+    Returns
+    -------
+    Given
+    """
+    if isinstance(X, StoredEntries) and BlockObserved in completer.storages:
+        return _read_stored(completer, X, known)
+    if is_lazy(X) and ChunkedRows in completer.storages:
+        return _read_chunks(completer, X, known)
+    known = dict(known)
+    weight = known.pop("cell_weight", None)
+    if SparseObserved not in completer.storages:
+        matrix, source = completer._read_rows(X, reset=True)
+        weights = None
+        if weight is not None:
+            seen = np.nonzero(~np.isnan(matrix))
+            weights = np.zeros(matrix.shape)
+            weights[seen] = read_weights(weight, X, *seen, matrix.shape)
+        return Given.of_matrix(matrix, weights, source=source, known=known)
+    entries = _read_entries(completer, X)
+    weights = None
+    if weight is not None:
+        place = entries.rows, entries.cols
+        weights = read_weights(weight, X, *place, entries.matrix_shape)
+    given = Given.of_entries(entries, weights)
+    return sides_of(given, known) if known else given
+
+
+def _read_entries(completer: BaseCompleter, X: Any) -> Entries:
+    """Read the observed cells of any container; sparse ones are not made dense."""
+    if isinstance(X, Entries):
+        shape = X.matrix_shape
+        place = np.ravel_multi_index((X.rows, X.cols), shape)
+        # A slice may contain a cell twice.
+        first = np.sort(np.unique(place, return_index=True)[1])
+        cells: Entries = X[first[X.values[first] != completer.missing_values]]
+    elif sp.issparse(X):
+        triplets = sparse_cells(X, missing_values=completer.missing_values)
+        cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
+    else:
+        return Entries(read_rows(completer, X, reset=True))
+    validate_data(completer, sp.csr_array(shape), accept_sparse=True)
+    return cells
+
+
+def _read_stored(
+    completer: BaseCompleter, X: StoredEntries, known: Mapping[str, Any]
+) -> Given:
+    """Sort cells in files into blocks."""
+    for name in known:
+        remedy = "pass Entries"
+        if name == "cell_weight":
+            remedy = "name a column of weights where you make X"
+        raise ValueError(f"{name} needs cells in memory, but X is {X!r}; {remedy}.")
+    if not np.isnan(completer.missing_values):
+        raise ValueError(
+            f"missing_values={completer.missing_values!r} has no effect on cells that "
+            "are not in memory; leave such rows out of the files."
+        )
+    folder = sorted_blocks(X)
+    data, ids = BlockObserved(folder), folder.ids()
+    validate_data(completer, sp.csr_array(data.shape), accept_sparse=True)
+    labels = None if ids is None else (as_array(ids[0]), as_array(ids[1]))
+    return Given(data, _statistics(data, folder.statistics, labels))
+
+
+def _read_chunks(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
+    """Read number and names of the columns of a Dask collection, and its statistics."""
+    for name in known:
+        raise ValueError(
+            f"{name} needs cells in memory, but X is a Dask collection; pass "
+            "X.compute()."
+        )
+    check_names(X)
+    small = getattr(X, "_meta", None)
+    if not hasattr(X, "columns"):
+        if X.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {X.ndim}D array instead: X must be a matrix."
             )
-        return cells
+        small = np.empty((0, X.shape[1]))
+    validate_data(completer, small, skip_check_array=True)
+    data = ChunkedRows(X, completer.missing_values)
+    return Given(data, _statistics(data, data.statistics))
 
-    def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+
+def _statistics(
+    data: BlockObserved | ChunkedRows,
+    found: Mapping[str, Any],
+    ids: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Priors:
+    one_unit = bool(found["col"]["count"].all()) or not bool(
+        Scaling.unlike_moments(data.moments)
+    )
+    return Priors.of_statistics(found["row"], found["col"], one_unit=one_unit, ids=ids)
+
+
+def read_weights(
+    weights: Any, X: Any, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Read how often each cell counts.
+
+    Parameters
+    ----------
+    weights : array, DataFrame or SciPy sparse matrix
+        One number for each cell of ``X`` if it is `Entries`, otherwise a matrix of the
+        shape of ``X``.
+    X : container
+        The argument of ``fit``.
+    rows, cols : int ndarray of shape (n_cells,)
+        The observed cells of ``X``.
+    shape : tuple of int
+        Shape of the matrix.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Weights of these cells.
+
+    Raises
+    ------
+    ValueError
+        Another shape, or an observed cell whose weight is negative or NaN.
+    """
+    of_cells = isinstance(X, Entries)
+    needed = (len(X),) if of_cells else shape
+    if np.shape(weights) != needed:
+        kind = "one number for each cell of X" if of_cells else "the shape of X"
+        raise ValueError(
+            f"cell_weight has shape {np.shape(weights)}; it must have {kind}, {needed}."
+        )
+    if of_cells:
+        place, first = np.unique(X.rows * shape[1] + X.cols, return_index=True)
+        at = np.searchsorted(place, rows * shape[1] + cols)
+        found = np.asarray(weights, float)[first[at]]
+    elif sp.issparse(weights):
+        found = np.asarray(sp.csr_array(weights)[rows, cols], float)
+    else:
+        found = np.asarray(weights, float)[rows, cols]
+    wrong = ~(np.isfinite(found) & (found >= 0))
+    if wrong.any():
+        k = wrong.argmax()
+        raise ValueError(
+            f"cell_weight is {found[k]} at row {rows[k]}, column {cols[k]}; weights of "
+            "observed cells must be finite and at least 0."
+        )
+    return found

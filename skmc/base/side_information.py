@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
-from skmc.cells import Side, SparseObserved, to_cells
+from skmc.cells import Given, Side, SparseObserved, to_cells
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,53 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
     ends = np.concatenate([upper.row, upper.col])
     values = torch.from_numpy(np.concatenate([weight, -weight]))
     return Side(None, SparseObserved.of(edge, ends, values, (upper.nnz, n)))
+
+
+def sides_of(given: Given, known: Mapping[str, Any]) -> Given:
+    """Read features and graphs as linear priors of the factors of rows and columns.
+
+    Parameters
+    ----------
+    given : Given
+        The observed cells of a sparsely observed matrix.
+    known : mapping of str to object
+        ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``, or some.
+
+    Returns
+    -------
+    Given
+        With ``sides`` of its data.
+
+    Raises
+    ------
+    ValueError
+        As for `read_features` and `read_graph`.
+    """
+    data, statistics = given.data, given.statistics
+    sides: list[tuple[Side, ...]] = []
+    scalings: list[FeatureScaling | None] = []
+    for axis, n in zip(("row", "col"), statistics.shape, strict=True):
+        found, scaling = [], None
+        if (name := f"{axis}_features") in known:
+            features = read_features(known[name], n, name)
+            scaling = FeatureScaling.of(features)
+            found.append(scaling.side(features))
+        if (name := f"{axis}_graph") in known:
+            found.append(read_graph(known[name], n, name))
+        sides.append(tuple(side.to(data.dtype) for side in found))
+        scalings.append(scaling)
+    # Rows and columns that have features or neighbors are not empty.
+    empty = {
+        f"empty_{axis}": np.zeros_like(getattr(statistics, f"empty_{axis}"))
+        for axis, found in zip(("rows", "cols"), sides, strict=True)
+        if found
+    }
+    return replace(
+        given,
+        data=replace(data, sides=(sides[0], sides[1])),
+        statistics=replace(statistics, informed_rows=bool(sides[0]), **empty),
+        row_scaling=scalings[0],
+    )
 
 
 def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:

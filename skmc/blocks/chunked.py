@@ -46,7 +46,7 @@ class ChunkedEM(EM):
     eager = "chunks are computed by Dask"
 
     def init(self, data: Any) -> Any:
-        zero = data.values.new_zeros(data.shape[1])
+        zero = torch.zeros(data.shape[1], dtype=data.dtype)
         eye = torch.eye(len(zero), dtype=zero.dtype)
         return self._expect_all(data, self.start or Gaussian(zero, eye))
 

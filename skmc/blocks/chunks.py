@@ -12,10 +12,11 @@ from torch import Tensor
 
 from skmc.blocks.observed import moments_of
 from skmc.blocks.sorting import statistics
-from skmc.cells import Scaling, to_cells
+from skmc.cells import Observed, Scaling, to_cells
 from skmc.linalg import LowRank, threads_for, work_of
 
 TOGETHER = 8  # sums that one task adds up
+ROWS_TRIED = 1000  # for choices on held-out cells
 
 
 class ChunkedRows:
@@ -39,8 +40,62 @@ class ChunkedRows:
         if not hasattr(X, "map_partitions"):
             X = X.rechunk({1: -1})
         self.parts = list(np.ravel(X.to_delayed()))
-        self.values = torch.empty(0, dtype=torch.float64)  # gives dtype and device
+        self.dtype, self.device = torch.float64, torch.device("cpu")
         self.batch_shape = torch.Size(())
+
+    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
+        """Scaling by the rules of `Scaling.of`.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            As for `Scaling.of`.
+        centre : bool, default=True
+            As for `Scaling.of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        return Scaling.of_moments(self.moments, how, centre=centre)
+
+    def split(
+        self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]
+    ) -> tuple[Observed, Observed | None]:
+        """Split the first 1000 rows, see `Observed.split`.
+
+        Parameters
+        ----------
+        share : float in (0, 1)
+            Share of the cells to hold out.
+        seed : int
+            Determines the cells.
+        draw : callable
+            As for `Observed.split`.
+
+        Returns
+        -------
+        train : Observed
+        held_out : Observed or None
+        """
+        return self.first_rows().split(share, seed, draw)
+
+    def first_rows(self, n: int = ROWS_TRIED) -> Observed:
+        """The first rows, scaled.
+
+        Parameters
+        ----------
+        n : int, default=1000
+            How many at most.
+
+        Returns
+        -------
+        Observed
+        """
+        values = torch.from_numpy(self.head(n)).double()
+        if self.scaling is not None:
+            values = self.scaling.standardise(values)
+        return Observed(values, ~torch.isnan(values))
 
     def scaled(self, scaling: Scaling) -> ChunkedRows:
         """Return the same cells with scaled values.
@@ -212,7 +267,7 @@ class ChunkedRows:
         -------
         LowRank
         """
-        return LowRank(*(self.values.new_zeros(size, 0) for size in self.shape))
+        return LowRank(*(torch.zeros(size, 0, dtype=self.dtype) for size in self.shape))
 
     def to(self, *args: Any, **kwargs: Any) -> ChunkedRows:
         """Return the object itself: chunks are computed where Dask has them.

@@ -19,8 +19,6 @@ from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
 from skmc.linalg import LowRank, RowModel, work_of
 
-HELD_OUT_SHARE = 0.1
-
 
 @dataclass(frozen=True)
 class Choice:
@@ -30,11 +28,14 @@ class Choice:
     ----------
     seed : int
         Determines the cells.
+    share : float in (0, 1)
+        Share of the cells that is held out.
     held_out : bool
-        Whether the tenth that is held out is chosen, or the others.
+        Whether the cells that are held out are chosen, or the others.
     """
 
     seed: int
+    share: float
     held_out: bool
 
     def __call__(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
@@ -55,7 +56,7 @@ class Choice:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
-        return (z < np.uint64(HELD_OUT_SHARE * 2.0**64)) == self.held_out
+        return (z < np.uint64(self.share * 2.0**64)) == self.held_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +176,8 @@ class BlockObserved:
     ):
         self.folder, self.scaling, self.choice = folder, scaling, choice
         self.shape = folder.shape
-        dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
-        self.values = torch.empty(0, dtype=dtype)  # gives dtype and device
+        self.dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
+        self.device = torch.device("cpu")
         self.batch_shape = torch.Size(())
         self.sides: tuple[tuple, tuple] = ((), ())  # no linear priors
 
@@ -199,11 +200,8 @@ class BlockObserved:
         -------
         Scaling
         """
-        if how is None:
-            one = self.values.new_ones(1, 1)
-            return Scaling(torch.zeros_like(one), one)
         found = Scaling.of_moments(self.moments, how, centre=centre)
-        return found.to(self.values.dtype)
+        return found.to(self.dtype)
 
     def scaled(self, scaling: Scaling) -> BlockObserved:
         """Return the same cells with scaled values.
@@ -219,19 +217,29 @@ class BlockObserved:
         """
         return BlockObserved(self.folder, scaling, self.choice)
 
-    def chosen(self, choice: Choice) -> BlockObserved:
-        """Return some of the cells.
+    def split(
+        self, share: float, seed: int, draw: Any = None
+    ) -> tuple[BlockObserved, BlockObserved]:
+        """Cells to train on, and a share of the cells, which is held out.
 
         Parameters
         ----------
-        choice : Choice
-            Which ones.
+        share : float in (0, 1)
+            Share of the cells to hold out.
+        seed : int
+            Determines the cells by a hash of their positions.
+        draw : object
+            Ignored.
 
         Returns
         -------
-        BlockObserved
+        train, held_out : BlockObserved
         """
-        return BlockObserved(self.folder, self.scaling, choice)
+        kept, held_out = (Choice(seed, share, held) for held in (False, True))
+        return (
+            BlockObserved(self.folder, self.scaling, kept),
+            BlockObserved(self.folder, self.scaling, held_out),
+        )
 
     def to(self, *args: Any, **kwargs: Any) -> BlockObserved:
         """Return the object itself: blocks are moved when they are used.
@@ -349,13 +357,13 @@ class BlockObserved:
         -------
         LowRank
         """
-        return LowRank(*(self.values.new_zeros(size, 0) for size in self.shape))
+        return LowRank(*(torch.zeros(size, 0, dtype=self.dtype) for size in self.shape))
 
     @cached_property
     def _sums(self) -> tuple[Tensor, Tensor]:
         """Number of cells and sum of their squares."""
         found = list(self.map("row", _energy, None))
-        count = torch.tensor(float(sum(n for n, _ in found)), dtype=self.values.dtype)
+        count = torch.tensor(float(sum(n for n, _ in found)), dtype=self.dtype)
         return count, torch.stack([square for _, square in found]).sum()
 
     @property

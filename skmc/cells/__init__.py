@@ -1,18 +1,25 @@
 """The observed cells of a matrix, read from any container."""
 
 from skmc.cells.containers import sparse_cells, to_cells
+from skmc.cells.data import Cells, Data
 from skmc.cells.entries import Entries, check_positions
+from skmc.cells.given import Given
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
+from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling
 from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.stored import StoredEntries
 
 __all__ = [
+    "Cells",
+    "Data",
     "Entries",
+    "Given",
     "LikeObserved",
     "Observed",
+    "Priors",
     "Scaling",
     "Side",
     "SparseObserved",

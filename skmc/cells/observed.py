@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from skmc.cells.scaling import Scaling
 from skmc.linalg import work_of
 
 
@@ -71,6 +75,21 @@ class Observed:
     def shape(self) -> tuple[int, int]:
         """``(n_rows, n_cols)``."""
         return self.values.shape[-2], self.values.shape[-1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the values."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the values."""
+        return self.values.device
+
+    @property
+    def identity(self) -> list[Any]:
+        """What differs between two sets of cells."""
+        return [self.values, self.mask, self.weights]
 
     @property
     def work(self) -> int:
@@ -226,6 +245,64 @@ class Observed:
             return self.fill(X)
         share = self.times / self.largest_weight[..., None, None]
         return torch.lerp(X, self.values, share)
+
+    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
+        """The scaling of `Scaling.of`.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            As for `Scaling.of`.
+        centre : bool, default=True
+            As for `Scaling.of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        return Scaling.of(self, how, centre=centre)
+
+    def scaled(self, scaling: Scaling) -> Observed:
+        """The same cells with scaled values.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            How to scale.
+
+        Returns
+        -------
+        Observed
+        """
+        return scaling.apply(self)
+
+    def split(
+        self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]
+    ) -> tuple[Observed, Observed | None]:
+        """Cells to train on, and a share of the cells, which is held out.
+
+        Parameters
+        ----------
+        share : float in (0, 1)
+            Share of the cells to hold out.
+        seed : int
+            Determines the cells.
+        draw : callable
+            Maps a matrix with NaN where a cell is missing, the share and the seed to
+            the mask of the cells to hold out.
+
+        Returns
+        -------
+        train : Observed
+        held_out : Observed or None
+            None if there are too few cells to hold any out.
+        """
+        cells = torch.where(self.mask, self.values, torch.nan).cpu().numpy()
+        hidden = draw(cells, share, seed)
+        if not hidden.any():
+            return self, None
+        mask = torch.from_numpy(hidden).to(self.device)
+        return self.hide(mask), replace(self, mask=mask)
 
     def hide(self, hidden: Tensor) -> Observed:
         """The same matrix without the cells where ``hidden`` is True.

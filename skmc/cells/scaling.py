@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
 
-from skmc.cells.observed import Observed
-from skmc.cells.sparse_observed import SparseObserved
+if TYPE_CHECKING:
+    from skmc.cells.observed import Observed
+    from skmc.cells.sparse_observed import SparseObserved
 
-T = TypeVar("T", Observed, SparseObserved)
+T = TypeVar("T", "Observed", "SparseObserved")
 
 OFFSET = 100  # deviations that a mean may amount to and not be subtracted
 
@@ -79,7 +80,7 @@ class Scaling:
     def of_moments(
         cls,
         moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
-        how: str,
+        how: str | None,
         *,
         centre: bool = True,
     ) -> Scaling:
@@ -90,7 +91,7 @@ class Scaling:
         moments : callable
             Maps False to mean, standard deviation and number of all observed cells,
             (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
-        how : {"auto", "columns", "global"}
+        how : {"auto", "columns", "global"} or None
             As for `of`.
         centre : bool, default=True
             As for `of`.
@@ -99,6 +100,9 @@ class Scaling:
         -------
         Scaling
         """
+        if how is None:
+            one = torch.ones(1, 1, dtype=torch.float64)
+            return cls(torch.zeros_like(one), one)
         shift, scale, _ = moments(False)
         if how in ("auto", "columns"):
             means, deviations, count = moments(True)

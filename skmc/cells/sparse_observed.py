@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from skmc.cells.scaling import Scaling
 from skmc.linalg import (
     LowRank,
     RowModel,
@@ -96,6 +97,21 @@ class SparseObserved:
     def __getstate__(self) -> dict[str, Any]:
         """Without what can be computed again."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the values."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the values."""
+        return self.values.device
+
+    @property
+    def identity(self) -> list[Any]:
+        """What differs between two sets of cells."""
+        return [self.shape, *vars(replace(self)).values()]
 
     @property
     def work(self) -> int:
@@ -522,6 +538,65 @@ class SparseObserved:
         SparsePlusLowRank
         """
         return self.plus(-self.residual(X), X)
+
+    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
+        """The scaling of `Scaling.of`.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            As for `Scaling.of`.
+        centre : bool, default=True
+            As for `Scaling.of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        return Scaling.of(self, how, centre=centre)
+
+    def scaled(self, scaling: Scaling) -> SparseObserved:
+        """The same cells with scaled values.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            How to scale.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        return scaling.apply(self)
+
+    def split(
+        self, share: float, seed: int, draw: Any = None
+    ) -> tuple[SparseObserved, SparseObserved | None]:
+        """Cells to train on, and a share of the cells, which is held out.
+
+        Parameters
+        ----------
+        share : float in (0, 1)
+            Share of the cells to hold out.
+        seed : int
+            Determines the cells, which are drawn uniformly.
+        draw : object
+            Ignored.
+
+        Returns
+        -------
+        train : SparseObserved
+        held_out : SparseObserved or None
+            None if there are too few cells to hold any out.
+        """
+        n_cells = len(self.values)
+        order = np.random.RandomState(seed % 2**32).permutation(n_cells)
+        hidden = torch.zeros(n_cells, dtype=torch.bool)
+        hidden[torch.from_numpy(order[: int(share * n_cells)])] = True
+        if not hidden.any():
+            return self, None
+        hidden = hidden.to(self.device)
+        return self.only(~hidden), self.only(hidden)
 
     def only(self, chosen: Tensor) -> SparseObserved:
         """The same matrix with only the cells where ``chosen`` is True.

@@ -66,7 +66,7 @@ def capture_for(data: Observed | SparseObserved) -> Capture | None:
     -------
     callable or None
     """
-    return cuda_capture if data.values.is_cuda else None
+    return cuda_capture if data.device.type == "cuda" else None
 
 
 class Graphed:
@@ -172,8 +172,8 @@ class Graphed:
         return previous, state
 
     def _warm_up(self, state: State) -> tuple[State, State]:
-        state = _with_tensors(state, self.data.values.device)
-        if not self.data.values.is_cuda:
+        state = _with_tensors(state, self.data.device)
+        if self.data.device.type != "cuda":
             return self._steps(state)
         side, main = torch.cuda.Stream(), torch.cuda.current_stream()
         side.wait_stream(main)
@@ -185,7 +185,7 @@ class Graphed:
     def _capture(self, capture: Capture, state: State) -> None:
         data = self.data
         memo = {id(t): t for t in (data, data.values)}
-        first = copy.deepcopy(_with_tensors(state, data.values.device), memo)
+        first = copy.deepcopy(_with_tensors(state, data.device), memo)
         generators = Contents(first, data).generators
         solver = Contents(vars(self.solver), data)
 

@@ -87,7 +87,7 @@ class Run:
         with self.threads():
             self.state = solver.init(data)
         self.iteration = 0
-        batch, device = data.batch_shape, data.values.device
+        batch, device = data.batch_shape, data.device
         self.answer = self.best = {
             name: value.clone() if isinstance(value, Tensor) else value
             for name, value in solver.outputs(self.state).items()

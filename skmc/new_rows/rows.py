@@ -25,6 +25,21 @@ class RowIndex:
         self.order = np.argsort(keys, kind="stable")
         self.keys = keys[self.order]
 
+    @property
+    def firsts(self) -> np.ndarray:
+        """What `find` returns for the rows of the fit, ``(n_rows,)``."""
+        n = len(self.keys)
+        begins = np.append(True, self.keys[1:] != self.keys[:-1])
+        first = np.maximum.accumulate(np.where(begins, np.arange(n), 0))
+        found = np.empty(n, int)
+        found[self.order] = self.order[first]
+        again = np.flatnonzero(found != np.arange(n))
+        # Other rows may have the same hash.
+        a, b = self.cells[again], self.cells[found[again]]
+        equal = ((a == b) | (np.isnan(a) & np.isnan(b))).all(1)
+        found[again[~equal]] = -1
+        return found
+
     def find(self, cells: np.ndarray) -> np.ndarray:
         """Position of the first equal row, -1 where there is none.
 

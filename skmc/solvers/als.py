@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -170,10 +172,10 @@ class ALS(Solver):
         self.implicit = implicit
 
     def init(self, data: SparseObserved) -> ALSState:
-        rows = with_bias(self.start.to(data.values.device), 0.0)
+        rows = with_bias(self.start.to(data.device), 0.0)
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
-        zero = data.values.new_zeros
+        zero = partial(torch.zeros, dtype=data.dtype, device=data.device)
         cols = zero(data.shape[1], rows.shape[1])
         if self.start_cols is not None:
             cols = self.start_cols

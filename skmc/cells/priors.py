@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from skmc.cells import Scaling, SparseObserved
+from skmc.cells.scaling import Scaling
+from skmc.cells.sparse_observed import SparseObserved
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,9 @@ class Priors:
         varies: np.ndarray = np.isnan(self.constant)
         return varies
 
-    def fill(self, cells: np.ndarray, completed: np.ndarray) -> np.ndarray:
+    def fill(
+        self, cells: np.ndarray, completed: np.ndarray, *, of_fit: bool = False
+    ) -> np.ndarray:
         """Fill empty rows with the column means, and empty columns with the row means.
 
         Empty columns stay empty if the columns have different units.
@@ -197,6 +200,8 @@ class Priors:
             Rows, with NaN where a cell is missing.
         completed : ndarray of shape (k, n_cols)
             Completion of ``cells``, in which these rows and columns are replaced.
+        of_fit : bool, default=False
+            Whether ``cells`` is the fitted matrix, whose weights count in means.
 
         Returns
         -------
@@ -211,7 +216,7 @@ class Priors:
         count = np.maximum(observed.sum(1), 1)
         means = np.where(observed, cells, 0).sum(1, dtype=float) / count
         means[~observed.any(1)] = self.mean
-        if getattr(cells, "weights", None) is not None:
-            means = self.row_means  # only the matrix of the fit has weights
+        if of_fit and self.weighted:
+            means = self.row_means
         completed[:, self.empty_cols] = means[:, None] if self.one_unit else np.nan
         return completed

@@ -1,0 +1,228 @@
+"""The signatures of ``fit``: what it takes besides the matrix."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+
+if TYPE_CHECKING:
+    from skmc.base.completer import BaseCompleter
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+C = TypeVar("C", bound="BaseCompleter")
+
+
+def validated(fit: Fit) -> Fit:
+    """Add scikit-learn's callbacks and parameter validation to ``fit``.
+
+    Messages about unknown keywords name the estimator's own class.
+
+    Parameters
+    ----------
+    fit : function
+        The method ``fit`` of a completer.
+
+    Returns
+    -------
+    function
+    """
+    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+    known = inspect.signature(fit).parameters
+
+    @functools.wraps(checked)
+    def wrapper(self: BaseCompleter, X: Any, y: Any = None, **given: Any) -> Any:
+        for name in given:
+            if name not in known:
+                if name == "cell_weight":
+                    raise TypeError(
+                        f"{type(self).__name__}.fit() takes no cell_weight: "
+                        f"{self.completer_tags.unweighted}. Leave it out, or use "
+                        "SVDCompleter or another completer of weighted cells."
+                    )
+                raise TypeError(
+                    f"{type(self).__name__}.fit() got an unexpected keyword argument "
+                    f"{name!r}."
+                )
+        return checked(self, X, y, **given)
+
+    return cast(Fit, wrapper)
+
+
+@validated
+def fit(self: C, X: Any, y: Any = None) -> C:
+    """Complete ``X``, and learn a map that completes other rows.
+
+    Parameters
+    ----------
+    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
+    y : Ignored
+        Present for pipelines, and passed on to scikit-learn's callbacks. With the
+        truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
+
+    Returns
+    -------
+    self
+        The fitted completer.
+    """
+    return self._run_fit(X, y)
+
+
+@validated
+def fit_weighted(self: C, X: Any, y: Any = None, *, cell_weight: Any = None) -> C:
+    """Complete ``X``, and learn a map that completes other rows.
+
+    Parameters
+    ----------
+    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
+    y : Ignored
+        Present for pipelines, and passed on to scikit-learn's callbacks. With the
+        truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
+    cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. Weights
+        multiply the squared errors of the cells in the loss, in the scaling, and
+        where held-out cells choose hyper-parameters or stop the fit. One number for
+        each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+        `transform` counts each cell of a new row once. What scikit-learn calls
+        ``sample_weight`` belongs to rows.
+
+    Returns
+    -------
+    self
+        The fitted completer.
+
+    Raises
+    ------
+    ValueError
+        ``cell_weight`` has another shape, or the weight of an observed cell is
+        negative or NaN.
+    """
+    return self._run_fit(X, y, cell_weight=cell_weight)
+
+
+@validated
+def fit_informed(
+    self: C,
+    X: Any,
+    y: Any = None,
+    *,
+    row_features: Any = None,
+    col_features: Any = None,
+    row_graph: Any = None,
+    col_graph: Any = None,
+    cell_weight: Any = None,
+) -> C:
+    """Complete ``X``, and learn a map that completes other rows.
+
+    Rows and columns without an observed cell are answered from their features and
+    graphs, if there are any.
+
+    Parameters
+    ----------
+    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
+    y : Ignored
+        Present for pipelines, and passed on to scikit-learn's callbacks.
+    row_features : array, DataFrame, tensor or SciPy sparse matrix of shape \
+(n_samples, p), optional
+        Features of the rows. Dense features are standardized; sparse ones are
+        divided by one number, and cells that are not stored are 0.
+    col_features : as row_features, of shape (n_features, p), optional
+        Features of the columns.
+    row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), optional
+        Symmetric weights >= 0 between rows that resemble each other. The diagonal
+        is ignored.
+    col_graph : as row_graph, of shape (n_features, n_features), optional
+        Weights between columns.
+    cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
+        number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+        `transform` counts each cell of a new row once. What scikit-learn calls
+        ``sample_weight`` belongs to rows.
+
+    Returns
+    -------
+    self
+        The fitted completer.
+
+    Raises
+    ------
+    ValueError
+        Features or graphs of other sizes, features with missing values (complete
+        them first), graphs that are not symmetric or have negative weights, or
+        cells whose weight is negative or NaN.
+    """
+    return self._run_fit(
+        X,
+        y,
+        row_features=row_features,
+        col_features=col_features,
+        row_graph=row_graph,
+        col_graph=col_graph,
+        cell_weight=cell_weight,
+    )
+
+
+@validated
+def fit_with_sides(
+    self: C,
+    X: Any,
+    y: Any = None,
+    *,
+    row_features: Any = None,
+    col_features: Any = None,
+    row_graph: Any = None,
+    col_graph: Any = None,
+) -> C:
+    """Complete ``X``, and learn a map that completes other rows.
+
+    Candidates whose ``fit`` takes features or graphs are tried with those given
+    here, under names that end in "informed", and without.
+
+    Parameters
+    ----------
+    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
+    y : Ignored
+        Present for pipelines, and passed on to scikit-learn's callbacks.
+    row_features : array, DataFrame, tensor or SciPy sparse matrix of shape \
+(n_samples, p), optional
+        Features of the rows.
+    col_features : as row_features, of shape (n_features, p), optional
+        Features of the columns.
+    row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), optional
+        Symmetric weights >= 0 between rows that resemble each other. The diagonal
+        is ignored.
+    col_graph : as row_graph, of shape (n_features, n_features), optional
+        Weights between columns.
+
+    Returns
+    -------
+    self
+        The fitted completer. Rows and columns of ``X`` without an observed cell are
+        answered by the informed candidates.
+
+    Raises
+    ------
+    ValueError
+        As for `FactorizationCompleter.fit`. Tables with columns that are not
+        numbers have no features or graphs of columns.
+    """
+    return self._run_fit(
+        X,
+        y,
+        row_features=row_features,
+        col_features=col_features,
+        row_graph=row_graph,
+        col_graph=col_graph,
+    )

@@ -1,0 +1,249 @@
+"""What a fit has learned: the model's value of every cell of any rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skmc.cells import Given, Priors, Scaling
+from skmc.new_rows import RowIndex
+
+NOT_IN_MEMORY = (
+    "The cells of the fit were not in memory, so there is no reconstruction_ and no "
+    "partial_fit; use transform, or fit to an array."
+)
+
+
+@dataclass(eq=False)
+class Fitted(ABC):
+    """Answers of a fit to questions about its rows and about new ones.
+
+    Parameters
+    ----------
+    statistics : Priors
+        Statistics of the observed cells of the fit.
+    """
+
+    statistics: Priors
+
+    @abstractmethod
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        """Predict cells of rows, each of which is completed on its own.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            NaN where a cell is missing.
+        everywhere : bool
+            Whether the values at observed cells are used.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+            Anything in rows and columns that means fill.
+        """
+
+    @abstractmethod
+    def whole(self) -> np.ndarray:
+        """The model's value of every cell of the fitted matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+
+    def rows(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
+        """Complete rows: those of the fit as in the fit, others on their own.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            NaN where a cell is missing.
+        everywhere : bool, default=True
+            Whether the values at observed cells are used.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+            The model's value of every cell. Means fill rows and columns of which
+            nothing is known.
+        """
+        return self.statistics.fill(cells, self.predict(cells, everywhere))
+
+    def of_fitted_rows(self, given: Given, everywhere: bool = True) -> np.ndarray:
+        """`rows` of the matrix of the fit, which is not looked up.
+
+        Parameters
+        ----------
+        given : Given
+            What the fit was given.
+        everywhere : bool, default=True
+            As for `rows`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+        """
+        return self.rows(given.matrix, everywhere)
+
+    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """`rows` of cells some of which are hidden, also from the rows of the fit.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            NaN where a cell is missing.
+        hidden : bool ndarray of shape (k, n_cols)
+            Cells to hide.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+        """
+        return self.rows(np.where(hidden, cells.dtype.type(np.nan), cells))
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """Values of single cells of the fitted matrix.
+
+        Parameters
+        ----------
+        rows, cols : int ndarray of shape (n_cells,)
+            Positions.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+        """
+        values: np.ndarray = self.whole()[rows, cols]
+        return values
+
+    def knows_empty_rows(self, cells: np.ndarray) -> bool:
+        """Whether rows without an observed cell have an answer other than means.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            NaN where a cell is missing.
+
+        Returns
+        -------
+        bool
+        """
+        return self.statistics.informed_rows
+
+
+@dataclass(eq=False)
+class Completion(Fitted):
+    """The completed matrix, and a map that completes other rows.
+
+    Parameters
+    ----------
+    completion : ndarray of shape (n_rows, n_cols)
+        The model's value of every cell.
+    index : RowIndex
+        Finds the rows of the fit.
+    row_map : callable
+        Maps new rows (k, n_cols), NaN where missing, to their completion.
+    whole_answer : bool, default=False
+        Whether the fitted matrix is answered as it was completed, with its empty rows
+        and columns.
+    warm : mapping, default={}
+        Outputs of the solver from which another fit can start.
+    """
+
+    completion: np.ndarray
+    index: RowIndex
+    row_map: Callable[[np.ndarray], np.ndarray]
+    whole_answer: bool = False
+    warm: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self._predicted(cells, self.index.find(cells))
+
+    def _predicted(self, cells: np.ndarray, position: np.ndarray) -> np.ndarray:
+        completed = self.completion[position].astype(float)
+        new = (position < 0) & ~np.isnan(cells).all(1)
+        if new.any():
+            completed[new] = self.row_map(cells[new])
+        return completed
+
+    def rows(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
+        if self._is_whole(cells):
+            return self.completion
+        return super().rows(cells, everywhere)
+
+    def of_fitted_rows(self, given: Given, everywhere: bool = True) -> np.ndarray:
+        if self.whole_answer:
+            return self.completion
+        cells = given.matrix
+        completed = self._predicted(cells, self.index.firsts)
+        return self.statistics.fill(cells, completed)
+
+    def whole(self) -> np.ndarray:
+        return self.completion
+
+    def _is_whole(self, cells: np.ndarray) -> bool:
+        if not self.whole_answer:
+            return False
+        fitted = self.index.cells
+        same = cells.dtype == fitted.dtype and cells.shape == fitted.shape
+        return same and np.array_equal(cells, fitted, equal_nan=True)
+
+    def knows_empty_rows(self, cells: np.ndarray) -> bool:
+        return self.statistics.informed_rows or self._is_whole(cells)
+
+
+@dataclass(eq=False)
+class ScaledRows:
+    """A map of new rows that works on scaled cells.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Scaling of the fit, in double precision.
+    varies : bool ndarray of shape (n_cols,)
+        Columns with at least two values. The fit has learned nothing about how the
+        others depend on them.
+    folded : callable
+        Completes scaled rows from their values and mask.
+    """
+
+    scaling: Scaling
+    varies: np.ndarray
+    folded: Callable[[Tensor, Tensor], Tensor]
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        values = torch.from_numpy(cells.astype(float))
+        mask = ~torch.isnan(values) & torch.from_numpy(self.varies)
+        zero = values.new_zeros(())
+        scaled = self.scaling.standardise(torch.where(mask, values, zero))
+        return self.scaling.undo(self.folded(scaled, mask)).numpy()
+
+
+@dataclass(eq=False)
+class RowsOnly(Fitted):
+    """A map of rows after a fit whose cells were not in memory.
+
+    Parameters
+    ----------
+    row_map : callable
+        As for `Completion`.
+    """
+
+    row_map: Callable[[np.ndarray], np.ndarray]
+
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        completed = np.empty(cells.shape)
+        some = ~np.isnan(cells).all(1)
+        if some.any():
+            completed[some] = self.row_map(cells[some])
+        return completed
+
+    def whole(self) -> np.ndarray:
+        raise AttributeError(NOT_IN_MEMORY)

@@ -1,0 +1,128 @@
+"""Everything that is given to ``fit``, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from skmc.cells.entries import Entries
+from skmc.cells.observed import Observed
+from skmc.cells.priors import Priors
+from skmc.cells.sparse_observed import SparseObserved
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The observed cells of a matrix, and all else that is known about it.
+
+    Parameters
+    ----------
+    data : Observed, SparseObserved, BlockObserved or ChunkedRows
+        The cells that count, with their weights; scaled if there is a ``scaling``.
+    statistics : Priors
+        Statistics of these cells before they were scaled.
+    read : ndarray of shape (n_rows, n_cols), Entries or None, default=None
+        The cells as they were read, those of weight 0 included; NaN where a cell is
+        missing. None if they are not in memory.
+    known : mapping of str to array, default={}
+        Features and graphs of the rows and of the columns, by the names of the
+        arguments of ``fit``.
+    row_scaling : FeatureScaling or None, default=None
+        How the features of the rows were scaled.
+    scaling : Scaling or None, default=None
+        How the data were scaled, or anything else with ``undo``.
+    source : object, default=None
+        What the container of the result is made from.
+    """
+
+    data: Any
+    statistics: Priors
+    read: np.ndarray | Entries | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+    row_scaling: Any = None
+    scaling: Any = None
+    source: Any = None
+
+    @classmethod
+    def of_matrix(
+        cls, matrix: np.ndarray, weights: np.ndarray | None = None, **more: Any
+    ) -> Given:
+        """From a matrix in memory.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_cols)
+            NaN where a cell is missing.
+        weights : ndarray of shape (n_rows, n_cols) or None, default=None
+            How often each observed cell counts, >= 0.
+        **more : object
+            Further parameters of the class.
+
+        Returns
+        -------
+        Given
+        """
+        seen, times, own = ~np.isnan(matrix), None, None
+        if weights is not None:
+            seen &= weights > 0
+            own, times = weights[seen], torch.from_numpy(weights.astype(matrix.dtype))
+        rows, cols = np.nonzero(seen)
+        shape = matrix.shape[0], matrix.shape[1]
+        statistics = Priors.of(rows, cols, matrix[rows, cols], shape, own)
+        values = torch.from_numpy(np.array(matrix, order="C"))
+        data = Observed(values, torch.from_numpy(seen), weights=times)
+        return cls(data, statistics, matrix, **more)
+
+    @classmethod
+    def of_entries(
+        cls, entries: Entries, weights: np.ndarray | None = None, **more: Any
+    ) -> Given:
+        """From the observed cells of a sparsely observed matrix in memory.
+
+        Parameters
+        ----------
+        entries : Entries
+            The cells.
+        weights : ndarray of shape (n_cells,) or None, default=None
+            How often each of them counts, >= 0.
+        **more : object
+            Further parameters of the class.
+
+        Returns
+        -------
+        Given
+        """
+        used = entries
+        if weights is not None:
+            used, weights = entries[weights > 0], weights[weights > 0]
+        cells = used.rows, used.cols, used.values, used.matrix_shape
+        statistics = Priors.of(*cells, weights)
+        if weights is not None:
+            weights = weights.astype(used.values.dtype)
+        return cls(SparseObserved.of(*cells, weights), statistics, entries, **more)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The cells in memory as a matrix, NaN where a cell is missing."""
+        if isinstance(self.read, Entries):
+            return self.read.to_cells()
+        assert self.read is not None, "the cells are not in memory"
+        return self.read
+
+    @cached_property
+    def cells(self) -> np.ndarray:
+        """`matrix` without the cells of weight 0."""
+        if not self.statistics.weighted:
+            return self.matrix
+        hidden = ~self.data.mask.cpu().numpy()
+        return np.where(hidden, self.matrix.dtype.type(np.nan), self.matrix)
+
+    @property
+    def identity(self) -> list[Any]:
+        """Data that identify the fit: cells, weights, features and graphs."""
+        return [self.data.identity, self.known]
