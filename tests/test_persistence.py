@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import (
     DMFCompleter,
     Entries,
+    MeanCompleter,
     MixedCompleter,
     NSRCompleter,
     SVDCompleter,
@@ -94,6 +96,26 @@ def test_the_same_completer_comes_back(cls, params, frame, tmp_path, device):
     assert again.reconstruction_.dtype == np.float32
     assert again.fit(old).transform(old).shape == completer.transform(old).shape
     assert [f.name for f in tmp_path.iterdir()] == ["c.safetensors"]
+
+
+@dataclass(eq=False, repr=False)
+class Declared(MeanCompleter):
+    """A completer whose parameters are fields and whose fitted attributes are not."""
+
+    missing_values: float = np.nan
+    add_indicator: bool = False
+    keep_empty_features: bool = True
+    keep_observed: bool = True
+
+
+def test_fitted_attributes_are_no_fields(frame, tmp_path):
+    old, new = frame
+    completer = Declared(keep_observed=False).fit(old.drop(columns="d"))
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    assert vars(again).keys() == vars(completer).keys()
+    for X in (old.drop(columns="d"), new.drop(columns="d")):
+        np.testing.assert_array_equal(again.transform(X), completer.transform(X))
 
 
 def test_unfitted_and_with_callbacks(tmp_path):
