@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -55,7 +55,13 @@ class SideInformed(TakesWeights, FactoredCompleter):
     """Base class of factorizations with linear priors on the factors.
 
     Solvers of subclasses take ``data.sides``, and their row models have ``sides``.
+
+    Parameters
+    ----------
+    {reading}
     """
+
+    _row_sides: tuple[Side, ...] = field(init=False)
 
     @validated
     def fit(

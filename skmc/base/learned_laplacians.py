@@ -19,6 +19,8 @@ class LearnedLaplacians:
 
     lambda_row: float
     lambda_col: float
+    laplacians_: dict[str, Any]
+    _edges: dict[str, Tensor]
 
     def _fitted(self, prepared: Any, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = super()._fitted(prepared, outputs)  # type: ignore[misc]

@@ -170,12 +170,12 @@ class Packer:
         return len(self.arrays) - 1
 
 
-def field_names(cls: type) -> list[str] | None:
+def field_names(class_: type) -> list[str] | None:
     """The names of all attributes of a dataclass.
 
     Parameters
     ----------
-    cls : type
+    class_ : type
         Any class.
 
     Returns
@@ -184,9 +184,9 @@ def field_names(cls: type) -> list[str] | None:
         None if it is not a dataclass, or an estimator: the fields of an estimator are
         its parameters, and it has fitted attributes besides.
     """
-    if not dataclasses.is_dataclass(cls) or issubclass(cls, BaseEstimator):
+    if not dataclasses.is_dataclass(class_) or issubclass(class_, BaseEstimator):
         return None
-    return [field.name for field in dataclasses.fields(cls)]
+    return [field.name for field in dataclasses.fields(class_)]
 
 
 def attributes(value: Any) -> dict[str, Any]:
