@@ -54,7 +54,8 @@ FITTED: tuple[Any, ...] = (
 def differences(X: np.ma.MaskedArray) -> dict[str, float]:
     """Largest difference between CPU and CUDA, in double precision."""
     result = {}
-    for cls in all_completers():
+    classes: list[Any] = all_completers()
+    for cls in classes:
         names = cls().get_params()
         if "device" not in names:
             continue

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import (
     DMFCompleter,
     Entries,
+    MeanCompleter,
     MixedCompleter,
     NSRCompleter,
     SVDCompleter,
@@ -94,6 +95,22 @@ def test_the_same_completer_comes_back(cls, params, frame, tmp_path, device):
     assert again.reconstruction_.dtype == np.float32
     assert again.fit(old).transform(old).shape == completer.transform(old).shape
     assert [f.name for f in tmp_path.iterdir()] == ["c.safetensors"]
+
+
+class Declared(MeanCompleter):
+    """A completer whose parameters are fields and whose fitted attributes are not."""
+
+    note: str = ""
+
+
+def test_fitted_attributes_are_no_fields(frame, tmp_path):
+    old, new = frame
+    completer = Declared("fitted", keep_observed=False).fit(old.drop(columns="d"))
+    save(completer, tmp_path / "c")
+    again = load(tmp_path / "c")
+    assert vars(again).keys() == vars(completer).keys()
+    for X in (old.drop(columns="d"), new.drop(columns="d")):
+        np.testing.assert_array_equal(again.transform(X), completer.transform(X))
 
 
 def test_unfitted_and_with_callbacks(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.reproduce.results import Results
@@ -59,7 +61,7 @@ def prediction_error(train: Entries, test: Entries):
 
 
 # Size, protocol, methods, seeds, time limit of a fit in seconds.
-CASES = [
+CASES: list[tuple[str, str, dict[str, Any], range, int | None]] = [
     ("100k", "u1", METHODS, SEEDS, None),
     ("1m", "90/10", METHODS, range(1), None),
     ("100k", "30 %", TUNED, SEEDS, None),

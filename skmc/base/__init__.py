@@ -12,6 +12,7 @@ from skmc.base.completer import (
 )
 from skmc.base.device import memory_of, resolve_device
 from skmc.base.early_stopping import EarlyStopping
+from skmc.base.estimator import Estimator
 from skmc.base.factored import FactoredCompleter, joined_cols, joined_rows
 from skmc.base.informed import SideInformed
 from skmc.base.iterative import POOR, IterativeCompleter, Prepared
@@ -50,6 +51,7 @@ __all__ = [
     "CannotBatch",
     "CompleterTags",
     "EarlyStopping",
+    "Estimator",
     "FactoredCompleter",
     "FitTasks",
     "IterativeCompleter",

@@ -8,27 +8,22 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    BaseEstimator,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
+from skmc.base.estimator import Estimator
 from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.priors import Priors
 from skmc.base.reading import ReadsCells
-from skmc.base.shared_docs import documented
 from skmc.base.summary import ShowsFit
 from skmc.base.warning import listed, warn_user
 from skmc.blocks import BlockObserved, ChunkedRows
@@ -131,32 +126,38 @@ def validated(fit: Fit) -> Fit:
     return cast(Fit, wrapper)
 
 
-class BaseCompleter(
-    CallbackSupportMixin,
-    ReadsCells,
-    ShowsFit,
-    TransformerMixin,
-    OneToOneFeatureMixin,
-    BaseEstimator,
-):
-    """Base class that reads any container, completes new rows and computes scores.
+class Fitted:
+    """What a fit sets, which is declared outside of the parameters."""
 
-    Subclasses define `_fit_cells` and `_complete_rows`, and have the parameters
-    ``missing_values``, ``add_indicator``, ``keep_empty_features`` and
-    ``keep_observed``.
-    """
-
-    completer_tags: ClassVar[CompleterTags]
-
-    add_indicator: bool
-    keep_empty_features: bool
-    keep_observed: bool
     data_range_: tuple[float, float]
     reconstruction_: Any
+    row_ids_: np.ndarray
+    col_ids_: np.ndarray
+    _indicator: Any
     _rows: RowIndex
     _priors: Priors
     _shape: tuple[int, int]
     _like: LikeObserved | None = None  # restricts the values of missing cells
+
+
+class BaseCompleter(ReadsCells, ShowsFit, Fitted, Estimator):
+    """Base class that reads any container, completes new rows and computes scores.
+
+    Subclasses define `_fit_cells` and `_complete_rows`, and annotate their further
+    parameters, see `Estimator`.
+
+    Parameters
+    ----------
+    {reading}
+    """
+
+    completer_tags: ClassVar[CompleterTags]
+
+    _: KW_ONLY
+    missing_values: float = np.nan
+    add_indicator: bool = False
+    keep_empty_features: bool = True
+    keep_observed: bool = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "missing_values": [Real],
@@ -164,18 +165,6 @@ class BaseCompleter(
         "keep_empty_features": ["boolean"],
         "keep_observed": ["boolean"],
     }
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Merge the constraints of all bases, and fill in the shared descriptions."""
-        super().__init_subclass__(**kwargs)
-        merged: dict[str, list[Any]] = {}
-        for base in reversed(cls.__mro__):
-            merged |= vars(base).get("_parameter_constraints", {})
-        if cls.__init__ is not object.__init__:
-            names = cls._get_param_names()
-            merged = {name: merged[name] for name in names if name in merged}
-        cls._parameter_constraints = merged
-        documented(cls)
 
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may

@@ -20,12 +20,24 @@ from skmc.cells import Entries, Scaling, Side, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
 
-class FactoredCompleter(IterativeCompleter):
+class Factored:
+    """What a fit of a `FactoredCompleter` sets."""
+
+    row_factors_: Any  # an array, or a property that returns one
+    col_factors_: Any
+    _models: list[RowModel]
+
+
+class FactoredCompleter(Factored, IterativeCompleter):
     """Base class that stores observed cells and factors, and no dense matrix.
 
     Solvers of subclasses take a `SparseObserved`. Besides ``X``, they return the output
     ``rows``: a list of `RowModel`, which complete any row from its own cells and whose
     predictions are averaged.
+
+    Parameters
+    ----------
+    {reading}
     """
 
     check_every: ClassVar[int] = 1

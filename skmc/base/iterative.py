@@ -77,11 +77,11 @@ class Prepared:
     scaling: Scaling
 
 
-class IterativeCompleter(BaseCompleter):
-    """Base class that scales the cells, runs a solver and completes new rows.
+class Solved:
+    """Parameters of completers that run a solver, and the attributes that it sets.
 
-    Subclasses define `_make_solver`, and `_choose` if they choose a hyper-parameter on
-    held-out cells. `EarlyStopping`, `WarmStart` and `LearnedLaplacians` are mixins.
+    Parameters are annotated here, and declared with a default where they belong to the
+    constructor.
     """
 
     max_iter: Any  # an int, or a property that returns one
@@ -90,6 +90,32 @@ class IterativeCompleter(BaseCompleter):
     scaling: str | None
     device: str | torch.device
     random_state: Any
+    history_: dict[str, np.ndarray]
+    n_iter_: int
+    status_: str
+    _scaling: Scaling
+    _fold_in: Callable[[Tensor, Tensor], Tensor]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "scaling": [StrOptions({"auto", "columns", "global"}), None],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+
+class IterativeCompleter(Solved, BaseCompleter):
+    """Base class that scales the cells, runs a solver and completes new rows.
+
+    Subclasses define `_make_solver`, and `_choose` if they choose a hyper-parameter on
+    held-out cells. `EarlyStopping`, `WarmStart` and `LearnedLaplacians` are mixins.
+
+    Parameters
+    ----------
+    {reading}
+    """
 
     check_every: ClassVar[int] = 25
     # Whether scaling="auto" subtracts the mean if all columns have the same unit.
@@ -103,15 +129,6 @@ class IterativeCompleter(BaseCompleter):
     chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "scaling": [StrOptions({"auto", "columns", "global"}), None],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-    }
 
     def _choose(self, data: Any, trials: Trials) -> dict[str, Any]:
         """Choose hyper-parameters on held-out cells and return them by name.

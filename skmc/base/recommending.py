@@ -23,6 +23,8 @@ class Recommends:
     List it before the base class.
     """
 
+    _seen: Any  # starts and columns of the observed cells, or the path of their folder
+
     def _fitted(self, prepared: Any, outputs: dict[str, Any]) -> dict[str, Any]:
         data = prepared.data
         if isinstance(data, BlockObserved):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -180,60 +181,28 @@ class AIRCompleter(
         "fixed_laplacians": [Mapping, None],
     }
 
-    def __init__(
-        self,
-        lambda_row: float = 0.25,
-        lambda_col: float = 0.25,
-        *,
-        blocks: Mapping[Any, Any] | None = None,
-        adjacency: Literal["global", "row"] = "row",
-        laplacian_every: int = 5,
-        depth: int = 2,
-        width: int | None = None,
-        lr: float | Literal["auto"] = "auto",
-        init_scale: float = 0.01,
-        neighbors: int | Literal["auto"] | None = "auto",
-        fixed_laplacians: Mapping[Any, Any] | None = None,
-        max_iter: int = 400,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 100,
-        warm_start: bool = False,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.lambda_row = lambda_row
-        self.lambda_col = lambda_col
-        self.blocks = blocks
-        self.adjacency = adjacency
-        self.laplacian_every = laplacian_every
-        self.depth = depth
-        self.width = width
-        self.lr = lr
-        self.init_scale = init_scale
-        self.neighbors = neighbors
-        self.fixed_laplacians = fixed_laplacians
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    lambda_row: float = 0.25
+    lambda_col: float = 0.25
+    _: KW_ONLY
+    blocks: Mapping[Any, Any] | None = None
+    adjacency: Literal["global", "row"] = "row"
+    laplacian_every: int = 5
+    depth: int = 2
+    width: int | None = None
+    lr: float | Literal["auto"] = "auto"
+    init_scale: float = 0.01
+    neighbors: int | Literal["auto"] | None = "auto"
+    fixed_laplacians: Mapping[Any, Any] | None = None
+    max_iter: int = 400
+    max_time: float | None = None
+    tol: float = 1e-6
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 100
+    warm_start: bool = False
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         blocks = _checked_blocks(params.blocks, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -28,7 +28,7 @@ from skmc.base import (
     validated,
     warn_user,
 )
-from skmc.cells import Entries
+from skmc.cells import Entries, Scaling
 from skmc.completers._candidates import Candidate, family, informed
 from skmc.completers._cold import Cold, InformedMatrix
 from skmc.completers._combination import (
@@ -183,28 +183,21 @@ class AutoCompleter(TakesTables):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        candidates: Any = "auto",
-        *,
-        max_time: float | None = 60.0,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        like_observed: bool | Literal["auto"] = "auto",
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.candidates = candidates
-        self.max_time = max_time
-        self.device = device
-        self.random_state = random_state
-        self.like_observed = like_observed
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    candidates: Any = "auto"
+    _: KW_ONLY
+    max_time: float | None = 60.0
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+    like_observed: bool | Literal["auto"] = "auto"
+
+    verdict_: str = field(init=False)
+    weights_: dict[str, float] = field(init=False)
+    column_weights_: dict[str, np.ndarray] = field(init=False)
+    completers_: dict[str, Any] = field(init=False)
+    _scaling: Scaling = field(init=False)
+    _cold_rows: np.ndarray = field(init=False)
+    _spread: Spread = field(init=False)
+    _leaderboard: list[dict[str, Any]] = field(init=False)
 
     @validated
     def fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -130,44 +131,20 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
         "batch_size": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        hidden: Any = (100,),
-        lambda_weights: float = 0.3,
-        *,
-        lr: float = 0.01,
-        batch_size: int = 100,
-        max_iter: int = 500,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.05,
-        n_iter_no_change: int = 100,
-        scaling: Literal["auto", "columns", "global"] | None = "columns",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.hidden = hidden
-        self.lambda_weights = lambda_weights
-        self.lr = lr
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    hidden: Any = (100,)
+    lambda_weights: float = 0.3
+    _: KW_ONLY
+    lr: float = 0.01
+    batch_size: int = 100
+    max_iter: int = 500
+    max_time: float | None = None
+    tol: float = 1e-6
+    early_stopping: bool = True
+    validation_fraction: float = 0.05
+    n_iter_no_change: int = 100
+    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         widths = checked_widths(params.hidden)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, field
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -142,36 +143,20 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         "heteroscedastic": ["boolean"],
     }
 
-    def __init__(
-        self,
-        rank: int | None = None,
-        *,
-        n_draws: int = 120,
-        n_burn_in: int = 15,
-        implicit: bool = False,
-        heteroscedastic: bool = False,
-        max_time: float | None = None,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.rank = rank
-        self.n_draws = n_draws
-        self.n_burn_in = n_burn_in
-        self.implicit = implicit
-        self.heteroscedastic = heteroscedastic
-        self.max_time = max_time
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    rank: int | None = None
+    _: KW_ONLY
+    n_draws: int = 120
+    n_burn_in: int = 15
+    implicit: bool = False
+    heteroscedastic: bool = False
+    max_time: float | None = None
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
+    _models: list[Any] = field(init=False)  # each `RowModel` has noise
+    _known_cells: Any = field(init=False)
 
     @property
     def max_iter(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -116,44 +117,22 @@ class BiBNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
         "init_scale": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        hidden: Sequence[int] = (256,),
-        *,
-        lr: float = 0.003,
-        init_scale: float = 0.03,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.05,
-        n_iter_no_change: int = 250,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.rank = rank
-        self.hidden = hidden
-        self.lr = lr
-        self.init_scale = init_scale
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    rank: int | Literal["auto"] = "auto"
+    hidden: Sequence[int] = (256,)
+    _: KW_ONLY
+    lr: float = 0.003
+    init_scale: float = 0.03
+    max_iter: int = 1000
+    max_time: float | None = None
+    tol: float = 1e-6
+    early_stopping: bool = True
+    validation_fraction: float = 0.05
+    n_iter_no_change: int = 250
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}

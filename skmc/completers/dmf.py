@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -152,58 +153,27 @@ class DMFCompleter(
         "init_scale": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        regularizer: Literal["dirichlet", "tv"] | None = None,
-        lambda_row: float = 0.1,
-        lambda_col: float = 0.1,
-        *,
-        row_graph: Any = None,
-        col_graph: Any = None,
-        n_neighbors: int = 10,
-        depth: int = 3,
-        width: int | None = None,
-        lr: float = 0.003,
-        init_scale: float = 0.01,
-        max_iter: int = 2000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.05,
-        n_iter_no_change: int = 250,
-        warm_start: bool = False,
-        scaling: Literal["auto", "columns", "global"] | None = "columns",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.regularizer = regularizer
-        self.lambda_row = lambda_row
-        self.lambda_col = lambda_col
-        self.row_graph = row_graph
-        self.col_graph = col_graph
-        self.n_neighbors = n_neighbors
-        self.depth = depth
-        self.width = width
-        self.lr = lr
-        self.init_scale = init_scale
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    regularizer: Literal["dirichlet", "tv"] | None = None
+    lambda_row: float = 0.1
+    lambda_col: float = 0.1
+    _: KW_ONLY
+    row_graph: Any = None
+    col_graph: Any = None
+    n_neighbors: int = 10
+    depth: int = 3
+    width: int | None = None
+    lr: float = 0.003
+    init_scale: float = 0.01
+    max_iter: int = 2000
+    max_time: float | None = None
+    tol: float = 1e-6
+    early_stopping: bool = True
+    validation_fraction: float = 0.05
+    n_iter_no_change: int = 250
+    warm_start: bool = False
+    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         terms: list[Term] = [SquaredError(data)]

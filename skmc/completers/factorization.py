@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -204,44 +204,24 @@ class FactorizationCompleter(
         "per_cell": ["boolean"],
     }
 
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        *,
-        lambda_ridge: float | Literal["auto"] = "auto",
-        lambda_side: float | Literal["auto"] = "auto",
-        alpha: float | None = None,
-        biases: Literal["both", "columns", "rows"] | None = "both",
-        per_cell: bool = True,
-        max_iter: int = 200,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        warm_start: bool = False,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.rank = rank
-        self.lambda_ridge = lambda_ridge
-        self.lambda_side = lambda_side
-        self.alpha = alpha
-        self.biases = biases
-        self.per_cell = per_cell
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.warm_start = warm_start
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    rank: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    lambda_ridge: float | Literal["auto"] = "auto"
+    lambda_side: float | Literal["auto"] = "auto"
+    alpha: float | None = None
+    biases: Literal["both", "columns", "rows"] | None = "both"
+    per_cell: bool = True
+    max_iter: int = 200
+    max_time: float | None = None
+    tol: float = 1e-3
+    warm_start: bool = False
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
+    lambda_ridge_: float = field(init=False)
+    lambda_side_: float = field(init=False)
 
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
         cells, priors = super()._read_to_fit(X, **given)

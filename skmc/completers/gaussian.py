@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -198,34 +199,23 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         ],
     }
 
-    def __init__(
-        self,
-        lambda_ridge: float | Literal["auto"] = "auto",
-        *,
-        marginals: Literal["copula", "normal"] = "normal",
-        rank: int | Literal["auto"] | None = "auto",
-        max_iter: int = 200,
-        max_time: float | None = None,
-        tol: float = 1e-4,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.lambda_ridge = lambda_ridge
-        self.marginals = marginals
-        self.rank = rank
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    lambda_ridge: float | Literal["auto"] = "auto"
+    _: KW_ONLY
+    marginals: Literal["copula", "normal"] = "normal"
+    rank: int | Literal["auto"] | None = "auto"
+    max_iter: int = 200
+    max_time: float | None = None
+    tol: float = 1e-4
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    lambda_ridge_: float = field(init=False)
+    rank_: int | None = field(init=False)
+    location_: np.ndarray = field(init=False)
+    covariance_: np.ndarray = field(init=False)
+    _cells: np.ndarray = field(init=False)
+    _marginals: Any = field(init=False)
+    _model: Any = field(init=False)
 
     def _prepare(self, cells: Any, priors: Priors) -> Prepared:
         if isinstance(cells, ChunkedRows) and (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from skmc.base import CompleterTags, IterativeCompleter
@@ -78,28 +78,12 @@ class IALMCompleter(IterativeCompleter):
     centre = False
     random_state = 0  # nothing is random
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    _: KW_ONLY
+    max_iter: int = 1000
+    max_time: float | None = None
+    tol: float = 1e-3
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         return InexactALM(drift_tol=0.1 * params.tol)

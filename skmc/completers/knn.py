@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -113,26 +115,15 @@ class KNNCompleter(BaseCompleter):
         "device": [str, torch.device],
     }
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        weights: Literal["distance", "uniform"] = "uniform",
-        recall: float = 1.0,
-        device: str | torch.device = "auto",
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.recall = recall
-        self.device = device
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    n_neighbors: int = 5
+    _: KW_ONLY
+    weights: Literal["distance", "uniform"] = "uniform"
+    recall: float = 1.0
+    device: str | torch.device = "auto"
+
+    recall_: float = field(init=False)
+    _cells: np.ndarray = field(init=False)
+    _clusters: Clusters | None = field(init=False)
 
     def _read_to_fit(self, X: Any) -> tuple[np.ndarray, Priors]:
         if not is_lazy(X):
@@ -200,7 +191,7 @@ class KNNCompleter(BaseCompleter):
         unit = max(map(abs, self.data_range_)) or 1.0
         queries, seen = self._tensors(cells, unit)
         donors, donors_seen = self._tensors(self._cells, unit)
-        values = knn_values
+        values: Callable[..., Tensor] = knn_values
         if self._clusters is not None:
             values = self._clusters.to(queries.device).values
         if leave_out is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -128,36 +129,20 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
         "lr": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        lambda_ridge: float | Literal["auto"] = "auto",
-        *,
-        lr: float = 0.03,
-        max_iter: int = 400,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        scaling: Literal["auto", "columns", "global"] | None = "global",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.rank = rank
-        self.lambda_ridge = lambda_ridge
-        self.lr = lr
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    rank: int | Literal["auto"] = "auto"
+    lambda_ridge: float | Literal["auto"] = "auto"
+    _: KW_ONLY
+    lr: float = 0.03
+    max_iter: int = 400
+    max_time: float | None = None
+    tol: float = 1e-6
+    scaling: Literal["auto", "columns", "global"] | None = "global"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
+    lambda_ridge_: float = field(init=False)
+    latent_: np.ndarray = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         first = rank = choose_rank(self.rank, data, trials)

@@ -56,19 +56,6 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, TakesWeights, BaseComp
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
 
-    def __init__(
-        self,
-        *,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
-
     def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
         if isinstance(X, StoredEntries) and X.weighted:
             raise ValueError(

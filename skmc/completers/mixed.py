@@ -4,34 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, FitTasks, ShowsFit
+from skmc.base import BaseCompleter, Estimator, FitTasks, ShowsFit
 from skmc.completers.auto import AutoCompleter
 from skmc.tables import Table, as_table, warn_of_left
 
 KINDS = ("numeric", "ordinal", "categorical", "date")
 
 
-class MixedCompleter(
-    CallbackSupportMixin,  # type: ignore[misc]  # scikit-learn has no types
-    ShowsFit,
-    OneToOneFeatureMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class MixedCompleter(ShowsFit, Estimator):
     """Completes tables of numbers, ordered levels, categories and dates.
 
     A completer works on a matrix that represents the table, in which every column of
@@ -142,26 +132,15 @@ float, or None, default=None
         "max_value": [Real, Mapping, "array-like", None],
     }
 
-    def __init__(
-        self,
-        completer: BaseCompleter | None = None,
-        *,
-        categorical: Sequence[str | int] | None = None,
-        ordinal: Mapping[Any, Sequence[Any]] | None = None,
-        passthrough: Sequence[str | int] | None = None,
-        min_frequency: float = 0.01,
-        like_observed: bool = True,
-        min_value: Any = None,
-        max_value: Any = None,
-    ) -> None:
-        self.completer = completer
-        self.categorical = categorical
-        self.ordinal = ordinal
-        self.passthrough = passthrough
-        self.min_frequency = min_frequency
-        self.like_observed = like_observed
-        self.min_value = min_value
-        self.max_value = max_value
+    completer: BaseCompleter | None = None
+    _: KW_ONLY
+    categorical: Sequence[str | int] | None = None
+    ordinal: Mapping[Any, Sequence[Any]] | None = None
+    passthrough: Sequence[str | int] | None = None
+    min_frequency: float = 0.01
+    like_observed: bool = True
+    min_value: Any = None
+    max_value: Any = None
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)

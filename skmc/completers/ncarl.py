@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -128,36 +129,21 @@ class NCARLCompleter(IterativeCompleter):
         "lambda_noise": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(
-        self,
-        alpha: float | Literal["auto"] = "auto",
-        n_neighbors: int | Literal["auto"] = "auto",
-        *,
-        lambda_noise: float | None = None,
-        max_iter: int = 15,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.lambda_noise = lambda_noise
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    alpha: float | Literal["auto"] = "auto"
+    n_neighbors: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    lambda_noise: float | None = None
+    max_iter: int = 15
+    max_time: float | None = None
+    tol: float = 1e-3
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    alpha_: float = field(init=False)
+    n_neighbors_: int = field(init=False)
+    laplacian_: np.ndarray = field(init=False)
+    laplacian_axis_: str = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         most = max(1, min(data.shape) - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -164,50 +165,26 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
         "channels": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        patch_size: int | Literal["auto"] = 6,
-        *,
-        group_size: int = 40,
-        window: int = 31,
-        stride: int = 4,
-        threshold: float = 0.5,
-        min_threshold: float = 0.015,
-        channels: int = 1,
-        max_iter: int = 24,
-        max_time: float | None = None,
-        tol: float = 1e-4,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.02,
-        n_iter_no_change: int = 8,
-        scaling: Literal["auto", "columns", "global"] | None = "global",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.patch_size = patch_size
-        self.group_size = group_size
-        self.window = window
-        self.stride = stride
-        self.threshold = threshold
-        self.min_threshold = min_threshold
-        self.channels = channels
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    patch_size: int | Literal["auto"] = 6
+    _: KW_ONLY
+    group_size: int = 40
+    window: int = 31
+    stride: int = 4
+    threshold: float = 0.5
+    min_threshold: float = 0.015
+    channels: int = 1
+    max_iter: int = 24
+    max_time: float | None = None
+    tol: float = 1e-4
+    early_stopping: bool = False
+    validation_fraction: float = 0.02
+    n_iter_no_change: int = 8
+    scaling: Literal["auto", "columns", "global"] | None = "global"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    patch_size_: int = field(init=False)
+    _n_rounds: int = field(init=False)
 
     def _prepare(self, cells: np.ndarray, priors: Priors) -> Prepared:
         pixels(cells, self.channels)  # checks them

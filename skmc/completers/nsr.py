@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -205,62 +206,32 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         "bound": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        variant: Literal["paper", "sparse_decoder"] = "sparse_decoder",
-        *,
-        rank: int | Literal["auto"] = "auto",
-        n_units: int | None = None,
-        lambda_decoder: float | Literal["auto"] = "auto",
-        lambda_encoder: float = 2.0,
-        lambda_skip: float = 0.2,
-        lr: float = 0.01,
-        batch_size: int = 1000,
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        lambda_weights: float = 1e-3,
-        mu_max: float = 1e5,
-        mu_min: float = 1.0,
-        gamma: float = 10.0,
-        hidden: Sequence[int] | None = None,
-        bound: float = 10.0,
-        max_iter: int = 400,
-        max_time: float | None = None,
-        tol: float = 1e-4,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.variant = variant
-        self.rank = rank
-        self.n_units = n_units
-        self.lambda_decoder = lambda_decoder
-        self.lambda_encoder = lambda_encoder
-        self.lambda_skip = lambda_skip
-        self.lr = lr
-        self.batch_size = batch_size
-        self.alpha = alpha
-        self.beta = beta
-        self.lambda_weights = lambda_weights
-        self.mu_max = mu_max
-        self.mu_min = mu_min
-        self.gamma = gamma
-        self.hidden = hidden
-        self.bound = bound
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    variant: Literal["paper", "sparse_decoder"] = "sparse_decoder"
+    _: KW_ONLY
+    rank: int | Literal["auto"] = "auto"
+    n_units: int | None = None
+    lambda_decoder: float | Literal["auto"] = "auto"
+    lambda_encoder: float = 2.0
+    lambda_skip: float = 0.2
+    lr: float = 0.01
+    batch_size: int = 1000
+    alpha: float = 0.1
+    beta: float = 0.1
+    lambda_weights: float = 1e-3
+    mu_max: float = 1e5
+    mu_min: float = 1.0
+    gamma: float = 10.0
+    hidden: Sequence[int] | None = None
+    bound: float = 10.0
+    max_iter: int = 400
+    max_time: float | None = None
+    tol: float = 1e-4
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
+    lambda_decoder_: float = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if self.variant == "paper":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -24,7 +25,7 @@ from skmc.base import (
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
-from skmc.models import filling_order
+from skmc.models import PatchCNN, filling_order
 from skmc.solvers import PatchTraining, Solver
 
 FIRST_SIDE = 7
@@ -144,40 +145,21 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
         "lr": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        patch_size: int | Literal["auto"] = "auto",
-        *,
-        lr: float = 0.006,
-        max_iter: int = 200,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.05,
-        n_iter_no_change: int = 50,
-        scaling: Literal["auto", "columns", "global"] | None = "global",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.patch_size = patch_size
-        self.lr = lr
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    patch_size: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    lr: float = 0.006
+    max_iter: int = 200
+    max_time: float | None = None
+    tol: float = 1e-6
+    early_stopping: bool = True
+    validation_fraction: float = 0.05
+    n_iter_no_change: int = 50
+    scaling: Literal["auto", "columns", "global"] | None = "global"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    patch_size_: int = field(init=False)
+    network_: PatchCNN | None = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         """Search at random for the side that completes held-out cells best."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -118,46 +119,21 @@ class SNNCompleter(EarlyStopping, WarmStart, TakesWeights, IterativeCompleter):
         "width": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        layers: Any = (2,),
-        activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh",
-        *,
-        init: Literal["near_zero", "spectral"] = "near_zero",
-        width: int | None = None,
-        max_iter: int = 2000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.05,
-        n_iter_no_change: int = 250,
-        warm_start: bool = False,
-        scaling: Literal["auto", "columns", "global"] | None = "columns",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.layers = layers
-        self.activation = activation
-        self.init = init
-        self.width = width
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.warm_start = warm_start
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    layers: Any = (2,)
+    activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh"
+    _: KW_ONLY
+    init: Literal["near_zero", "spectral"] = "near_zero"
+    width: int | None = None
+    max_iter: int = 2000
+    max_time: float | None = None
+    tol: float = 1e-6
+    early_stopping: bool = True
+    validation_fraction: float = 0.05
+    n_iter_no_change: int = 250
+    warm_start: bool = False
+    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         layers = checked_widths(params.layers, "layers")

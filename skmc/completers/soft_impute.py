@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -112,36 +113,20 @@ class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        lambda_nuclear: float | Literal["auto"] = "auto",
-        *,
-        max_rank: int | None = None,
-        max_iter: int = 500,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        warm_start: bool = False,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.lambda_nuclear = lambda_nuclear
-        self.max_rank = max_rank
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.warm_start = warm_start
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    lambda_nuclear: float | Literal["auto"] = "auto"
+    _: KW_ONLY
+    max_rank: int | None = None
+    max_iter: int = 500
+    max_time: float | None = None
+    tol: float = 1e-3
+    warm_start: bool = False
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    lambda_nuclear_: float = field(init=False)
+    rank_: int = field(init=False)
+    path_: dict[str, np.ndarray] = field(init=False)
 
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         if self.max_rank is not None and self.max_rank > min(data.shape):

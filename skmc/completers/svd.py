@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -120,34 +120,19 @@ class SVDCompleter(
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        *,
-        max_iter: int = 500,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        warm_start: bool = False,
-        scaling: Literal["auto", "columns", "global"] | None = "columns",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.rank = rank
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.warm_start = warm_start
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    rank: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    max_iter: int = 500
+    max_time: float | None = None
+    tol: float = 1e-3
+    warm_start: bool = False
+    scaling: Literal["auto", "columns", "global"] | None = "columns"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
+    _factors: tuple[torch.Tensor, torch.Tensor] = field(init=False)
+    _sums: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -92,32 +92,14 @@ class SVTCompleter(IterativeCompleter):
         "delta": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
 
-    def __init__(
-        self,
-        tau: float = 5.0,
-        *,
-        delta: float | Literal["auto"] = "auto",
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        scaling: Literal["auto", "columns", "global"] | None = "auto",
-        device: str | torch.device = "auto",
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.tau = tau
-        self.delta = delta
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    tau: float = 5.0
+    _: KW_ONLY
+    delta: float | Literal["auto"] = "auto"
+    max_iter: int = 1000
+    max_time: float | None = None
+    tol: float = 1e-3
+    scaling: Literal["auto", "columns", "global"] | None = "auto"
+    device: str | torch.device = "auto"
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         n_rows, n_cols = data.shape

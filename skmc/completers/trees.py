@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -227,30 +227,17 @@ class TreesCompleter(BaseCompleter):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = "extra_trees",
-        *,
-        n_estimators: int = 50,
-        max_iter: int = 1,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    estimator: Any = "extra_trees"
+    _: KW_ONLY
+    n_estimators: int = 50
+    max_iter: int = 1
+    max_time: float | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+
+    n_iter_: int = field(init=False)
+    _scaling: Scaling = field(init=False)
+    _rounds: list[Models] = field(init=False)
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         self._refuse_too_large(priors)

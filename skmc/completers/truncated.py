@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -116,38 +117,19 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
         "lambda_fit": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        *,
-        solver: Literal["admm", "apgl"] = "admm",
-        weighted: bool = False,
-        lambda_fit: float = 10.0,
-        max_iter: int = 500,
-        max_time: float | None = None,
-        tol: float = 1e-3,
-        scaling: Literal["auto", "columns", "global"] | None = "global",
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        missing_values: float = np.nan,
-        add_indicator: bool = False,
-        keep_empty_features: bool = True,
-        keep_observed: bool = True,
-    ) -> None:
-        self.rank = rank
-        self.solver = solver
-        self.weighted = weighted
-        self.lambda_fit = lambda_fit
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    rank: int | Literal["auto"] = "auto"
+    _: KW_ONLY
+    solver: Literal["admm", "apgl"] = "admm"
+    weighted: bool = False
+    lambda_fit: float = 10.0
+    max_iter: int = 500
+    max_time: float | None = None
+    tol: float = 1e-3
+    scaling: Literal["auto", "columns", "global"] | None = "global"
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    rank_: int = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         if data.weights is not None and (self.weighted or self.solver == "admm"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from skmc.new_rows import Deferred
@@ -169,6 +170,25 @@ class Packer:
         return len(self.arrays) - 1
 
 
+def field_names(class_: type) -> list[str] | None:
+    """The names of all attributes of a dataclass.
+
+    Parameters
+    ----------
+    class_ : type
+        Any class.
+
+    Returns
+    -------
+    list of str or None
+        None if it is not a dataclass, or an estimator: the fields of an estimator are
+        its parameters, and it has fitted attributes besides.
+    """
+    if not dataclasses.is_dataclass(class_) or issubclass(class_, BaseEstimator):
+        return None
+    return [field.name for field in dataclasses.fields(class_)]
+
+
 def attributes(value: Any) -> dict[str, Any]:
     """The attributes that are stored of an object.
 
@@ -181,8 +201,8 @@ def attributes(value: Any) -> dict[str, Any]:
     -------
     dict
     """
-    if dataclasses.is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if (names := field_names(type(value))) is not None:
+        return {name: getattr(value, name) for name in names}
     dropped = HOOKS - {"training"} if isinstance(value, nn.Module) else ()
     return {k: v for k, v in vars(value).items() if k not in dropped}
 
@@ -305,9 +325,7 @@ class Unpacker:
         if isinstance(value, nn.Module):
             nn.Module.__init__(value)
         parts = node["attributes"]
-        if dataclasses.is_dataclass(cls) and set(parts) != {
-            field.name for field in dataclasses.fields(cls)
-        }:
+        if (names := field_names(cls)) is not None and set(parts) != set(names):
             raise StorageError(f"{cls.__name__} has other fields than in the file")
         vars(value).update({name: self.unpack(part) for name, part in parts.items()})
         return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,11 +71,16 @@ class TakesTables(BaseCompleter):
 
     Its subclasses complete the matrix that represents such a table, see
     `skmc.MixedCompleter`. They need the parameter ``like_observed``.
+
+    Parameters
+    ----------
+    {reading}
     """
 
-    like_observed: bool | str
-    _table: Table | None = None
-    _first_columns: np.ndarray | None = None  # of the matrix that `Table` hands over
+    like_observed: bool | str = field(init=False)
+    _table: Table | None = field(init=False, default=None)
+    # Of the matrix that `Table` hands over.
+    _first_columns: np.ndarray | None = field(init=False, default=None)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
