@@ -1,28 +1,32 @@
-"""The estimator contract: base classes and mixins of completers."""
+"""The estimator contract: base classes of completers, and what they are made of."""
 
-from skmc.base.batching import Batchable, CannotBatch
-from skmc.base.chunked import ReadsChunks, first_rows, read_chunks, rows_in_memory
+from skmc.base.batching import Batchable
 from skmc.base.completer import (
     HIDDEN_TO_SCORE,
     HOOKS,
     BaseCompleter,
     CompleterTags,
     Outcome,
-    validated,
 )
 from skmc.base.device import memory_of, resolve_device
-from skmc.base.early_stopping import EarlyStopping
 from skmc.base.estimator import Estimator
-from skmc.base.factored import FactoredCompleter, joined_cols, joined_rows
-from skmc.base.informed import SideInformed
-from skmc.base.iterative import POOR, IterativeCompleter, Prepared
+from skmc.base.factored import (
+    FittedFactors,
+    RowModels,
+    common_parts,
+    joined_cols,
+    joined_rows,
+    preferences,
+)
+from skmc.base.fit_methods import fit, fit_informed, fit_weighted, fit_with_sides
+from skmc.base.fitted import NOT_IN_MEMORY, Completion, Fitted, RowsOnly, ScaledRows
+from skmc.base.fitting import POOR
+from skmc.base.iterative import EDGES, IterativeCompleter
 from skmc.base.lazy import is_lazy
-from skmc.base.learned_laplacians import LearnedLaplacians
-from skmc.base.partial import LearnsMore, MoreCells
+from skmc.base.partial import MoreCells, partial_fit
 from skmc.base.pictures import pixels
-from skmc.base.priors import Priors
-from skmc.base.reading import ReadsCells, check_names
-from skmc.base.recommending import Recommends
+from skmc.base.reading import check_names, read, read_rows, takes_missing
+from skmc.base.recommending import recommend_from_factors, transform_with_features
 from skmc.base.reporting import (
     CallbackHooks,
     FitTasks,
@@ -33,61 +37,62 @@ from skmc.base.reporting import (
 )
 from skmc.base.shared_docs import documented
 from skmc.base.side_information import known_of_rows, read_known
-from skmc.base.stored import ReadsStored
-from skmc.base.streaming import StreamsRows
-from skmc.base.summary import ShowsFit
-from skmc.base.trials import Trials
-from skmc.base.warm_start import WarmStart
+from skmc.base.streaming import with_more
+from skmc.base.summary import fit_html, fit_summary
+from skmc.base.trials import CannotBatch, Trials
 from skmc.base.warning import warn_user
-from skmc.base.weighted import TakesWeights
 
 __all__ = [
+    "EDGES",
     "HIDDEN_TO_SCORE",
     "HOOKS",
+    "NOT_IN_MEMORY",
     "POOR",
     "BaseCompleter",
     "Batchable",
     "CallbackHooks",
     "CannotBatch",
     "CompleterTags",
-    "EarlyStopping",
+    "Completion",
     "Estimator",
-    "FactoredCompleter",
     "FitTasks",
+    "Fitted",
+    "FittedFactors",
     "IterativeCompleter",
-    "LearnedLaplacians",
-    "LearnsMore",
     "MoreCells",
     "Outcome",
-    "Prepared",
-    "Priors",
-    "ReadsCells",
-    "ReadsChunks",
-    "ReadsStored",
-    "Recommends",
-    "ShowsFit",
-    "SideInformed",
-    "StreamsRows",
-    "TakesWeights",
+    "RowModels",
+    "RowsOnly",
+    "ScaledRows",
     "Trials",
-    "WarmStart",
     "check_names",
+    "common_parts",
     "diverged",
     "documented",
-    "first_rows",
+    "fit",
+    "fit_html",
+    "fit_informed",
+    "fit_summary",
+    "fit_weighted",
+    "fit_with_sides",
     "is_lazy",
     "joined_cols",
     "joined_rows",
     "known_of_rows",
     "memory_of",
     "out_of_time",
+    "partial_fit",
     "pixels",
-    "read_chunks",
+    "preferences",
+    "read",
     "read_known",
+    "read_rows",
+    "recommend_from_factors",
     "record",
     "resolve_device",
-    "rows_in_memory",
+    "takes_missing",
+    "transform_with_features",
     "unfinished",
-    "validated",
     "warn_user",
+    "with_more",
 ]

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base.estimator import Estimator
+from skmc.base.fit_methods import fit
+from skmc.base.fitted import Fitted
 from skmc.base.lazy import is_lazy, lazy_transform
-from skmc.base.priors import Priors
-from skmc.base.reading import ReadsCells
-from skmc.base.summary import ShowsFit
+from skmc.base.predicting import cells_at, score_of_cells
+from skmc.base.reading import read, read_rows, takes_missing
 from skmc.base.warning import listed, warn_user
-from skmc.blocks import BlockObserved, ChunkedRows
-from skmc.cells import Entries, LikeObserved, check_positions, to_cells
+from skmc.cells import Entries, Given, LikeObserved, Observed, Priors, StoredEntries
+from skmc.cells import to_cells
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
-from skmc.new_rows import RowIndex
 
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
-
-Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -77,74 +71,28 @@ class Outcome:
 
     Parameters
     ----------
+    fitted : Fitted
+        Completes rows.
     attributes : dict
-        Fitted attributes by name.
+        Further fitted attributes by name.
     advice : str or None, default=None
         Warning about a fit that did not succeed, with the parameters to change.
     interrupted : bool, default=False
         Whether a `KeyboardInterrupt` ended the fit.
     """
 
+    fitted: Fitted
     attributes: dict[str, Any] = field(default_factory=dict)
     advice: str | None = None
     interrupted: bool = False
 
 
-def validated(fit: Fit) -> Fit:
-    """Add scikit-learn's callbacks and parameter validation to ``fit``.
-
-    Messages about unknown keywords name the estimator's own class.
-
-    Parameters
-    ----------
-    fit : function
-        The method ``fit`` of a completer.
-
-    Returns
-    -------
-    function
-    """
-    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
-    known = inspect.signature(fit).parameters
-
-    @functools.wraps(checked)
-    def wrapper(self: BaseCompleter, X: Any, y: Any = None, **given: Any) -> Any:
-        for name in given:
-            if name not in known:
-                if name == "cell_weight":
-                    raise TypeError(
-                        f"{type(self).__name__}.fit() takes no cell_weight: "
-                        f"{self.completer_tags.unweighted}. Leave it out, or use "
-                        "SVDCompleter or another completer of weighted cells."
-                    )
-                raise TypeError(
-                    f"{type(self).__name__}.fit() got an unexpected keyword argument "
-                    f"{name!r}."
-                )
-        return checked(self, X, y, **given)
-
-    return cast(Fit, wrapper)
-
-
-class Fitted:
-    """What a fit sets, which is declared outside of the parameters."""
-
-    data_range_: tuple[float, float]
-    reconstruction_: Any
-    row_ids_: np.ndarray
-    col_ids_: np.ndarray
-    _indicator: Any
-    _rows: RowIndex
-    _priors: Priors
-    _shape: tuple[int, int]
-    _like: LikeObserved | None = None  # restricts the values of missing cells
-
-
-class BaseCompleter(ReadsCells, ShowsFit, Fitted, Estimator):
+class BaseCompleter(Estimator):
     """Base class that reads any container, completes new rows and computes scores.
 
-    Subclasses define `_fit_cells` and `_complete_rows`, and annotate their further
-    parameters, see `Estimator`.
+    Subclasses define `_fit_cells`, and annotate their further parameters, see
+    `Estimator`. What ``fit`` takes besides the matrix follows from the function that is
+    assigned to it: `fit`, `fit_weighted`, `fit_informed` or `fit_with_sides`.
 
     Parameters
     ----------
@@ -152,6 +100,17 @@ class BaseCompleter(ReadsCells, ShowsFit, Fitted, Estimator):
     """
 
     completer_tags: ClassVar[CompleterTags]
+    # How cells may be kept. The first is for matrices in memory.
+    storages: ClassVar[tuple[type, ...]] = (Observed,)
+
+    data_range_: tuple[float, float] = field(init=False)
+    row_ids_: np.ndarray = field(init=False)
+    col_ids_: np.ndarray = field(init=False)
+    _indicator: Any = field(init=False)
+    _fitted: Fitted = field(init=False)
+    _priors: Priors = field(init=False)
+    _shape: tuple[int, int] = field(init=False)
+    _like = None  # a LikeObserved restricts the values of missing cells
 
     _: KW_ONLY
     missing_values: float = np.nan
@@ -166,55 +125,46 @@ class BaseCompleter(ReadsCells, ShowsFit, Fitted, Estimator):
         "keep_observed": ["boolean"],
     }
 
+    fit = fit
+
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
         # be computed at each access.
         return list(object.__dir__(self))
 
+    def __sklearn_tags__(self) -> Tags:
+        return takes_missing(super().__sklearn_tags__())
+
+    @classmethod
+    def takes(cls) -> tuple[str, ...]:
+        """Names of what ``fit`` takes besides the matrix.
+
+        Returns
+        -------
+        tuple of str
+        """
+        return tuple(inspect.signature(cls.fit).parameters)[3:]
+
     @abstractmethod
-    def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
-        """Complete ``cells`` (NaN where missing) without changing ``self``.
+    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+        """Complete the cells that are given, without changing ``self``.
 
         Only scikit-learn's callbacks use ``y``.
         """
 
-    @abstractmethod
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        """Predict every cell of the given rows; each row is completed on its own."""
+    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+        """Read all that is given to `fit`."""
+        return read(self, X, known)
 
-    def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """Apply `_complete_rows` to ``cells`` with the ``hidden`` cells removed."""
-        return self._complete_rows(np.where(hidden, cells.dtype.type(np.nan), cells))
-
-    @validated
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Complete ``X``, and learn a map that completes other rows.
-
-        Parameters
-        ----------
-        X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
-            Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
-        y : Ignored
-            Present for pipelines, and passed on to scikit-learn's callbacks. With the
-            truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
-
-        Returns
-        -------
-        self
-            The fitted completer.
-        """
-        return self._run_fit(X, y)
-
-    def _run_fit(self, X: Any, y: Any, **given: Any) -> Self:
-        """`fit` to a matrix and to what else is given to `_read_to_fit`."""
+    def _run_fit(self, X: Any, y: Any, **known: Any) -> Self:
+        """`fit` to a matrix and to what else is known."""
         before, start = dict(vars(self)), time.perf_counter()
         try:
-            cells, priors = self._read_to_fit(X, **given)
-            self._warn_of_empty(priors)
-            scope = fit_scope(self, getattr(cells, "identity", cells))
-            with scope, _threads(cells):
-                outcome = self._fit_cells(cells, priors, y)
+            present = {name: x for name, x in known.items() if x is not None}
+            given = self._given(X, present)
+            self._warn_of_empty(given.statistics)
+            with fit_scope(self, given.identity), threads_for(given.data.work):
+                outcome = self._fit_cells(given, y)
         except Exception:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
             # torn down later.
@@ -222,8 +172,10 @@ tensor or `Entries`, of shape (n_samples, n_features)
             self.__dict__.clear()
             self.__dict__.update(before | hooks)
             raise
-        self._set_fitted(priors, outcome)
+        self._set_fitted(given.statistics, outcome)
         self._seconds = time.perf_counter() - start
+        if "_reads" in vars(self):
+            self._reads.append(given)
         if outcome.advice:
             warn_user(f"{type(self).__name__} {outcome.advice}", ConvergenceWarning)
         if outcome.interrupted:
@@ -247,43 +199,53 @@ tensor or `Entries`, of shape (n_samples, n_features)
         ndarray of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
-        self.fit(X, y, **fit_params)
-        if is_lazy(X):
+        self._reads: list[Given] = []  # what `fit` has read
+        try:
+            self.fit(X, y, **fit_params)
+            reads = self._reads
+        finally:
+            del self._reads
+        if not reads or reads[-1].read is None:
             return self.transform(X)
-        return self._written(X, self._completed(self._read(X, reset=False)))
+        given = reads[-1]
+        cells = given.matrix
+        with _threads(cells):
+            values = self._fitted.of_fitted_rows(given, not self.keep_observed)
+        return self._written(given.source, self._completed(cells, values))
 
-    def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
-        """Return the observed cells of ``X`` and their statistics."""
-        cells = self._read(X, reset=True)
-        rows, cols = np.nonzero(~np.isnan(cells))
-        return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
-
-    def _set_fitted(self, priors: Priors, outcome: Outcome) -> None:
+    def _set_fitted(self, statistics: Priors, outcome: Outcome) -> None:
         """Set the fitted attributes; no other function sets any."""
         for name in getattr(self, "_fitted_names", ()):
             delattr(self, name)  # remove all attributes of an earlier fit
-        found = {**self._common(priors), **outcome.attributes}
+        common = self._common(statistics)
+        found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)
 
-    def _common(self, priors: Priors) -> dict[str, Any]:
+    def _common(self, statistics: Priors) -> dict[str, Any]:
         """Fitted attributes that every completer has."""
         common = {
-            "_priors": priors,
-            "_shape": priors.shape,
-            "_n_observed": priors.n_observed,
+            "_priors": statistics,
+            "_shape": statistics.shape,
+            "_n_observed": statistics.n_observed,
             "_seconds": None,  # until the fit has ended
-            "data_range_": priors.data_range,
+            "data_range_": statistics.data_range,
         }
-        if priors.ids is not None:
-            common["row_ids_"], common["col_ids_"] = priors.ids
+        if statistics.ids is not None:
+            common["row_ids_"], common["col_ids_"] = statistics.ids
         if self.add_indicator:
             from sklearn.impute import MissingIndicator
 
-            holes = np.where(priors.full_cols, 0.0, np.nan)
+            holes = np.where(statistics.full_cols, 0.0, np.nan)
             common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
         return common
+
+    @property
+    def reconstruction_(self) -> np.ndarray:
+        """The model's value of every cell."""
+        check_is_fitted(self)
+        return self._fitted.whole()
 
     def transform(self, X: Any) -> np.ndarray:
         """Complete rows of the fitted matrix or new rows.
@@ -307,35 +269,33 @@ tensor or `Entries`, of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         if is_lazy(X):
-            return lazy_transform(self, X)  # type: ignore[no-any-return]
-        cells = self._read(X, reset=False)
-        if not (self._priors.informed_rows or self._is_fitted_picture(cells)):
+            later: np.ndarray = lazy_transform(self, X)
+            return later
+        cells, source = self._read_rows(X, reset=False)
+        if not self._fitted.knows_empty_rows(cells):
             self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
-        return self._written(X, self._completed(cells))
+        values = self._model_values(cells, not self.keep_observed)
+        return self._written(source, self._completed(cells, values))
 
-    def _written(self, X: Any, completed: np.ndarray) -> Any:
-        """Return the completion of ``X`` in the container of the result."""
+    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Read rows as floats with NaN where a cell is missing."""
+        return self._read_rows(X, reset=reset)[0]
+
+    def _read_rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
+        """Read rows, and what the container of the result is made from."""
+        return read_rows(self, X, reset=reset), None
+
+    def _written(self, source: Any, completed: np.ndarray) -> Any:
+        """Return a completion in the container of the result."""
         return completed
 
-    def _is_fitted_picture(self, cells: np.ndarray) -> bool:
-        """Whether ``cells`` is the fitted matrix, completed as a picture."""
-        if not self.completer_tags.pictures:
-            return False
-        fitted: np.ndarray = self._rows.cells
-        same = cells.dtype == fitted.dtype and cells.shape == fitted.shape
-        return same and np.array_equal(cells, fitted, equal_nan=True)
-
-    def _model_values(self, cells: np.ndarray) -> np.ndarray:
-        if self._is_fitted_picture(cells):
-            return self.reconstruction_
+    def _model_values(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
         with _threads(cells):
-            return self._priors.fill(cells, self._complete_rows(cells))
+            return self._fitted.rows(cells, everywhere)
 
-    def _completed(
-        self, cells: np.ndarray, values: np.ndarray | None = None
-    ) -> np.ndarray:
-        completed = self._model_values(cells) if values is None else values
-        completed = completed.astype(cells.dtype, copy=False)
+    def _completed(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Make the answer to rows from the model's values."""
+        completed = values.astype(cells.dtype, copy=False)
         if self._like is not None:
             completed = self._like.apply(completed)
         if self.keep_observed:
@@ -353,8 +313,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
         Parameters
         ----------
         X : container as in `fit`
-            Rows to complete. `Entries` are compared with ``reconstruction_`` at
-            exactly their cells.
+            Rows to complete. Cells, `Entries` in memory or in files, are compared with
+            the model's values of exactly these cells.
         y : container of X's shape, optional
             True values. The score compares the cells that are missing in ``X`` and
             known in ``y``. Without ``y``, a fifth of each row's observed cells (the
@@ -368,17 +328,8 @@ tensor or `Entries`, of shape (n_samples, n_features)
             ``-mean |X - M| / (max M - min M)``.
         """
         check_is_fitted(self)
-        if isinstance(X, Entries):
-            X = X[X.values != self.missing_values]
-            if not len(X) or X.matrix_shape != self._shape:
-                raise ValueError(
-                    f"X is {X!r}; score needs cells of the fitted matrix, which has "
-                    f"shape {self._shape}."
-                )
-            guess = self.predict_entries(X.rows, X.cols)
-            low, high = self.data_range_
-            low, high = min(low, X.values.min()), max(high, X.values.max())
-            return -float(np.abs(guess - X.values).mean() / ((high - low) or 1.0))
+        if isinstance(X, (Entries, StoredEntries)):
+            return score_of_cells(self, X)
         cells = self._read(X, reset=False)
         if y is None or np.ndim(y) == 1:
             truth = cells
@@ -389,9 +340,7 @@ tensor or `Entries`, of shape (n_samples, n_features)
                     "pass the truth as y."
                 )
             with _threads(cells):
-                completed = self._complete_hidden(cells, hidden)
-            cells = np.where(hidden, cells.dtype.type(np.nan), cells)
-            completed = self._priors.fill(cells, completed)
+                completed = self._fitted.without(cells, hidden)
         else:
             truth = to_cells(y, name="y", missing_values=self.missing_values)
             if truth.shape != cells.shape:
@@ -407,25 +356,23 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
         Parameters
         ----------
-        rows, cols : array-like of int, shape (n_cells,)
-            Zero-based positions. One of them may be a number:
-            ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
+        rows, cols : array-like of shape (n_cells,)
+            Zero-based positions. After a fit to `Entries.from_parquet` or
+            `Entries.from_dask`, identifiers as in the files. One of them may be a
+            single one: ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
+            Two Dask Series or Arrays give another one, which predicts its partitions
+            when it is computed.
 
         Returns
         -------
         ndarray of shape (n_cells,)
             ``reconstruction_[rows, cols]``: the model's values, at observed cells too.
+            An identifier of a row that the fit has not seen is predicted by the means
+            of the columns, that of such a column by the means of the rows, with a
+            warning.
         """
         check_is_fitted(self)
-        if np.ndim(rows) == 0:
-            rows = np.full(np.shape(cols), rows)
-        if np.ndim(cols) == 0:
-            cols = np.full(np.shape(rows), cols)
-        return self._values_at(*check_positions(rows, cols, self._shape))
-
-    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        values: np.ndarray = self.reconstruction_[rows, cols]
-        return values
+        return cells_at(self, rows, cols)
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
@@ -451,30 +398,26 @@ tensor or `Entries`, of shape (n_samples, n_features)
             return kept
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
-    def _warn_of_empty(self, priors: Priors) -> None:
+    def _warn_of_empty(self, statistics: Priors) -> None:
         if self.completer_tags.pictures and self.keep_empty_features:
             return
-        empty = np.flatnonzero(priors.empty_cols)
+        empty = np.flatnonzero(statistics.empty_cols)
         names = getattr(self, "feature_names_in_", None)
         action = "dropped"
         if self.keep_empty_features:
             action = "filled with the row means"
-            if not priors.one_unit:
+            if not statistics.one_unit:
                 action = "left empty, because the columns have different units"
         _warn_of("column", empty, action, names)
         if not self.completer_tags.pictures:
-            self._warn_of_empty_rows(np.flatnonzero(priors.empty_rows))
+            self._warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
     def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
         _warn_of("row", empty, "filled with the column means")
 
 
-def _threads(cells: Any) -> AbstractContextManager[None]:
+def _threads(cells: np.ndarray) -> Any:
     """Return the context for computations outside of solves, which have their own."""
-    if isinstance(cells, Entries):
-        return threads_for(work_of(len(cells)))
-    if isinstance(cells, (BlockObserved, ChunkedRows)):
-        return threads_for(cells.work)
     return threads_for(work_of(cells.size, min(cells.shape)))
 
 

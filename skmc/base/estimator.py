@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from skmc.base.shared_docs import documented
+from skmc.base.summary import fit_html, fit_summary
 
 if TYPE_CHECKING:  # scikit-learn has no types
     import numpy as np
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
 
-    class ScikitLearn:
+    class BaseEstimator:
         """What estimators inherit from scikit-learn."""
 
         n_features_in_: int
@@ -32,18 +33,21 @@ if TYPE_CHECKING:  # scikit-learn has no types
             self, input_features: ArrayLike | None = None
         ) -> np.ndarray: ...
 
+    class CallbackSupportMixin: ...
+
+    class TransformerMixin: ...
+
+    class OneToOneFeatureMixin: ...
+
 else:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
     from sklearn.callback import CallbackSupportMixin
 
-    class ScikitLearn(
-        CallbackSupportMixin, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
-    ):
-        """What estimators inherit from scikit-learn."""
-
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
-class Estimator(ScikitLearn):
+class Estimator(
+    CallbackSupportMixin, TransformerMixin, OneToOneFeatureMixin, BaseEstimator
+):
     """Base class that makes the constructor of each subclass from its annotations.
 
     An annotation ``name: type = default`` in the body of a subclass is a parameter, as
@@ -53,6 +57,8 @@ class Estimator(ScikitLearn):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _fit_summary = fit_summary
+    _get_fitted_attr_html = fit_html
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the constructor, merge constraints, and fill in shared descriptions."""

@@ -1,181 +1,347 @@
-"""The base class of completers that return factors and keep ratings sparse."""
+"""Answers of fits that keep factors, and no dense matrix."""
 
 from __future__ import annotations
 
+import hashlib
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
-from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from skmc.base.device import resolve_device
-from skmc.base.iterative import HELD_OUT_SHARE, IterativeCompleter, Prepared
-from skmc.base.priors import Priors
-from skmc.blocks import BlockObserved, Choice
-from skmc.cells import Entries, Scaling, Side, SparseObserved, sparse_cells
+from skmc.base.fitted import Fitted
+from skmc.base.side_information import FeatureScaling, read_features
+from skmc.cells import Entries, Given, Scaling, Side, SparseObserved
 from skmc.linalg import LowRank, RowModel
 
 
-class Factored:
-    """What a fit of a `FactoredCompleter` sets."""
-
-    row_factors_: Any  # an array, or a property that returns one
-    col_factors_: Any
-    _models: list[RowModel]
-
-
-class FactoredCompleter(Factored, IterativeCompleter):
-    """Base class that stores observed cells and factors, and no dense matrix.
-
-    Solvers of subclasses take a `SparseObserved`. Besides ``X``, they return the output
-    ``rows``: a list of `RowModel`, which complete any row from its own cells and whose
-    predictions are averaged.
+@dataclass(eq=False)
+class RowModels(Fitted):
+    """Models that complete any row from its cells.
 
     Parameters
     ----------
-    {reading}
+    scaling : Scaling
+        Scaling of the fit, on the CPU.
+    models : list of RowModel
+        Their predictions are averaged.
+    seen : tuple of ndarray, or str
+        Starts of the rows among the observed cells, and the columns of these; or the
+        folder of blocks that are not in memory.
+    row_sides : tuple of Side, default=()
+        Linear priors of the rows of the fit.
+    row_scaling : FeatureScaling or None, default=None
+        How features of rows are scaled.
+    identity : str or None, default=None
+        Fingerprint of the cells of the fit, if its rows differ from new rows with the
+        same cells: with features, graphs or weights.
+    alpha : float or None, default=None
+        Confidence in counts, if cells are counts, see `preferences`.
     """
 
-    check_every: ClassVar[int] = 1
+    scaling: Scaling
+    models: list[RowModel]
+    seen: Any
+    row_sides: tuple[Side, ...] = ()
+    row_scaling: FeatureScaling | None = None
+    identity: str | None = None
+    alpha: float | None = None
 
-    def _read_to_fit(self, X: Any) -> tuple[Entries, Priors]:
-        cells = self._read_entries(X)
-        return cells, Priors.of(
-            cells.rows, cells.cols, cells.values, cells.matrix_shape
-        )
+    @abstractmethod
+    def scaled_rows(self, rows: Tensor) -> Tensor:
+        """Scaled values of rows of the fit.
 
-    def _read_entries(self, X: Any) -> Entries:
-        """Read the observed cells of any container; sparse ones are not made dense."""
-        if isinstance(X, Entries):
-            shape = X.matrix_shape
-            place = np.ravel_multi_index((X.rows, X.cols), shape)
-            # A slice may contain a cell twice.
-            first = np.sort(np.unique(place, return_index=True)[1])
-            cells: Entries = X[first[X.values[first] != self.missing_values]]
-        elif sp.issparse(X):
-            rows, cols, values = sparse_cells(X, missing_values=self.missing_values)
-            cells, shape = Entries.from_triplets(rows, cols, values, X.shape), X.shape
-        else:
-            return Entries(self._read(X, reset=True))
-        validate_data(self, sp.csr_array(shape), accept_sparse=True)
-        return cells
+        Parameters
+        ----------
+        rows : int Tensor of shape (k,)
+            Positions.
 
-    def _prepare(self, cells: Entries | BlockObserved, priors: Priors) -> Prepared:
-        if isinstance(cells, BlockObserved):
-            scaling = cells.scaling_of(self.scaling, centre=self.centre)
-            return Prepared(cells, priors, cells.scaled(scaling), scaling)
-        data = self._observed(cells).to(resolve_device(self.device))
-        scaling = Scaling.of(data, self.scaling, centre=self.centre)
-        return Prepared(cells, priors, scaling.apply(data), scaling)
+        Returns
+        -------
+        Tensor of shape (k, n_cols)
+        """
 
-    def _observed(self, cells: Entries) -> SparseObserved:
-        weights = getattr(cells, "weights", None)
-        if weights is not None:
-            weights = weights.astype(cells.values.dtype)
-        return SparseObserved.of(
-            cells.rows, cells.cols, cells.values, cells.matrix_shape, weights
-        )
+    @abstractmethod
+    def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:
+        """Scaled values of cells of the fit.
 
-    def _split(
-        self, data: SparseObserved | BlockObserved, seed: int
-    ) -> tuple[Any, Any]:
-        if isinstance(data, BlockObserved):
-            return data.chosen(Choice(seed, False)), data.chosen(Choice(seed, True))
-        n_cells = len(data.values)
-        order = np.random.RandomState(seed % 2**32).permutation(n_cells)
-        hidden = torch.zeros(n_cells, dtype=torch.bool)
-        hidden[torch.from_numpy(order[: int(HELD_OUT_SHARE * n_cells)])] = True
-        if not hidden.any():
-            return data, None
-        hidden = hidden.to(data.values.device)
-        return data.only(~hidden), data.only(hidden)
+        Parameters
+        ----------
+        rows, cols : int Tensor of shape (n_cells,)
+            Positions.
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        data = prepared.data.to("cpu")
-        models = outputs.get("rows", [RowModel.empty(data.shape[1], data.values)])
-        models = [model.to("cpu") for model in models]
-        return {
-            **self._kept_factors(data, models),
-            "_scaling": prepared.scaling.to("cpu"),
-            "_models": models,
-        }
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
 
-    def _kept_factors(
-        self, data: SparseObserved, models: list[RowModel]
-    ) -> dict[str, Any]:
-        """Fitted attributes from which `_whole_rows` and `_at` compute values."""
-        rows = joined_rows([data.solved(model) for model in models])
-        cols = joined_cols(models)
-        return {"row_factors_": rows.numpy(), "col_factors_": cols.numpy()}
-
-    @property
-    def reconstruction_(self) -> np.ndarray:
-        """The model's value of every cell, computed at each access."""
-        check_is_fitted(self)
-        rows = torch.arange(self._shape[0])
-        whole: np.ndarray = self._scaling.undo(self._whole_rows(rows)).numpy()
-        whole[self._priors.empty_rows] = self._priors.col_means
-        whole[:, self._priors.empty_cols] = self._priors.row_means[:, None]
+    def whole(self) -> np.ndarray:
+        priors = self.statistics
+        whole = self._all_rows()
+        whole[priors.empty_rows] = priors.col_means
+        whole[:, priors.empty_cols] = priors.row_means[:, None]
         return whole
 
-    def _factors(self) -> LowRank:
-        return LowRank(
-            torch.from_numpy(self.row_factors_), torch.from_numpy(self.col_factors_)
-        )
+    def _all_rows(self) -> np.ndarray:
+        rows = torch.arange(self.statistics.shape[0])
+        whole: np.ndarray = self.scaling.undo(self.scaled_rows(rows)).numpy()
+        return whole
 
-    def _whole_rows(self, rows: Tensor) -> Tensor:
-        """Scaled values of whole rows, ``(k, n_cols)``."""
-        factors = self._factors()
-        return factors.left[rows] @ factors.right.mT
-
-    def _at(self, rows: Tensor, cols: Tensor) -> Tensor:
-        """Scaled values of cells, ``(n_cells,)``."""
-        return self._factors().at(rows, cols)
-
-    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         i, j = torch.from_numpy(rows), torch.from_numpy(cols)
         shift, scale = (
             s[0, j] if s.shape[1] > 1 else s[0]
-            for s in (self._scaling.shift, self._scaling.scale)
+            for s in (self.scaling.shift, self.scaling.scale)
         )
-        values: np.ndarray = (self._at(i, j) * scale + shift).numpy()
-        priors = self._priors
+        values: np.ndarray = (self.scaled_at(i, j) * scale + shift).numpy()
+        priors = self.statistics
         values = np.where(priors.empty_rows[rows], priors.col_means[cols], values)
         return np.where(priors.empty_cols[cols], priors.row_means[rows], values)
 
-    def _complete_rows(
-        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
-    ) -> np.ndarray:
-        given = self._given(cells, known)
-        whole = torch.zeros(cells.shape, dtype=given.values.dtype)
-        for model in self._models:
-            W = given.solved(model)
-            whole += (W @ model.F.mT + model.offset) / len(self._models)
-        completed: np.ndarray = self._scaling.undo(whole).numpy()
-        return completed
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        if self._is_fit(cells):
+            return self._all_rows()
+        return self.predict_from(self.used(cells, ()))
 
-    def _known(self, cells: np.ndarray) -> tuple[Side, ...]:
-        """What is known about rows besides their cells."""
-        return ()
+    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        sides = self.row_sides if self._is_fit(cells) else ()
+        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
+        return self.statistics.fill(rest, self.predict_from(self.used(rest, sides)))
 
-    def _given(
-        self, cells: np.ndarray, known: tuple[Side, ...] | None = None
-    ) -> SparseObserved:
-        """What is known about rows: the cells that predict the others, scaled."""
-        dtype = self._models[0].F.dtype
+    def with_features(self, cells: np.ndarray, features: Any) -> np.ndarray:
+        """Complete rows of which features are known.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            NaN where a cell is missing.
+        features : array, DataFrame, tensor or SciPy sparse matrix of shape (k, p)
+            As those of the fit.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+        """
+        scaling = self.row_scaling
+        if scaling is None:
+            raise ValueError(
+                "row_features is given, but fit had none; pass them to fit too."
+            )
+        n_features = len(scaling.shift)
+        known = read_features(features, len(cells), "row_features", n_features)
+        side = scaling.side(known).to(self.models[0].F)
+        used = self.used(cells, (side,))
+        return self.statistics.fill(cells, self.predict_from(used))
+
+    def used(self, cells: np.ndarray, sides: tuple[Side, ...]) -> SparseObserved:
+        """The scaled cells of rows that predict the others.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (k, n_cols)
+            NaN where a cell is missing.
+        sides : tuple of Side
+            Linear priors of these rows.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        priors = self.statistics
         # The fit has learned nothing about other values of a constant column.
-        priors = self._priors
         used = (cells == priors.constant) | (priors.varies & ~np.isnan(cells))
         rows, cols = np.nonzero(used)
-        given = SparseObserved.of(
-            rows, cols, torch.from_numpy(cells[rows, cols]).to(dtype), cells.shape
+        values = torch.from_numpy(cells[rows, cols]).to(self.models[0].F.dtype)
+        given = SparseObserved.of(rows, cols, values, cells.shape)
+        given = replace(self.scaling.apply(given), sides=(sides, ()))
+        return given if self.alpha is None else preferences(given, self.alpha)
+
+    def predict_from(self, used: SparseObserved) -> np.ndarray:
+        """Predict whole rows from the cells of `used`.
+
+        Parameters
+        ----------
+        used : SparseObserved
+            Scaled cells.
+
+        Returns
+        -------
+        ndarray of shape (k, n_cols)
+        """
+        whole = torch.zeros(used.shape, dtype=used.dtype)
+        for model in self.models:
+            W = used.solved(model)
+            whole += (W @ model.F.mT + model.offset) / len(self.models)
+        completed: np.ndarray = self.scaling.undo(whole).numpy()
+        return completed
+
+    def _is_fit(self, cells: np.ndarray) -> bool:
+        """Whether ``cells`` is the fitted matrix, if that matters."""
+        if self.identity is None or cells.shape != self.statistics.shape:
+            return False
+        return fingerprint(Entries(cells)) == self.identity
+
+
+def fingerprint(cells: Entries) -> str:
+    """A text that is equal for equal cells.
+
+    Parameters
+    ----------
+    cells : Entries
+        The cells, in any order.
+
+    Returns
+    -------
+    str
+    """
+    place = cells.rows * cells.matrix_shape[1] + cells.cols
+    order = np.argsort(place)
+    digest = hashlib.blake2b(place[order].tobytes())
+    digest.update(cells.values[order].astype(float).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(eq=False)
+class FittedFactors(RowModels):
+    """Factors of rows and columns, and a model that completes any row from its cells.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n_rows, k), (n_cols, k)
+        Factors whose product is the scaled completion.
+    values : ndarray of shape (n_cells,) or None, default=None
+        The cells of `seen` in memory, not scaled, if they have no weights.
+    sums : tuple of Tensor or None, default=None
+        Sums of a `RowStream` over these cells.
+    """
+
+    left: np.ndarray = field(kw_only=True)
+    right: np.ndarray = field(kw_only=True)
+    values: np.ndarray | None = None
+    sums: tuple[Tensor, Tensor, Tensor] | None = None
+
+    def factors(self) -> LowRank:
+        """The factors as tensors.
+
+        Returns
+        -------
+        LowRank
+        """
+        return LowRank(torch.from_numpy(self.left), torch.from_numpy(self.right))
+
+    def scaled_rows(self, rows: Tensor) -> Tensor:
+        factors = self.factors()
+        return factors.left[rows] @ factors.right.mT
+
+    def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:
+        return self.factors().at(rows, cols)
+
+    @classmethod
+    def of(
+        cls, given: Given, outputs: dict[str, Any], informed: bool = False
+    ) -> FittedFactors:
+        """Make the answers from the row models of a solver.
+
+        Parameters
+        ----------
+        given : Given
+            Scaled.
+        outputs : dict
+            Outputs of the solver.
+        informed : bool, default=False
+            As for `common_parts`.
+
+        Returns
+        -------
+        FittedFactors
+        """
+        parts = common_parts(given, outputs, informed)
+        data, models = given.data.to("cpu"), parts["models"]
+        rows = joined_rows([data.solved(model) for model in models])
+        values = None
+        if given.read is not None and not given.statistics.weighted:
+            cells = given.read
+            place = cells.rows * data.shape[1] + cells.cols
+            values = cells.values[np.argsort(place, kind="stable")]
+        return cls(
+            **parts,
+            left=rows.numpy(),
+            right=joined_cols(models).numpy(),
+            values=values,
         )
-        known = self._known(cells) if known is None else known
-        return replace(self._scaling.apply(given), sides=(known, ()))
+
+
+def common_parts(
+    given: Given, outputs: dict[str, Any], informed: bool
+) -> dict[str, Any]:
+    """Make the parts of `RowModels` from the outputs of a solver.
+
+    Parameters
+    ----------
+    given : Given
+        Scaled.
+    outputs : dict
+        Outputs of the solver: ``rows``, a list of `RowModel`, unless it was interrupted
+        before the first step.
+    informed : bool
+        Whether rows of the fit keep what features, graphs and weights say of them.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    data = given.data.to("cpu")
+    models = outputs.get("rows")
+    if models is None:
+        models = [RowModel.empty(data.shape[1], torch.zeros(0, dtype=data.dtype))]
+    identity = None
+    if informed and (given.statistics.weighted or any(data.sides)):
+        identity = fingerprint(given.read)
+    return {
+        "statistics": given.statistics,
+        "scaling": given.scaling.to("cpu"),
+        "models": [model.to("cpu") for model in models],
+        "seen": data.positions(),
+        "row_sides": tuple(data.sides[0]),
+        "row_scaling": given.row_scaling,
+        "identity": identity,
+    }
+
+
+def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
+    """Targets and weights that make the loss of counts one of least squares.
+
+    ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha r``,
+    and `ALS` adds the ``x^2`` of all cells.
+
+    Parameters
+    ----------
+    data : SparseObserved
+        Counts ``r``.
+    alpha : float > 0
+        Confidence in a count of 1.
+
+    Returns
+    -------
+    SparseObserved
+        Its positive cells.
+
+    Raises
+    ------
+    ValueError
+        A cell is negative.
+    """
+    if (data.values < 0).any():
+        raise ValueError(
+            f"X holds {float(data.values.min())}, but with alpha its cells are "
+            "counts >= 0; leave negative cells out, or set alpha=None."
+        )
+    data = data.only(data.values > 0)
+    a = data.weighted(float(alpha or 1.0) * data.values)
+    return replace(data, values=1 + 1 / a, weights=a)
 
 
 def joined_rows(factors: Sequence[Tensor]) -> Tensor:

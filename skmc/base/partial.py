@@ -1,17 +1,15 @@
-"""The mixin for completers that learn more rows, cells and columns."""
+"""Learning more rows, cells and columns."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from skmc.base.completer import Outcome
-from skmc.base.priors import Priors
+from skmc.base.completer import BaseCompleter, Outcome
 from skmc.cells import Entries, StoredEntries, sparse_cells, to_cells
 
 
@@ -53,117 +51,107 @@ class MoreCells:
         return whole
 
 
-class LearnsMore:
-    """Mixin for completers with ``partial_fit``.
+def partial_fit(self: BaseCompleter, X: Any, y: Any = None) -> BaseCompleter:
+    """Learn more rows, more cells of known rows, or more columns.
 
-    List it before the base class. Subclasses define `_fit_more`.
+    Nothing is forgotten: the model is one of all cells so far. The first call is
+    `fit`, which also makes all choices ("auto"). The Notes of the class say what a
+    further call costs and where it differs from a fit to all cells.
+
+    Parameters
+    ----------
+    self : completer
+        Defines ``_fit_more``, which returns the `Outcome` for all cells and their
+        statistics.
+    X : container as in `fit`, of shape (n_samples, n_features)
+        New rows, which are appended to those so far. The rows of `Entries` have
+        numbers: they are new if they are larger than those so far, and otherwise
+        rows whose cells are added, or replaced where they are known. If ``X`` has
+        more columns than so far, the last ones are new, and other rows miss them.
+    y : Ignored
+        Present for pipelines.
+
+    Returns
+    -------
+    self
+        The fitted completer.
     """
-
-    @abstractmethod
-    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
-        """Return the statistics of all cells, and the attributes that change."""
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn more rows, more cells of known rows, or more columns.
-
-        Nothing is forgotten: the model is one of all cells so far. The first call is
-        `fit`, which also makes all choices ("auto"). The Notes of the class say what a
-        further call costs and where it differs from a fit to all cells.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            New rows, which are appended to those so far. The rows of `Entries` have
-            numbers: they are new if they are larger than those so far, and otherwise
-            rows whose cells are added, or replaced where they are known. If ``X`` has
-            more columns than so far, the last ones are new, and other rows miss them.
-        y : Ignored
-            Present for pipelines.
-
-        Returns
-        -------
-        self
-            The fitted completer.
-        """
-        if not hasattr(self, "_priors"):
-            return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]
-        if self._priors.weighted:
-            raise ValueError(
-                "partial_fit cannot continue a fit with weights; call fit with all "
-                "cells."
-            )
-        before = dict(vars(self))
-        try:
-            more = self._read_more(X)
-            priors, changed = self._fit_more(more)
-            self._warn_of_new_empty(priors)
-            kept = {name: before[name] for name in before["_fitted_names"]}
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-        self._set_fitted(  # type: ignore[attr-defined]
-            priors,
-            Outcome({**kept, **self._common(priors), **changed}),  # type: ignore[attr-defined]
+    if not hasattr(self, "_fitted"):
+        return self.fit(X, y)
+    if self._priors.weighted:
+        raise ValueError(
+            "partial_fit cannot continue a fit with weights; call fit with all cells."
         )
-        return self
+    before = dict(vars(self))
+    try:
+        fitted, changed = self._fit_more(_read_more(self, X))
+        statistics = fitted.statistics
+        if statistics.empty_cols.any() or statistics.empty_rows[self._shape[0] :].any():
+            self._warn_of_empty(statistics)
+        kept = {name: before[name] for name in before["_fitted_names"]}
+    except BaseException:
+        self.__dict__.clear()
+        self.__dict__.update(before)
+        raise
+    common = self._common(statistics)
+    self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
+    return self
 
-    def _warn_of_new_empty(self, priors: Priors) -> None:
-        if priors.empty_cols.any() or priors.empty_rows[self._shape[0] :].any():  # type: ignore[attr-defined]
-            self._warn_of_empty(priors)  # type: ignore[attr-defined]
 
-    def _read_more(self, X: Any) -> MoreCells:
-        m, n = self._shape  # type: ignore[attr-defined]
-        missing: float = self.missing_values  # type: ignore[attr-defined]
-        if isinstance(X, StoredEntries):
-            raise TypeError(
-                f"partial_fit needs cells in memory, but X is {X!r}; pass Entries, or "
-                "fit to all files again."
-            )
-        if isinstance(X, Entries):
-            X = X[X.values != missing]
-            # A slice may contain a cell twice; the last one counts.
-            place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
-            last = len(X) - 1 - np.unique(place[::-1], return_index=True)[1]
-            X = X[last]
-            shape = max(m, X.matrix_shape[0]), max(n, X.matrix_shape[1])
-            if shape[1] > n:
-                self._check_no_names()
-                validate_data(self, sp.csr_array(shape), accept_sparse=True)
-            return MoreCells(X.rows, X.cols, X.values, shape)
-        if sp.issparse(X):
-            rows, cols, values = sparse_cells(X, missing_values=missing)
-            size = X.shape
-            if size[1] > n:
-                self._check_no_names()
-            validate_data(
-                self, sp.csr_array(size), accept_sparse=True, reset=size[1] > n
-            )
-        else:
-            width = np.shape(to_cells(X, missing_values=missing))
-            appended = len(width) == 2 and width[1] > n
-            if appended:
-                self._check_first_names(X)
-            cells = self._read(X, reset=appended)  # type: ignore[attr-defined]
-            rows, cols = np.nonzero(~np.isnan(cells))
-            values, size = cells[rows, cols], cells.shape
-        return MoreCells(rows + m, cols, values, (m + size[0], max(n, size[1])))
+def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
+    m, n = completer._shape
+    missing = completer.missing_values
+    if isinstance(X, StoredEntries):
+        raise TypeError(
+            f"partial_fit needs cells in memory, but X is {X!r}; pass Entries, or "
+            "fit to all files again."
+        )
+    if isinstance(X, Entries):
+        X = X[X.values != missing]
+        # A slice may contain a cell twice; the last one counts.
+        place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
+        last = len(X) - 1 - np.unique(place[::-1], return_index=True)[1]
+        X = X[last]
+        shape = max(m, X.matrix_shape[0]), max(n, X.matrix_shape[1])
+        if shape[1] > n:
+            _check_no_names(completer)
+            validate_data(completer, sp.csr_array(shape), accept_sparse=True)
+        return MoreCells(X.rows, X.cols, X.values, shape)
+    if sp.issparse(X):
+        rows, cols, values = sparse_cells(X, missing_values=missing)
+        size = X.shape
+        if size[1] > n:
+            _check_no_names(completer)
+        validate_data(
+            completer, sp.csr_array(size), accept_sparse=True, reset=size[1] > n
+        )
+    else:
+        width = np.shape(to_cells(X, missing_values=missing))
+        appended = len(width) == 2 and width[1] > n
+        if appended:
+            _check_first_names(completer, X)
+        cells = completer._read(X, reset=appended)
+        rows, cols = np.nonzero(~np.isnan(cells))
+        values, size = cells[rows, cols], cells.shape
+    return MoreCells(rows + m, cols, values, (m + size[0], max(n, size[1])))
 
-    def _check_no_names(self) -> None:
-        if hasattr(self, "feature_names_in_"):
-            raise ValueError(
-                "The columns of the fit have names, so new columns need names too; "
-                "pass a data frame."
-            )
 
-    def _check_first_names(self, X: Any) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        first = list(getattr(X, "columns", ()))[: self._shape[1]]  # type: ignore[attr-defined]
-        if names is None and not first:
-            return
-        if names is None or list(names) != first:
-            raise ValueError(
-                "X has more columns than the fit, so the first ones must be those of "
-                f"the fit, {None if names is None else list(names)}, but they are "
-                f"{first or None}."
-            )
+def _check_no_names(completer: BaseCompleter) -> None:
+    if hasattr(completer, "feature_names_in_"):
+        raise ValueError(
+            "The columns of the fit have names, so new columns need names too; "
+            "pass a data frame."
+        )
+
+
+def _check_first_names(completer: BaseCompleter, X: Any) -> None:
+    names = getattr(completer, "feature_names_in_", None)
+    first = list(getattr(X, "columns", ()))[: completer._shape[1]]
+    if names is None and not first:
+        return
+    if names is None or list(names) != first:
+        raise ValueError(
+            "X has more columns than the fit, so the first ones must be those of "
+            f"the fit, {None if names is None else list(names)}, but they are "
+            f"{first or None}."
+        )

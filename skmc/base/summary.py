@@ -23,56 +23,76 @@ TABLE = """
 ROW = '<tr class="default"><td class="param">{}</td><td class="value">{}</td></tr>'
 
 
-class ShowsFit:
-    """Mixin that adds a summary of the fit to the HTML of an estimator.
+def fit_summary(self: Any) -> dict[str, str]:
+    """Summarize the fit, as a method of an estimator.
 
-    The summary is also shown in diagrams of pipelines. List the mixin before
-    `sklearn.base.BaseEstimator` among the bases.
+    Parameters
+    ----------
+    self : estimator
+        A fitted estimator.
+
+    Returns
+    -------
+    dict of str to str
+        The rows of the summary, not escaped for HTML.
     """
+    own = vars(self)
+    found = {}
+    if (shape := own.get("_shape")) is not None:
+        n_rows, n_cols = shape
+        share = own["_n_observed"] / (n_rows * n_cols)
+        found["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
+    elif "matrix_" in own:
+        found["matrix"] = "{} x {}".format(*own["matrix_"].shape)
+    if "status_" in own:
+        found["status"] = own["status_"]
+        found["iterations"] = str(own["n_iter_"])
+    if (seconds := own.get("_seconds")) is not None:
+        found["seconds"] = f"{seconds:.3g}"
+    found |= {
+        name.rstrip("_"): _short(value)
+        for name, value in own.items()
+        if _is_public(name)
+        and name not in SHOWN
+        and isinstance(value, str | Number)
+    }
+    history = own.get("history_", {})
+    if len(residual := history.get("residual", ())):
+        found["residual"] = _short(float(residual[-1]))
+    if len(validation := history.get("validation", ())):
+        found["validation RMSE (scaled)"] = _short(float(validation.min()))
+    elif "path_" in own:
+        found["validation RMSE (scaled)"] = _short(
+            float(own["path_"]["error"].min())
+        )
+    return found
 
-    def _fit_summary(self) -> dict[str, str]:
-        """Return the rows of the summary, not escaped for HTML."""
-        own = vars(self)
-        found = {}
-        if (shape := own.get("_shape")) is not None:
-            n_rows, n_cols = shape
-            share = own["_n_observed"] / (n_rows * n_cols)
-            found["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
-        elif "matrix_" in own:
-            found["matrix"] = "{} x {}".format(*own["matrix_"].shape)
-        if "status_" in own:
-            found["status"] = own["status_"]
-            found["iterations"] = str(own["n_iter_"])
-        if (seconds := own.get("_seconds")) is not None:
-            found["seconds"] = f"{seconds:.3g}"
-        found |= {
-            name.rstrip("_"): _short(value)
-            for name, value in own.items()
-            if _is_public(name)
-            and name not in SHOWN
-            and isinstance(value, str | Number)
-        }
-        history = own.get("history_", {})
-        if len(residual := history.get("residual", ())):
-            found["residual"] = _short(float(residual[-1]))
-        if len(validation := history.get("validation", ())):
-            found["validation RMSE (scaled)"] = _short(float(validation.min()))
-        elif "path_" in own:
-            found["validation RMSE (scaled)"] = _short(
-                float(own["path_"]["error"].min())
-            )
-        return found
 
-    def _get_fitted_attr_html(self, doc_link: str = "") -> _FitHTML:
-        """Return the tables of the fit: the summary and scikit-learn's attributes.
 
-        scikit-learn evaluates all properties, some of which compute dense matrices. The
-        table therefore shows stored attributes only.
-        """
-        bare = BaseEstimator()
-        vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
-        table = bare._get_fitted_attr_html()._repr_html_inner()
-        return _FitHTML(self._fit_summary(), table)
+def fit_html(self: Any, doc_link: str = "") -> _FitHTML:
+    """Make the tables of the fit: the summary and scikit-learn's attributes.
+
+    scikit-learn evaluates all properties, some of which compute dense matrices. The
+    table therefore shows stored attributes only. As ``_get_fitted_attr_html`` of an
+    estimator, this function adds the summary to its HTML, also in diagrams of
+    pipelines.
+
+    Parameters
+    ----------
+    self : estimator
+        A fitted estimator with the method ``_fit_summary``.
+    doc_link : str, default=""
+        Ignored.
+
+    Returns
+    -------
+    object
+        Has the methods that scikit-learn calls.
+    """
+    bare = BaseEstimator()
+    vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
+    table = bare._get_fitted_attr_html()._repr_html_inner()
+    return _FitHTML(self._fit_summary(), table)
 
 
 class _FitHTML:

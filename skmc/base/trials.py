@@ -16,6 +16,10 @@ from skmc.solvers import Solver
 T = TypeVar("T")
 
 
+class CannotBatch(ValueError):
+    """Fits cannot share a batch; the message gives the reason."""
+
+
 class Trials:
     """Fits to nine tenths of the observed cells, compared on the others.
 
@@ -163,3 +167,27 @@ class Trials:
                 if failures == patience:
                     break
         return best
+
+
+def no_choice(self: Any, data: Any, trials: Trials) -> dict[str, Any]:
+    """Choose hyper-parameters on held-out cells, as the method ``_choose``.
+
+    They replace those of the constructor in ``_make_solver``, and become fitted
+    attributes: "rank" becomes ``rank_``. Names that begin with an underscore are only
+    passed on to ``_make_solver``.
+
+    Parameters
+    ----------
+    self : IterativeCompleter
+        Is not changed.
+    data : Cells
+        Scaled observed cells.
+    trials : Trials
+        Fits candidates and compares them.
+
+    Returns
+    -------
+    dict of str to object
+        Empty here.
+    """
+    return {}

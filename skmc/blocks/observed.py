@@ -186,6 +186,15 @@ class BlockObserved:
         """Whether blocks are loaded in other processes, with devices of their own."""
         return isinstance(self.folder.runner, OnCluster)
 
+    def positions(self) -> str:
+        """The folder in which the positions of the cells are found.
+
+        Returns
+        -------
+        str
+        """
+        return str(self.folder.path)
+
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """Scaling by the rules of `Scaling.of`.
 

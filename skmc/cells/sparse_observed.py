@@ -539,6 +539,16 @@ class SparseObserved:
         """
         return self.plus(-self.residual(X), X)
 
+    def positions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where each row begins among the cells, and the columns of the cells.
+
+        Returns
+        -------
+        starts : int64 ndarray of shape (n_rows + 1,)
+        cols : int32 ndarray of shape (n_cells,)
+        """
+        return self.starts.cpu().numpy(), self.cols.cpu().numpy().astype(np.int32)
+
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """The scaling of `Scaling.of`.
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from skmc.base import memory_of
+from skmc.base import EDGES, memory_of
 from skmc.cells import Observed
 from skmc.linalg import Randomness, directions_of, fill_low_rank, nearest
 from skmc.terms import (
@@ -59,12 +59,12 @@ def learned_energy(
     transform: Transform,
     weight: float | Tensor,
     rng: Randomness,
-    edges: Mapping[str, Tensor],
+    warm: Mapping[str, Tensor],
     fill: Callable[[], Tensor],
 ) -> Term:
     """The energy of items with a learned Laplacian.
 
-    ``edges`` are the graphs of the fit that a warm start resumes, by name. The first
+    ``warm`` has the graphs of the fit that a warm start resumes, by name. The first
     neighbors are otherwise the nearest in ``fill()``.
     """
     k = transform.n_items(*data.shape)
@@ -81,8 +81,8 @@ def learned_energy(
         return AdaptiveDirichletEnergy(W, transform, weight, params.adjacency, every)
     n_edges = n_neighbors + 1
     W = rng.uniform(k, n_edges, n_edges**-0.5)
-    if name in edges:
-        resumed = edges[name].to(data.values.device)
+    if name + EDGES in warm:
+        resumed = warm[name + EDGES].to(data.values.device)
         return NeighborDirichletEnergy(
             W, resumed, transform, weight, params.adjacency, every
         )
@@ -131,3 +131,42 @@ def fixed_energy(
     )
     cells = torch.as_tensor(L.data).to(values)
     return SparseDirichletEnergy(starts, cols, cells, transform, weight)
+
+
+def laplacians(
+    outputs: Mapping[str, Any], lambda_row: float, lambda_col: float
+) -> dict[str, Any]:
+    """Return the Laplacians of the terms of a solver whose weight is not zero."""
+    weights = {"rows": lambda_row, "columns": lambda_col}
+    return {
+        name: value.cpu().numpy()
+        if name + EDGES not in outputs
+        else sparse_laplacian(
+            outputs[name + EDGES].cpu().numpy(), value.cpu().numpy()
+        )
+        for name, value in outputs.items()
+        if name not in ("X", "parameters")
+        and not name.endswith(EDGES)
+        and weights.get(name, 1) != 0
+    }
+
+
+def sparse_laplacian(edges: np.ndarray, weights: np.ndarray) -> sp.csr_array:
+    """Return ``diag(A 1) - A`` for ``A = S + S'``.
+
+    Parameters
+    ----------
+    edges : int ndarray of shape (k, 1 + n_neighbors)
+        Number of an item, then those of its neighbors.
+    weights : ndarray of shape (k, n_neighbors)
+        ``S``, the weights of the neighbors.
+
+    Returns
+    -------
+    csr_array of shape (k, k)
+    """
+    k, n_neighbors = weights.shape
+    own, to = edges[:, 0].repeat(n_neighbors), edges[:, 1:].ravel()
+    S = sp.csr_array((weights.ravel(), (own, to)), shape=(k, k))
+    A = S + S.T
+    return sp.csr_array(sp.diags_array(A.sum(1)) - A)

@@ -16,14 +16,11 @@ from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
-    EarlyStopping,
     IterativeCompleter,
-    LearnedLaplacians,
-    TakesWeights,
-    WarmStart,
+    fit_weighted,
 )
-from skmc.cells import Observed
-from skmc.completers._energies import first_fill, fixed_energy, learned_energy
+from skmc.cells import Given, Observed
+from skmc.completers._energies import first_fill, fixed_energy, laplacians, learned_energy
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.solvers import Descent, Solver
@@ -32,9 +29,7 @@ from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 MAX_WIDTH = 1000  # of width=None
 
 
-class AIRCompleter(
-    EarlyStopping, WarmStart, LearnedLaplacians, TakesWeights, IterativeCompleter
-):
+class AIRCompleter(IterativeCompleter):
     r"""Deep matrix factorization with learned similarities of rows and columns (AIR).
 
     .. math::
@@ -160,6 +155,7 @@ class AIRCompleter(
     completer_tags = CompleterTags(
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
+    fit = fit_weighted
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
@@ -218,7 +214,7 @@ class AIRCompleter(
                 f"fixed_laplacians names {sorted(unknown)}, but the transforms are "
                 f"{[transform.name for transform, _ in weighted]}."
             )
-        edges = self._edges if self._resumes(data) else {}
+        warm = getattr(params.last, "warm", {})
         fill = cache(partial(first_fill, data))
         terms: list[Term] = [SquaredError(data)]
         for number, (transform, weight) in enumerate(weighted, start=1):
@@ -231,7 +227,7 @@ class AIRCompleter(
                         transform,
                         weight,
                         rng.stream(number),
-                        edges,
+                        warm,
                         fill,
                     )
                     if L is None
@@ -242,17 +238,15 @@ class AIRCompleter(
             data.shape, params.depth, width, params.init_scale, rng
         )
         lr = 0.6 / width**0.5 if params.lr == "auto" else params.lr
-        solver = Descent(model, terms, lr=lr, horizon=params.max_iter)
-        return self._resumed(solver, data)
+        return Descent(model, terms, lr=lr, horizon=params.max_iter)
 
-    def _laplacians(
-        self, outputs: dict[str, Any], graphs: dict[str, Tensor]
-    ) -> dict[str, Any]:
-        learned = super()._laplacians(outputs, graphs)
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        found = laplacians(outputs, self.lambda_row, self.lambda_col)
         weights = {"rows": self.lambda_row, "columns": self.lambda_col}
-        fixed = self.fixed_laplacians or {}
-        sparse = {name: L for name, L in fixed.items() if sp.issparse(L)}
-        return learned | {name: L for name, L in sparse.items() if weights.get(name, 1)}
+        for name, L in (self.fixed_laplacians or {}).items():
+            if sp.issparse(L) and weights.get(name, 1):
+                found[name] = L
+        return {**super()._attributes(given, outputs), "laplacians_": found}
 
 
 def _checked_blocks(

@@ -13,7 +13,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, TakesWeights
+from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -26,7 +26,7 @@ from skmc.terms import SquaredNorm
 GAIN = 0.3
 
 
-class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
+class AutoencoderCompleter(IterativeCompleter):
     r"""Autoencoder of rows with missing cells (AEMC); with several hidden layers, DLMC.
 
     .. math::
@@ -121,6 +121,7 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
+    fit = fit_weighted
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

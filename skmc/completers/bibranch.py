@@ -12,10 +12,9 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
+    fit_weighted,
     CompleterTags,
-    EarlyStopping,
     IterativeCompleter,
-    TakesWeights,
     Trials,
 )
 from skmc.cells import Observed
@@ -26,7 +25,7 @@ from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
 
-class BiBNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
+class BiBNNCompleter(IterativeCompleter):
     r"""Bi-branch network (BiBNN): one network for rows times one for columns.
 
     .. math::
@@ -107,6 +106,7 @@ class BiBNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.03)
+    fit = fit_weighted
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -14,14 +14,11 @@ from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
-    EarlyStopping,
     IterativeCompleter,
-    LearnedLaplacians,
-    TakesWeights,
-    WarmStart,
+    fit_weighted,
 )
-from skmc.cells import Observed
-from skmc.completers._energies import refuse_large_laplacian
+from skmc.cells import Given, Observed
+from skmc.completers._energies import laplacians, refuse_large_laplacian
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.new_rows import knn_graph
@@ -37,9 +34,7 @@ from skmc.terms import (
 )
 
 
-class DMFCompleter(
-    EarlyStopping, WarmStart, LearnedLaplacians, TakesWeights, IterativeCompleter
-):
+class DMFCompleter(IterativeCompleter):
     r"""Deep matrix factorization: plain (DMF), with total variation or with graphs.
 
     .. math::
@@ -137,6 +132,7 @@ class DMFCompleter(
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
     )
+    fit = fit_weighted
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
@@ -199,8 +195,11 @@ class DMFCompleter(
         model = FactorProduct.random(
             data.shape, params.depth, width, params.init_scale, rng
         )
-        solver = Descent(model, terms, lr=params.lr, horizon=params.max_iter)
-        return self._resumed(solver, data)
+        return Descent(model, terms, lr=params.lr, horizon=params.max_iter)
+
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        found = laplacians(outputs, self.lambda_row, self.lambda_col)
+        return {**super()._attributes(given, outputs), "laplacians_": found}
 
 
 def _laplacian_of(

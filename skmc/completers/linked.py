@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, Prepared, TakesWeights, Trials
+from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
 from skmc.completers._rank import RANKS, choose_rank
 from skmc.linalg import Randomness, full_svd
@@ -36,7 +36,7 @@ class _LinkedDescent(Descent):
         return {**super().outputs(state), "model": copy.deepcopy(state.model)}
 
 
-class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
+class LinkedFactorizationCompleter(IterativeCompleter):
     r"""Low-rank matrix seen through one learned pointwise function, the link (ours).
 
     .. math::
@@ -119,6 +119,7 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
+    fit = fit_weighted
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")
     may_underfit = True
@@ -200,11 +201,11 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     def _units_per_cell(self, n_cols: int) -> float:
         return N_UNITS
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = super()._fitted(prepared, outputs)
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = super()._attributes(given, outputs)
         model = outputs.get("model")  # None if interrupted before the first model
         latent = outputs["X"] if model is None else model.latent().detach()
-        return {**fitted, "latent_": latent.cpu().numpy().astype(prepared.cells.dtype)}
+        return {**fitted, "latent_": latent.cpu().numpy().astype(given.cells.dtype)}
 
     def _row_map(self, outputs: Any, data: Observed) -> Any:
         if "model" not in outputs:

@@ -14,9 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import patterns
 from skmc.base import (
     CompleterTags,
-    EarlyStopping,
     IterativeCompleter,
-    Prepared,
     Priors,
     Trials,
     pixels,
@@ -31,7 +29,7 @@ TRIAL_SHARE = 0.5  # of max_iter
 REVEALED = 4  # rounds with the cells that early stopping held out
 
 
-class NonlocalCompleter(EarlyStopping, IterativeCompleter):
+class NonlocalCompleter(IterativeCompleter):
     r"""Similar patches from all around, stacked as rows, form a matrix of low rank.
 
     .. math::
@@ -242,9 +240,9 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
             channels=self.channels,
         )
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         """Show the held-out cells in a few more rounds, at the threshold reached."""
-        data, n_rounds = prepared.data, outputs.get("iteration", 0)
+        data, n_rounds = given.data, outputs.get("iteration", 0)
         held_out = data.mask & ~outputs.get("trained_on", data.mask)
         if held_out.any():
             judged = outputs["X"]
@@ -252,7 +250,7 @@ class NonlocalCompleter(EarlyStopping, IterativeCompleter):
             shown = solve_part(solver, data, max_iter=REVEALED).X
             # Held-out cells keep the values that were judged.
             outputs = {"X": torch.where(held_out, judged, shown)}
-        return {**super()._fitted(prepared, outputs), "_n_rounds": n_rounds}
+        return {**super()._attributes(given, outputs), "_n_rounds": n_rounds}
 
     def _row_map(self, outputs: Any, data: Any) -> Any:
         return super()._row_map({"X": data.fill(outputs["X"])}, data)

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from skmc.base import (
+    fit_weighted,
     CannotBatch,
     CompleterTags,
     IterativeCompleter,
-    TakesWeights,
     Trials,
 )
 from skmc.cells import Observed
@@ -35,7 +35,7 @@ DECODER_WEIGHTS = (32.0, 8.0, 2.0)
 TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a weight
 
 
-class NSRCompleter(TakesWeights, IterativeCompleter):
+class NSRCompleter(IterativeCompleter):
     r"""Networks with nonsmooth regularization (DNN-NSR), our variant and the paper's.
 
     ``variant="sparse_decoder"`` (ours) is a network with one wide layer and a linear
@@ -180,6 +180,7 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         recovers=0.5,
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
+    fit = fit_weighted
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")
     may_underfit = True

@@ -14,12 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
+    fit_weighted,
     POOR,
     CompleterTags,
-    EarlyStopping,
     IterativeCompleter,
-    Prepared,
-    TakesWeights,
     Trials,
 )
 from skmc.cells import Observed
@@ -34,7 +32,7 @@ MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare s
 TRIAL_DIVISOR, MAX_TRIAL_ITER = 6, 25  # a trial's share of max_iter, and at most
 
 
-class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
+class PatchCNNCompleter(IterativeCompleter):
     r"""Convolutional network that predicts each cell from the patch around it (PNMC).
 
     .. math::
@@ -135,6 +133,7 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
+    fit = fit_weighted
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
@@ -199,8 +198,8 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     def _training(self, side: int, horizon: int, rng: Randomness) -> Solver:
         return PatchTraining(side, lr=self.lr, horizon=horizon, rng=rng)
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        network, data = None, prepared.data
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        network, data = None, given.data
         if "network" in outputs:  # not if interrupted before the first network
             network = copy.deepcopy(outputs["network"]).requires_grad_(False)
             network.load_state_dict(outputs["weights"])
@@ -211,7 +210,7 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
             filled = network.fill(data, filling_order(data.mask))
             outputs = {"X": torch.where(data.mask, own, filled)}
             network = network.cpu()
-        return {**super()._fitted(prepared, outputs), "network_": network}
+        return {**super()._attributes(given, outputs), "network_": network}
 
     def _row_map(self, outputs: Any, data: Any) -> Any:
         # The network's predictions of observed cells have no useful row space where

@@ -11,11 +11,9 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
+    fit_weighted,
     CompleterTags,
-    EarlyStopping,
     IterativeCompleter,
-    TakesWeights,
-    WarmStart,
 )
 from skmc.cells import Observed
 from skmc.linalg import ACTIVATIONS, Randomness
@@ -24,7 +22,7 @@ from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
 
 
-class SNNCompleter(EarlyStopping, WarmStart, TakesWeights, IterativeCompleter):
+class SNNCompleter(IterativeCompleter):
     r"""Spectral neural network (SNN): activations act on singular values.
 
     .. math::
@@ -110,6 +108,7 @@ class SNNCompleter(EarlyStopping, WarmStart, TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
+    fit = fit_weighted
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
     _parameter_constraints: ClassVar[dict] = {
@@ -149,4 +148,4 @@ class SNNCompleter(EarlyStopping, WarmStart, TakesWeights, IterativeCompleter):
             width=params.width,
             scale=scale,
         )
-        return self._resumed(GradientFlow(model, [SquaredError(data)]), data)
+        return GradientFlow(model, [SquaredError(data)])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter, TakesWeights, Trials
+from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.linalg import Randomness
@@ -19,7 +19,7 @@ from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 TRIAL_ITER = 50  # iterations of the trial of a rank
 
 
-class TNNRCompleter(TakesWeights, IterativeCompleter):
+class TNNRCompleter(IterativeCompleter):
     r"""Truncated nuclear norm regularization (TNNR), which leaves large values free.
 
     .. math::
@@ -110,6 +110,7 @@ class TNNRCompleter(TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
+    fit = fit_weighted
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "solver": [StrOptions({"admm", "apgl"})],

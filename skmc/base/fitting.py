@@ -1,0 +1,275 @@
+"""The way of a fit from the data to the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from skmc.base.completer import Outcome
+from skmc.base.fitted import Fitted
+from skmc.base.reporting import (
+    CallbackHooks,
+    diverged,
+    out_of_time,
+    record,
+    unfinished,
+)
+from skmc.base.trials import Trials
+from skmc.cells import Given
+from skmc.linalg import Randomness, seed_of
+from skmc.loop import HeldOut, Solution, Status, seconds_left, solve, time_limit
+from skmc.solvers import ParametricSolver, Solver
+
+if TYPE_CHECKING:
+    from skmc.base.iterative import IterativeCompleter
+
+CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
+# A relative misfit on the observed cells above this is reported as a poor fit.
+POOR = 0.7
+
+
+def fit_given(completer: IterativeCompleter, given: Given, y: Any) -> Outcome:
+    """Scale the data, choose hyper-parameters, solve, and make the answers.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Is not changed.
+    given : Given
+        What `fit` was given.
+    y : object
+        Passed on to scikit-learn's callbacks.
+
+    Returns
+    -------
+    Outcome
+    """
+    seed = seed_of(completer.random_state)
+    given = completer._scaled(given)
+    last = last_fit(completer, given)
+    train, rules = hold_out(completer, given.data, [seed])
+    rng = Randomness.of([seed], dtype=train.dtype)
+    split = partial(completer._split, train, seed)
+    trials = Trials(split, rng, completer.tol, completer.check_every)
+    attributes = partial(fitted_attributes, completer, given, {})
+    hooks = CallbackHooks(completer, given.read, y, attributes)
+    hooks.begin()
+    with time_limit(CHOICE_SHARE * seconds_left()):
+        chosen = completer._choose(train, trials)
+        hurried = trials.n_solutions > 0 and seconds_left() <= 0
+    solution = Solution.before(train)
+    if not trials.interrupted:
+        with trials.interruptible():
+            solver = completer._solver_for(train, completer._params(chosen, last), rng)
+            solution = solve(
+                solver,
+                train,
+                max_iter=completer.max_iter,
+                tol=completer.tol,
+                stop=[*rules, hooks],
+                check_every=completer.check_every,
+            )
+    outcome = outcome_of(completer, given, chosen, solution, hurried)
+    hooks.end(solution.outputs)
+    return outcome
+
+
+def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
+    """The fit from whose solution this one starts.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Has one if it is fitted and ``warm_start`` is set.
+    given : Given
+        What this fit was given.
+
+    Returns
+    -------
+    Fitted or None
+
+    Raises
+    ------
+    ValueError
+        The matrix has another shape.
+    """
+    if not (getattr(completer, "warm_start", False) and hasattr(completer, "_fitted")):
+        return None
+    shape = given.statistics.shape
+    if completer._shape != shape:
+        raise ValueError(
+            f"X has shape {shape}, but the fit from which warm_start=True resumes had "
+            f"{completer._shape}; set warm_start=False."
+        )
+    return completer._fitted
+
+
+def resumed(solver: Solver, last: Fitted | None) -> Solver:
+    """Let a solver start from the parameters of the last fit, and return its own.
+
+    Parameters
+    ----------
+    solver : Solver
+        Is changed if it trains parameters.
+    last : Fitted or None
+        The last fit.
+
+    Returns
+    -------
+    Solver
+    """
+    if isinstance(solver, ParametricSolver):
+        solver.remember = True
+        solver.start = getattr(last, "warm", {}).get("parameters")
+    return solver
+
+
+def hold_out(
+    completer: Any, data: Any, seeds: Sequence[int]
+) -> tuple[Any, list[HeldOut]]:
+    """Hold out cells if ``early_stopping`` is set.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Draws the cells.
+    data : Observed
+        A matrix, or a batch of them.
+    seeds : sequence of int
+        One for each matrix.
+
+    Returns
+    -------
+    data
+        The cells to train on.
+    rules : list of HeldOut
+        Stop rules that use the others.
+    """
+    if not getattr(completer, "early_stopping", False):
+        return data, []
+    cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
+    matrices = cells if data.batch_shape else [cells]
+    share = completer.validation_fraction
+    hidden = np.stack(
+        [completer._drawn(c, share, seed) for c, seed in zip(matrices, seeds)]
+    )
+    if not hidden.any():  # too few cells to hold any out
+        return data, []
+    if not hidden.any((1, 2)).all():
+        raise ValueError(
+            "early_stopping cannot hold out a cell in some matrices of the batch; "
+            "fit those alone."
+        )
+    mask = torch.from_numpy(hidden).view(data.mask.shape).to(data.device)
+    rule = HeldOut(replace(data, mask=mask), completer.n_iter_no_change)
+    return data.hide(mask), [rule]
+
+
+def outcome_of(
+    completer: IterativeCompleter,
+    given: Given,
+    chosen: Mapping[str, Any],
+    solution: Solution,
+    hurried: bool = False,
+) -> Outcome:
+    """Make the fitted attributes from the solution of one fit.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Is not changed.
+    given : Given
+        Scaled.
+    chosen : mapping
+        Hyper-parameters that were chosen.
+    solution : Solution
+        Without a batch axis.
+    hurried : bool, default=False
+        Whether there was too little time to choose them.
+
+    Returns
+    -------
+    Outcome
+    """
+    attributes = fitted_attributes(completer, given, chosen, solution.outputs)
+    data = given.data
+    misfit = (data.misfit(solution.X) / (data.energy or 1.0)).sqrt()
+    return Outcome(
+        attributes.pop("_fitted"),
+        {**attributes, **record(solution)},
+        out_of_time(solution, completer.max_time, hurried)
+        or completer._advice(solution, float(misfit)),
+        solution.status[0] is Status.INTERRUPTED,
+    )
+
+
+def fitted_attributes(
+    completer: IterativeCompleter,
+    given: Given,
+    chosen: Mapping[str, Any],
+    outputs: dict[str, Any],
+) -> dict[str, Any]:
+    """All that prediction needs, by the names of attributes.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Is not changed.
+    given : Given
+        Scaled.
+    chosen : mapping
+        Hyper-parameters that were chosen.
+    outputs : dict
+        Outputs of the solver.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    public = {f"{k}_": v for k, v in chosen.items() if not k.startswith("_")}
+    common = completer._common(given.statistics)
+    return {**common, **public, **completer._attributes(given, outputs)}
+
+
+def advice_on(
+    completer: IterativeCompleter, solution: Solution, misfit: float
+) -> str | None:
+    """Make a warning about a fit that did not succeed.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Has been fitted.
+    solution : Solution
+        Without a batch axis.
+    misfit : float
+        Relative distance from the observed cells.
+
+    Returns
+    -------
+    str or None
+        None if it succeeded.
+    """
+    step = completer.step_parameter
+    if solution.status[0] is not Status.MAX_ITER:
+        remedy = "let scaling standardize the data"
+        if step:
+            remedy = f"lower {step} (now {getattr(completer, step)!r})"
+        return diverged(solution, remedy)
+    if completer.warn_at_max_iter:
+        return unfinished(solution, completer.tol)
+    if misfit > POOR and completer.may_underfit:
+        names = [name for name in completer.get_params() if name.startswith("lambda_")]
+        lower = f" lower {' and '.join(names)}," if names else ""
+        steps = f" or {step}" if step else ""
+        return (
+            f"has a relative error of {misfit:.2f} on the observed cells after "
+            f"{int(solution.n_iter)} iterations. Raise max_iter{steps},{lower} or "
+            "let scaling standardize the data."
+        )
+    return None
