@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         TreesCompleter,
     )
     from skmc.loop import Status, solve
-    from skmc.pipeline import MaskedToNaN
+    from skmc.tables import MaskedToNaN
 
 __version__ = "0.1.0"
 
@@ -69,7 +69,7 @@ __all__ = [
 # Where the other names are.
 _ROOMS = {
     "Entries": "cells",
-    "MaskedToNaN": "pipeline",
+    "MaskedToNaN": "tables",
     "Observed": "cells",
     "SparseObserved": "cells",
     "Status": "loop",
