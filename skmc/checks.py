@@ -30,7 +30,7 @@ def all_completers() -> list[type[BaseCompleter]]:
             for member in vars(module).values()
             if isinstance(member, type)
             and issubclass(member, BaseCompleter)
-            and member.__module__ == module.__name__
+            and f"{member.__module__}.".startswith(f"{module.__name__}.")
             and not member.__name__.startswith("_")
         )
     return sorted(found, key=lambda cls: cls.__name__)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from skmc.base import resolve_device
 from skmc.completers.air import AIRCompleter
 from skmc.completers.bayesian import BayesianFactorizationCompleter
 from skmc.completers.biharmonic import BiharmonicCompleter
@@ -126,3 +127,22 @@ def family(seed: int, device: Any) -> list[Candidate]:
         for name, estimator, cost in found
         if name not in missing
     ]
+
+
+def selected(wanted: Any, seed: int, device: Any) -> list[Candidate]:
+    """The candidates that the parameter ``candidates`` stands for."""
+    if isinstance(wanted, Mapping):
+        found = [Candidate(*item) for item in wanted.items()]
+    else:
+        found = family(seed, resolve_device(device))
+        if not isinstance(wanted, str):
+            names, known = list(wanted), [c.name for c in found]
+            if unknown := [name for name in names if name not in known]:
+                raise ValueError(
+                    f"candidates contains {unknown[0]!r}; the names are {known}. "
+                    "Pass other estimators in a mapping of names to estimators."
+                )
+            found = [c for c in found if c.name in names]
+    if not found:
+        raise ValueError("candidates is empty; give at least one.")
+    return found

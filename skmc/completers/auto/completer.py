@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc import patterns
 from skmc.base import (
     BaseCompleter,
     CompleterTags,
     FitTasks,
     Outcome,
     Priors,
-    known_of_rows,
     read_known,
-    resolve_device,
     validated,
-    warn_user,
 )
-from skmc.cells import Entries
-from skmc.completers._candidates import Candidate, family, informed
-from skmc.completers._cold import Cold, InformedMatrix
-from skmc.completers._combination import (
-    combined,
-    own_values,
-    reconstruction,
-    variance_of,
-)
-from skmc.completers._cross_fit import CrossFit, Trial
-from skmc.completers._report import leaderboard, verdict
-from skmc.completers._spread import Spread
-from skmc.completers._units import standardized, units_of
-from skmc.completers.costs import Size
-from skmc.linalg import seed_of
-from skmc.new_rows import RowIndex
+from skmc.completers.auto import _intervals
+from skmc.completers.auto._cold import with_known
+from skmc.completers.auto._combination import own_values, stacked
+from skmc.completers.auto._fit import fit_stack
+from skmc.completers.auto._report import as_frame
 from skmc.tables import TakesTables
 
 KNOWN = ("row_features", "col_features", "row_graph", "col_graph")
-N_PARTS = 8
-MAX_ROWS = 5_000  # on which candidates are compared
-
-
-class _Sample(NamedTuple):
-    """Standardized rows, and what is known about them and about the columns."""
-
-    cells: np.ndarray
-    known: Mapping[str, Any]
 
 
 class AutoCompleter(TakesTables):
@@ -269,129 +241,11 @@ optional
                     f"{name} needs a matrix, but X has columns that are not numbers; "
                     "encode them, or leave it out."
                 )
-        known = read_known(given, priors.shape)
-        found = cells.view(InformedMatrix)
-        found.known, found.cold = known, (cold := Cold.of(priors, known))
-        return found, replace(
-            priors,
-            empty_rows=priors.empty_rows & ~cold.rows,
-            empty_cols=priors.empty_cols & ~cold.cols,
-        )
+        return with_known(cells, priors, read_known(given, priors.shape))
 
     def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
         with FitTasks(self, cells, y, 3) as tasks:
-            return self._fit_stack(cells, priors, tasks)
-
-    def _fit_stack(self, cells: np.ndarray, priors: Priors, tasks: FitTasks) -> Outcome:
-        seed = seed_of(self.random_state)
-        known: Any = getattr(cells, "known", {})
-        cold = getattr(cells, "cold", Cold.of(priors, known))
-        cells = np.asarray(cells)
-        scaling = units_of(cells)
-        whole = sample = _Sample(standardized(cells, scaling), known)
-        if len(cells) > MAX_ROWS:
-            rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
-            rows = np.sort(rows[:MAX_ROWS])
-            sample = _Sample(whole.cells[rows], known_of_rows(known, rows))
-        labels = self._together(
-            patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed),
-            priors,
-        )
-        entries = Entries(sample.cells)
-        label = labels[entries.rows, entries.cols]
-        size = Size.of(whole.cells)
-        race = CrossFit(entries, label, size, self.max_time, sample.known)
-        named = not isinstance(self.candidates, str)
-        candidates = informed(self._candidates(seed), known)
-        if known and not any(candidate.takes for candidate in candidates):
-            warn_user(
-                f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
-                "'Factorization', or leave them out."
-            )
-        race.run(candidates, named, tasks)
-        if not race.members:
-            if race.interrupted:
-                raise KeyboardInterrupt
-            said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
-            raise ValueError(f"None of the candidates could be fitted: {said}.")
-        stacking = race.stack()
-        members, weights, cold_weights = cold.weights(race, stacking)
-        completers = {}
-        with tasks.part("last fits", len(members)) as last:
-            for trial in members:
-                completers[trial.name] = self._final(trial, race, whole, sample)
-                last.done(trial.name)
-        scaled = whole.cells
-        values = combined(completers, weights, scaled, scaling, reconstruction)
-        values = priors.fill(cells, values)
-        if cold.rows.any():
-            values[cold.rows] = combined(
-                completers, cold_weights, scaled, scaling, reconstruction
-            )[cold.rows]
-        found = [
-            (t.name, w) for t, w in zip(race.members, stacking.common, strict=True)
-        ]
-        attributes = {
-            "weights_": {name: float(weight) for name, weight in found},
-            "column_weights_": dict(zip(completers, weights, strict=True)),
-            "completers_": completers,
-            "verdict_": verdict(race, stacking),
-            "reconstruction_": values.astype(cells.dtype),
-            "_cold_rows": cold.rows,
-            "_leaderboard": leaderboard(race, stacking),
-            "_spread": Spread.of(
-                stacking.residuals,
-                stacking.variances,
-                race.held_out().cols,
-                cells.shape[1],
-            ),
-            "_scaling": scaling,
-            "_rows": RowIndex(cells),
-        }
-        return Outcome(attributes, interrupted=race.interrupted)
-
-    def _candidates(self, seed: int) -> list[Candidate]:
-        if isinstance(self.candidates, Mapping):
-            found = [Candidate(*item) for item in self.candidates.items()]
-        else:
-            found = family(seed, resolve_device(self.device))
-            if not isinstance(self.candidates, str):
-                wanted, known = list(self.candidates), [c.name for c in found]
-                if unknown := [name for name in wanted if name not in known]:
-                    raise ValueError(
-                        f"candidates contains {unknown[0]!r}; the names are {known}. "
-                        "Pass other estimators in a mapping of names to estimators."
-                    )
-                found = [c for c in found if c.name in wanted]
-        if not found:
-            raise ValueError("candidates is empty; give at least one.")
-        return found
-
-    def _final(
-        self, trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample
-    ) -> Any:
-        """The estimator fitted to all cells, or to as many as there is time for."""
-        for part, seconds in (
-            (whole, trial.seconds_per_fit * trial.growth),
-            (sample, trial.seconds_per_fit),
-        ):
-            if trial.fitted is not None and (
-                race.interrupted or seconds > race.seconds_left
-            ):
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # counted in the leaderboard
-                try:
-                    given = trial.candidate.arguments(part.known)
-                    return clone(trial.candidate.estimator).fit(part.cells, **given)
-                except KeyboardInterrupt:
-                    if trial.fitted is None:
-                        raise
-                    race.interrupted = True
-                except Exception:
-                    if trial.fitted is None:
-                        raise
-        return trial.fitted
+            return fit_stack(self, cells, priors, tasks)
 
     def _is_fitted_picture(self, cells: np.ndarray) -> bool:
         """Whether ``cells`` is the fitted matrix, some of whose rows have no cell."""
@@ -400,19 +254,12 @@ optional
         cold = bool(self._cold_rows.any())
         return cold and same and np.array_equal(cells, fitted, equal_nan=True)
 
-    def _stacked(
-        self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        weights = self.column_weights_.values()
-        scaled = standardized(cells, self._scaling)
-        return combined(self.completers_, weights, scaled, self._scaling, values)
-
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed = self.reconstruction_[position].astype(float)
         new = (position < 0) & ~np.isnan(cells).all(1)
         if new.any():
-            completed[new] = self._stacked(cells[new], own_values)
+            completed[new] = stacked(self, cells[new], own_values)
         return completed
 
     def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
@@ -421,98 +268,13 @@ optional
                 return completer._complete_hidden(scaled, hidden)
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
 
-        return self._stacked(cells, values)
+        return stacked(self, cells, values)
 
-    def predict_std(self, X: Any) -> np.ndarray:
-        r"""Standard deviation of the cells that `transform` returns.
-
-        In missing cells it is the root of
-
-        .. math::
-
-            u_{ij}^2 = s_j^2 + \sum_k w_{jk} (X^{(k)}_{ij} - X_{ij})^2,
-
-        where :math:`s_j^2` is the mean squared error of the stack on the held-out cells
-        of the column; the error in all columns counts as ten of them.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, whether `fit` has seen them or not.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            0 in observed cells. NaN in columns that are not numbers, and in missing
-            cells if no cells could be held out.
-        """
-        check_is_fitted(self)
-        std = self._deviations(self._read(X, reset=False))
-        return std if self._table is None else self._table.deviations(std)
-
-    def predict_interval(
-        self, X: Any, level: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals that contain a share ``level`` of the missing cells.
-
-        The half width is the deviation, see `predict_std`, times a quantile of the
-        errors on held-out cells in units of their deviations. The share holds on
-        average over cells that are missing like these, not for single cells.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, whether `fit` has seen them or not.
-        level : float in (0, 1), default=0.9
-            Share of the missing cells.
-
-        Returns
-        -------
-        low : ndarray of shape (n_samples, n_features)
-        high : ndarray of shape (n_samples, n_features)
-            The interval of an observed cell is its value. With ``like_observed``, the
-            bounds are rounded and clipped like the completion. NaN as in `predict_std`.
-        """
-        check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}.")
-        cells = self._read(X, reset=False)
-        half = self._spread.quantile(level) * self._deviations(cells)
-        center = np.where(np.isnan(cells), self._model_values(cells), cells)
-        half[~np.isnan(cells)] = 0.0
-        return self._bound(center - half), self._bound(center + half)
-
-    def _deviations(self, cells: np.ndarray) -> np.ndarray:
-        """Standard deviations in the units of the matrix; 0 in observed cells."""
-        weights = list(self.column_weights_.values())
-        variance = np.zeros(cells.shape)
-        position = self._rows.find(cells)
-        known = position >= 0
-        if known.any():
-            scaled = standardized(self._rows.cells, self._scaling)
-            whole = variance_of(self.completers_, weights, scaled, reconstruction)
-            variance[known] = whole[position[known]]
-        if not known.all():
-            scaled = standardized(cells[~known], self._scaling)
-            variance[~known] = variance_of(
-                self.completers_, weights, scaled, own_values
-            )
-        std = self._spread.deviations(variance) * self._scaling.scale.numpy()
-        return np.where(np.isnan(cells), std, 0.0)
-
-    def _bound(self, matrix: np.ndarray) -> np.ndarray:
-        if self._like is not None:
-            matrix = self._like.apply(matrix)
-        return matrix if self._table is None else self._table.numbers(matrix)
+    predict_std = _intervals.predict_std
+    predict_interval = _intervals.predict_interval
 
     @property
     def leaderboard_(self) -> Any:
         """The candidates and their errors, see the attributes of the class."""
         check_is_fitted(self)
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError as error:
-            raise ImportError(
-                "leaderboard_ needs pandas: pip install pandas."
-            ) from error
-        return pandas.DataFrame(self._leaderboard)
+        return as_frame(self._leaderboard)

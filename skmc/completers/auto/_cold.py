@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from skmc.base import Priors
-from skmc.completers._cross_fit import CrossFit, Trial
-from skmc.completers._stacking import Stacking, rms
+from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._stacking import Stacking, rms
 
 
 class InformedMatrix(np.ndarray):
@@ -79,6 +79,19 @@ class Cold:
         weights[:, self.cols] = share[:, None]
         own = _normalized(weights * informed[:, None], share[:, None])
         return members, weights, own
+
+
+def with_known(
+    cells: np.ndarray, priors: Priors, known: Mapping[str, Any]
+) -> tuple[InformedMatrix, Priors]:
+    """The matrix with what is known: what that describes is not empty."""
+    found = cells.view(InformedMatrix)
+    found.known, found.cold = known, (cold := Cold.of(priors, known))
+    return found, replace(
+        priors,
+        empty_rows=priors.empty_rows & ~cold.rows,
+        empty_cols=priors.empty_cols & ~cold.cols,
+    )
 
 
 def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import torch
 
 from skmc.base import BaseCompleter
 from skmc.cells import Scaling
+from skmc.completers.auto._units import standardized
 
 
 def combined(
@@ -25,6 +26,15 @@ def combined(
         total += weight * values(completer, scaled)
     undone: np.ndarray = scaling.undo(torch.from_numpy(total)).numpy()
     return undone
+
+
+def stacked(
+    completer: Any, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """`combined` for the members and weights of a fitted `AutoCompleter`."""
+    weights, scaling = completer.column_weights_.values(), completer._scaling
+    scaled = standardized(cells, scaling)
+    return combined(completer.completers_, weights, scaled, scaling, values)
 
 
 def variance_of(
