@@ -28,12 +28,12 @@ from skmc import (
     TreesCompleter,
     patterns,
 )
+from skmc.completers import Size
 from skmc.completers.auto import _candidates, _fit
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._cross_fit import CrossFit, Trial
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, simplex_minimum
 from skmc.completers.auto._units import units_of
-from skmc.completers.costs import Size
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
@@ -449,7 +449,7 @@ def test_imputers_of_scikit_learn(matrix):
 def test_candidates_that_are_none(matrix):
     _, X = matrix
     with pytest.raises(
-        ValueError, match=r"candidates contains 'kNN'; .* names are \['means'"
+        ValueError, match=r"candidates contains 'kNN'; .* names are \['AIR'"
     ):
         AutoCompleter(("means", "kNN")).fit(X)
     with pytest.raises(ValueError, match="candidates is empty"):

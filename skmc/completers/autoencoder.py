@@ -14,6 +14,7 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, EarlyStopping, IterativeCompleter, TakesWeights
 from skmc.cells import Observed
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
@@ -120,6 +121,8 @@ class AutoencoderCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
+    advice = "many rows that depend nonlinearly on a few factors"
+    cost = Cost(0.1, cells=3e-6, rows=0.002)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -22,6 +22,7 @@ from skmc.base import (
 )
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, RowModel
 from skmc.solvers import Gibbs, Solver
 
@@ -132,6 +133,16 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
+    advice = "ratings, when accuracy is worth the time; nothing to tune"
+    cost = Cost(0.4, factors=6e-8, informed=2.0)
+    stacked = (
+        Variant("Bayesian"),
+        Variant(
+            "Bayesian, implicit",
+            {"implicit": True, "heteroscedastic": True},
+            Cost(0.5, factors=5e-8),
+        ),
+    )
     warn_at_max_iter = False
     tol = 0.0
     _parameter_constraints: ClassVar[dict] = {

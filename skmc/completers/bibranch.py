@@ -19,6 +19,7 @@ from skmc.base import (
 )
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.solvers import Descent, Solver
@@ -106,6 +107,8 @@ class BiBNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.03)
+    advice = "a neural-network baseline"
+    cost = Cost(0.09, cells=1e-5, rows=0.001)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

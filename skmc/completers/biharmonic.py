@@ -17,6 +17,7 @@ from skmc.base import (
     Priors,
     pixels,
 )
+from skmc.completers.costs import Cost, Variant
 from skmc.new_rows import FoldIn, RowIndex
 
 
@@ -83,6 +84,9 @@ class BiharmonicCompleter(BaseCompleter):
         interpolates=True,
         unweighted="it interpolates the observed cells, whatever they weigh",
     )
+    advice = "pictures with scratches or scattered holes, in a second"
+    cost = Cost(0.003, cells=8e-7, holes=9.5e-8)
+    stacked = (Variant("biharmonic", needs="skimage"),)
     _parameter_constraints: ClassVar[dict] = {
         "channels": [Interval(Integral, 1, None, closed="left")],
     }

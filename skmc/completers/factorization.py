@@ -26,6 +26,7 @@ from skmc.base import (
 from skmc.blocks import BlockALS, BlockObserved
 from skmc.cells import Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import LowRank, Randomness
 from skmc.solvers import ALS, Solver
 
@@ -189,6 +190,9 @@ class FactorizationCompleter(
     """
 
     completer_tags = CompleterTags(recovers=0.02)
+    advice = "ratings, new users"
+    cost = Cost(0.3, factors=5e-9, informed=15.0)
+    stacked = (Variant("Factorization"),)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "lambda_ridge": [

@@ -29,6 +29,7 @@ from skmc.blocks import ChunkedEM, ChunkedRows
 from skmc.cells import Observed
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
     ExpectedSums,
     FactorGaussian,
@@ -185,6 +186,12 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         recovers=0.05,
         monotone=True,
         unweighted="its likelihood is a product over rows, not over cells",
+    )
+    advice = "tables, in a second; how sure each cell is"
+    cost = Cost(0.05, systems=2.4e-9)
+    stacked = (
+        Variant("Gaussian"),
+        Variant("copula", {"marginals": "copula"}),
     )
     check_every = 3
     scaling = "columns"

@@ -23,6 +23,7 @@ from skmc.base import (
     resolve_device,
     warn_user,
 )
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values
 
@@ -105,6 +106,12 @@ class KNNCompleter(BaseCompleter):
         recovers=0.6,
         equivariant=True,
         unweighted="it averages neighbors and has no loss",
+    )
+    advice = "many similar rows"
+    cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
+    stacked = (
+        Variant("KNN"),
+        Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),
     )
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],

@@ -15,6 +15,7 @@ from torch import Tensor
 from skmc.base import CompleterTags, IterativeCompleter, Prepared, TakesWeights, Trials
 from skmc.cells import Observed
 from skmc.completers._rank import RANKS, choose_rank
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
@@ -118,6 +119,8 @@ class LinkedFactorizationCompleter(TakesWeights, IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
+    advice = "floors, ceilings, saturating sensors: link shows the learned function"
+    cost = Cost(0.6, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")
     may_underfit = True

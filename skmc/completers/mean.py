@@ -21,6 +21,7 @@ from skmc.base import (
 )
 from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import StoredEntries
+from skmc.completers.costs import Cost, Variant
 
 
 class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, TakesWeights, BaseCompleter):
@@ -55,6 +56,9 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, TakesWeights, BaseComp
     """
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
+    advice = "the baseline"
+    cost = Cost(0.001, cells=4e-8)
+    stacked = (Variant("means"),)
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter, Prepared, Trials
 from skmc.cells import Observed
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.solvers import NCARL, Solver
 
@@ -117,6 +118,9 @@ class NCARLCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it keeps the observed cells, whatever they weigh",
     )
+    advice = "pictures with scattered holes, columns in groups"
+    cost = Cost(0.04, svd=1e-7)
+    stacked = (Variant("NCARL"),)
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
     _parameter_constraints: ClassVar[dict] = {

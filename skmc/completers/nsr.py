@@ -21,6 +21,7 @@ from skmc.base import (
 from skmc.cells import Observed
 from skmc.completers._gradual import gradual_solver
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import Solution, solve_part
 from skmc.models import SkipNetwork
@@ -179,6 +180,8 @@ class NSRCompleter(TakesWeights, IterativeCompleter):
         recovers=0.5,
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
+    advice = "columns that each follow a different nonlinear function"
+    cost = Cost(0.2, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")
     may_underfit = True

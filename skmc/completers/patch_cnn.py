@@ -22,6 +22,7 @@ from skmc.base import (
     Trials,
 )
 from skmc.cells import Observed
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
 from skmc.models import filling_order
@@ -134,6 +135,9 @@ class PatchCNNCompleter(EarlyStopping, TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
+    advice = "pictures, including large holes"
+    cost = Cost(0.06, cells=0.0001)
+    stacked = (Variant("patch CNN"),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {

@@ -17,6 +17,7 @@ from skmc.base import (
     WarmStart,
 )
 from skmc.cells import Observed
+from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
 from skmc.solvers import GradientFlow, Solver
@@ -109,6 +110,8 @@ class SNNCompleter(EarlyStopping, WarmStart, TakesWeights, IterativeCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
+    advice = "low rank with or without noise, pictures; nothing to tune"
+    cost = Cost(0.3, svd=3e-7, rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
     _parameter_constraints: ClassVar[dict] = {

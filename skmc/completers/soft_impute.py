@@ -19,6 +19,7 @@ from skmc.base import (
     WarmStart,
 )
 from skmc.cells import SparseObserved
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, svd_of
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
@@ -106,6 +107,9 @@ class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
+    advice = "noisy data, dense or sparse"
+    cost = Cost(0.06, cells=1e-5, rows=0.0006)
+    stacked = (Variant("Soft-Impute"),)
     check_every = 5
     _parameter_constraints: ClassVar[dict] = {
         "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],

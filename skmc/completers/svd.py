@@ -27,6 +27,7 @@ from skmc.base import (
 from skmc.blocks import ChunkedRows, ChunkedSVD
 from skmc.cells import Observed, Scaling, SparseObserved
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.solvers import HardRank, Solver
@@ -116,6 +117,9 @@ class SVDCompleter(
     """
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
+    advice = "a quick low-rank baseline"
+    cost = Cost(0.03, cells=6e-6)
+    stacked = (Variant("SVD"),)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }

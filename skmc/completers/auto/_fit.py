@@ -51,7 +51,8 @@ def fit_stack(
     labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
     entries = Entries(sample.cells)
     label = completer._together(labels, priors)[entries.rows, entries.cols]
-    size = Size.of(whole.cells)
+    n_observed = int(np.count_nonzero(~np.isnan(cells)))
+    size = Size(len(cells), cells.shape[1], n_observed)
     race = CrossFit(entries, label, size, completer.max_time, sample.known)
     _run(race, completer, seed, tasks)
     stacking = race.stack()

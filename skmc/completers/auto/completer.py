@@ -148,6 +148,7 @@ class AutoCompleter(TakesTables):
     completer_tags = CompleterTags(
         recovers=0.05, unweighted="it compares methods without weights, too"
     )
+    advice = "when you do not know which method to use; the lowest errors on tables"
     _parameter_constraints: ClassVar[dict] = {
         "candidates": [StrOptions({"auto"}), Mapping, "array-like"],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
