@@ -25,7 +25,6 @@ from skmc import (
     DMFCompleter,
     Entries,
     MixedCompleter,
-    NSRCompleter,
     SVDCompleter,
     patterns,
 )
@@ -64,7 +63,6 @@ def frame():
 
 
 VARIANTS = [(cls, {}) for cls in COMPLETERS] + [
-    (NSRCompleter, {"variant": "paper"}),
     (DMFCompleter, {"row_graph": sp.csr_array(np.ones((12, 12)))}),
     (DMFCompleter, {"random_state": np.random.RandomState(3)}),
 ]

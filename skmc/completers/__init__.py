@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         FactorizationCompleter as FactorizationCompleter,
     )
     from skmc.completers.gaussian import GaussianCompleter as GaussianCompleter
+    from skmc.completers.gradual_nsr import GradualNSRCompleter as GradualNSRCompleter
     from skmc.completers.ialm import IALMCompleter as IALMCompleter
     from skmc.completers.knn import KNNCompleter as KNNCompleter
     from skmc.completers.linked import (
