@@ -25,6 +25,7 @@ from skmc import (
     DMFCompleter,
     FactorizationCompleter,
     GaussianCompleter,
+    GradualNSRCompleter,
     LinkedFactorizationCompleter,
     NCARLCompleter,
     NSRCompleter,
@@ -36,6 +37,7 @@ from skmc.metrics import rmse
 
 NAME = "weights"
 SEED = {"random_state": 0}
+CONSTANT_MU = {**SEED, "mu_max": 1.0, "max_iter": 400}
 
 
 def along(low: float, high: float) -> list[float]:
@@ -107,19 +109,19 @@ CURVES: list[tuple[str, list[float], Callable[[float], Any]]] = [
         lambda w: NSRCompleter(lambda_decoder=8.0, lambda_skip=w, **SEED),
     ),
     (
-        'NSRCompleter("paper"): alpha',
+        "GradualNSRCompleter: alpha",
         along(1e-3, 10),
-        lambda w: NSRCompleter("paper", alpha=w, mu_max=1.0, **SEED),
+        lambda w: GradualNSRCompleter(alpha=w, **CONSTANT_MU),
     ),
     (
-        'NSRCompleter("paper"): beta',
+        "GradualNSRCompleter: beta",
         along(1e-3, 10),
-        lambda w: NSRCompleter("paper", beta=w, mu_max=1.0, **SEED),
+        lambda w: GradualNSRCompleter(beta=w, **CONSTANT_MU),
     ),
     (
-        'NSRCompleter("paper"): lambda_weights',
+        "GradualNSRCompleter: lambda_weights",
         along(1e-4, 1),
-        lambda w: NSRCompleter("paper", lambda_weights=w, mu_max=1.0, **SEED),
+        lambda w: GradualNSRCompleter(lambda_weights=w, **CONSTANT_MU),
     ),
     (
         "SVTCompleter: tau",
@@ -187,7 +189,7 @@ INTRODUCTION = """
 RMSE over hidden cells, divided by their standard deviation, for one weight at a time;
 the other parameters are the defaults. "wine" is scikit-learn's table of 178 x 13, its
 columns standardized; "china" is its photograph in gray, 80 x 80. 30 % of the cells are
-hidden at random, one seed. Gradual learning is off in `NSRCompleter("paper")`, or its
+hidden at random, one seed. Gradual learning is off in `GradualNSRCompleter`, or its
 weights would hardly matter. The lowest error is bold. These curves show which values
 are worth a search; they are too few to choose a default, and no default was chosen on
 them.

@@ -35,6 +35,7 @@ extensions = [
     "literal_or_name",
     "api_pages",
     "measured",
+    "method_rows",
     "stored_pictures",
 ]
 exclude_patterns = [

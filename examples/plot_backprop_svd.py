@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import torch
 
-from skmc.linalg import DSVD
+from skmc.inverses import DSVD
 
 # %%
 # A function of the plane

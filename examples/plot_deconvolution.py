@@ -24,7 +24,7 @@ import torch
 from skimage import color, data
 from torch import nn
 
-from skmc.linalg import LDMinv
+from skmc.inverses import LDMinv
 
 N = 48  # pixels on the side of a patch
 

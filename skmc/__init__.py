@@ -1,102 +1,48 @@
 """Matrix completion as scikit-learn estimators, solved in PyTorch."""
 
-TYPE_CHECKING = False  # as in typing, which takes longer to import than this module
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skmc.cells import Entries, Observed, SparseObserved
-    from skmc.completers import (
-        AIRCompleter,
-        AutoCompleter,
-        AutoencoderCompleter,
-        BayesianFactorizationCompleter,
-        BiBNNCompleter,
-        BiharmonicCompleter,
-        DMFCompleter,
-        FactorizationCompleter,
-        GaussianCompleter,
-        IALMCompleter,
-        KNNCompleter,
-        LinkedFactorizationCompleter,
-        MeanCompleter,
-        MixedCompleter,
-        NCARLCompleter,
-        NonlocalCompleter,
-        NSRCompleter,
-        PatchCNNCompleter,
-        SNNCompleter,
-        SoftImputeCompleter,
-        SVDCompleter,
-        SVTCompleter,
-        TNNRCompleter,
-        TreesCompleter,
-    )
-    from skmc.loop import Status, solve
-    from skmc.pipeline import MaskedToNaN
+    from skmc.cells import Entries as Entries
+    from skmc.cells import Observed as Observed
+    from skmc.cells import SparseObserved as SparseObserved
+    from skmc.completers import *  # noqa: F403
+    from skmc.loop import Status as Status
+    from skmc.loop import solve as solve
+    from skmc.tables import MaskedToNaN as MaskedToNaN
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "AIRCompleter",
-    "AutoCompleter",
-    "AutoencoderCompleter",
-    "BayesianFactorizationCompleter",
-    "BiBNNCompleter",
-    "BiharmonicCompleter",
-    "DMFCompleter",
-    "Entries",
-    "FactorizationCompleter",
-    "GaussianCompleter",
-    "IALMCompleter",
-    "KNNCompleter",
-    "LinkedFactorizationCompleter",
-    "MaskedToNaN",
-    "MeanCompleter",
-    "MixedCompleter",
-    "NCARLCompleter",
-    "NSRCompleter",
-    "NonlocalCompleter",
-    "Observed",
-    "PatchCNNCompleter",
-    "SNNCompleter",
-    "SVDCompleter",
-    "SVTCompleter",
-    "SoftImputeCompleter",
-    "SparseObserved",
-    "Status",
-    "TNNRCompleter",
-    "TreesCompleter",
-    "solve",
-]
-# Where the other names are.
-_ROOMS = {
-    "Entries": "cells",
-    "MaskedToNaN": "pipeline",
-    "Observed": "cells",
-    "SparseObserved": "cells",
-    "Status": "loop",
-    "solve": "loop",
-}
 
 
 def _rooms() -> list[str]:
     from pkgutil import iter_modules
 
-    return [room.name for room in iter_modules(__path__) if room.name[0] != "_"]
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_rooms()})
+    return [r.name for r in iter_modules(__path__) if r.name[0] != "_"]  # noqa: F405
 
 
 # Importing Torch and scikit-learn takes seconds, so it waits for the first use of a
-# name. Type checkers do not see this function: they would accept any name.
+# name. Type checkers do not see these functions: they would accept any name.
 if not TYPE_CHECKING:
+    from skmc import completers
+
+    _ROOM_OF = {
+        **{n: "completers" for n in completers.__all__ if n.endswith("Completer")},
+        "Entries": "cells",
+        "MaskedToNaN": "tables",
+        "Observed": "cells",
+        "SparseObserved": "cells",
+        "Status": "loop",
+        "solve": "loop",
+    }
+    __all__ = sorted(_ROOM_OF)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__, *_rooms()})
 
     def __getattr__(name: str) -> object:
         from importlib import import_module
 
-        if name in __all__:
-            room = import_module(f"skmc.{_ROOMS.get(name, 'completers')}")
-            found = getattr(room, name)
+        if name in _ROOM_OF:
+            found = getattr(import_module(f"skmc.{_ROOM_OF[name]}"), name)
         elif name in _rooms():
             found = import_module(f"skmc.{name}")
         else:

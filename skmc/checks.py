@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
-import skmc.completers
 from skmc.base import BaseCompleter
+from skmc.completers import completer_classes
 
 
 def all_completers() -> list[type[BaseCompleter]]:
@@ -22,15 +19,4 @@ def all_completers() -> list[type[BaseCompleter]]:
     >>> [cls.__name__ for cls in all_completers()][:1]
     ['AIRCompleter']
     """
-    found: set[type[BaseCompleter]] = set()
-    for info in pkgutil.iter_modules(skmc.completers.__path__):
-        module = importlib.import_module(f"skmc.completers.{info.name}")
-        found.update(
-            member
-            for member in vars(module).values()
-            if isinstance(member, type)
-            and issubclass(member, BaseCompleter)
-            and member.__module__ == module.__name__
-            and not member.__name__.startswith("_")
-        )
-    return sorted(found, key=lambda cls: cls.__name__)
+    return [cls for cls in completer_classes() if issubclass(cls, BaseCompleter)]

@@ -28,11 +28,12 @@ from skmc import (
     TreesCompleter,
     patterns,
 )
-from skmc.completers import auto as module
-from skmc.completers._candidates import Candidate, family
-from skmc.completers._cross_fit import CrossFit, Trial
-from skmc.completers._stacking import PRIOR_CELLS, Stacking, simplex_minimum
-from skmc.completers.costs import Size
+from skmc.completers import Size
+from skmc.completers.auto import _candidates, _fit
+from skmc.completers.auto._candidates import Candidate, family
+from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, simplex_minimum
+from skmc.completers.auto._units import units_of
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
@@ -256,7 +257,7 @@ def test_what_the_time_does_not_allow(matrix, monkeypatch):
         Candidate("forever", Slow(), lambda s: 1e9),
         Candidate("sooner", KNNCompleter(), lambda s: 1e-9),
     ]
-    monkeypatch.setattr(module, "family", lambda seed, device: found)
+    monkeypatch.setattr(_candidates, "family", lambda seed, device: found)
     before = Slow.n_fits
     auto = AutoCompleter(max_time=30, random_state=0).fit(X)
     assert Slow.n_fits == before
@@ -285,7 +286,7 @@ def test_costs_count_the_known_cells():
 
 def test_many_rows_are_judged_on_some(matrix, monkeypatch):
     truth, X = matrix
-    monkeypatch.setattr(module, "MAX_ROWS", 25)
+    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
     fits = []
 
     class Watched(SVDCompleter):
@@ -411,7 +412,7 @@ def test_flat_and_rough_columns_of_a_picture_have_one_unit():
     picture = (1 + j**2 / 100) * np.sin(i / 8 + j / 9)
     table = picture[:, np.random.RandomState(0).permutation(50)]
     for cells, one in ((picture, True), (table, False)):
-        scale = module.units_of(cells).scale
+        scale = units_of(cells).scale
         assert bool((scale == scale[:, :1]).all()) == one
 
 
@@ -448,7 +449,7 @@ def test_imputers_of_scikit_learn(matrix):
 def test_candidates_that_are_none(matrix):
     _, X = matrix
     with pytest.raises(
-        ValueError, match=r"candidates contains 'kNN'; .* names are \['means'"
+        ValueError, match=r"candidates contains 'kNN'; .* names are \['AIR'"
     ):
         AutoCompleter(("means", "kNN")).fit(X)
     with pytest.raises(ValueError, match="candidates is empty"):
@@ -641,7 +642,7 @@ def test_samples_of_rows_have_their_own_features(described, monkeypatch):
         return fit(self, cells, *args, **given)
 
     monkeypatch.setattr(FactorizationCompleter, "fit", spied)
-    monkeypatch.setattr(module, "MAX_ROWS", 25)
+    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
     graph = np.add.outer(np.arange(40.0), np.arange(40.0))
     completer = AutoCompleter({"one": FactorizationCompleter(3)}, random_state=0)
     completer.fit(X, **known, row_graph=graph)

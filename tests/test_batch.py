@@ -13,8 +13,8 @@ from conftest import COMPLETERS, low_rank, make
 from skmc import (
     AIRCompleter,
     DMFCompleter,
+    GradualNSRCompleter,
     LinkedFactorizationCompleter,
-    NSRCompleter,
     SNNCompleter,
     SVDCompleter,
     patterns,
@@ -102,8 +102,8 @@ def test_what_cannot_share_a_batch():
             fit_batch([linked(**given)], [X])
     with pytest.raises(ValueError, match="rank=9 is above min"):
         fit_batch([linked(9, 1.0)], [X])
-    with pytest.raises(ValueError, match='variant="paper" tries lengths of a step'):
-        fit_batch([NSRCompleter("paper", rank=2, lambda_decoder=1.0)], [X])
+    with pytest.raises(ValueError, match="GradualNSRCompleter has no batched solve"):
+        fit_batch([GradualNSRCompleter()], [X])
 
 
 def test_what_was_given_is_what_was_used():

@@ -39,7 +39,7 @@ def patient():
         "distributed.deploy.lost-worker-timeout": "120 s",
     }
     with dask.config.set(options):
-        get_mp_context().set_forkserver_preload(["skmc.completers", "pyarrow.dataset"])
+        get_mp_context().set_forkserver_preload(["skmc.persistence", "pyarrow.dataset"])
         yield
 
 

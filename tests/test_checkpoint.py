@@ -20,7 +20,6 @@ from skmc import (
     DMFCompleter,
     Entries,
     MixedCompleter,
-    NSRCompleter,
     SNNCompleter,
     SoftImputeCompleter,
     SVDCompleter,
@@ -69,7 +68,6 @@ def X():
 
 
 VARIANTS = [(c, {}) for c in COMPLETERS if issubclass(c, IterativeCompleter)] + [
-    (NSRCompleter, {"variant": "paper"}),
     (AutoencoderCompleter, {"hidden": (8, 4), "batch_size": 7}),
     (DMFCompleter, {"regularizer": "dirichlet"}),
     (SoftImputeCompleter, {"random_state": np.random.RandomState(0)}),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, minimize_on_stiefel
-from skmc.linalg.dsvd_steps import lengths, objective
-from skmc.linalg.stiefel import Skew
-from skmc.linalg.unrolled import polynomial
+from skmc.inverses import DSVD, LDMinv, cayley_step, d_minv, minimize_on_stiefel
+from skmc.inverses.dsvd_steps import lengths, objective
+from skmc.inverses.stiefel import Skew
+from skmc.inverses.unrolled import polynomial
 
 
 def normal(*shape, seed=0, dtype=torch.float64):

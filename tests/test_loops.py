@@ -8,23 +8,32 @@ from pathlib import Path
 import skmc
 
 ROOT = Path(skmc.__file__).parent
-ROOMS = ("cells", "linalg", "terms", "models", "solvers", "new_rows", "sensing")
+ROOMS = (
+    "cells",
+    "linalg",
+    "inverses",
+    "terms",
+    "models",
+    "solvers",
+    "new_rows",
+    "sensing",
+)
 # Files with a loop over numbers, or until something holds, and what it is for. A method
 # of completion does not belong here: it is a solver, whose steps `solve` takes.
 LOOPS = {
     "cells/like_observed.py": "numbers of decimals",
+    "inverses/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
+    "inverses/inverse_training.py": "trains `LDMinv`, without data or a matrix",
+    "inverses/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",
+    "inverses/unrolled.py": "powers of a polynomial",
     "linalg/conjugate_gradients.py": "a fixed number of steps, inside of one step",
     "linalg/diffusion.py": "a fixed number of sweeps: the start of a fit",
-    "linalg/dsvd.py": "layers of an unrolled network; `DSVD.fit` trains it",
     "linalg/factor_gaussian.py": "blocks of rows",
     "linalg/gaussian.py": "blocks of rows",
-    "linalg/inverse_training.py": "trains `LDMinv`, without data and without a matrix",
     "linalg/principal.py": "a fixed number of sweeps: the start of a fit",
     "linalg/products.py": "a fixed number of products: the length of a formula",
     "linalg/ridge.py": "blocks of rows",
-    "linalg/stiefel.py": "`minimize_on_stiefel`, for any function of a matrix",
     "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",
-    "linalg/unrolled.py": "powers of a polynomial",
     "models/patch_cnn.py": "rounds in which hidden cells are filled: a forward pass",
     "new_rows/by_column.py": "one column after the other",
     "new_rows/clusters.py": "k-means, and one cluster of rows after the other",

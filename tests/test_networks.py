@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skmc import (
     AutoencoderCompleter,
     BiBNNCompleter,
+    GradualNSRCompleter,
     LinkedFactorizationCompleter,
     NSRCompleter,
     Observed,
@@ -178,7 +179,7 @@ def test_networks_without_hidden_layers_factorize(recovery):
     [
         (AutoencoderCompleter, {}),
         (BiBNNCompleter, {}),
-        (NSRCompleter, {"variant": "paper"}),
+        (GradualNSRCompleter, {}),
     ],
 )
 def test_widths_are_checked(hidden, cls, params, small):

@@ -12,7 +12,7 @@ import torch
 from conftest import low_rank
 
 from skmc import Observed, patterns
-from skmc.completers import NSRCompleter
+from skmc.completers import GradualNSRCompleter, NSRCompleter
 from skmc.linalg import Randomness, shrink_dense
 from skmc.loop import solve
 from skmc.metrics import relative_error
@@ -298,7 +298,7 @@ def problem():
 def test_completes_better_than_means(problem, dtype):
     truth, hidden = problem
     X = np.ma.masked_array(truth.astype(dtype), hidden)
-    completer = NSRCompleter("paper", hidden=(30, 4, 30), max_iter=300, random_state=0)
+    completer = GradualNSRCompleter(hidden=(30, 4, 30), max_iter=300, random_state=0)
     completed = completer.fit_transform(X)
     assert completed.dtype == dtype
     means = np.broadcast_to(X.mean(0).data, X.shape)
@@ -309,8 +309,8 @@ def test_completes_better_than_means(problem, dtype):
 def test_new_rows_get_the_networks_answer(problem):
     truth, hidden = problem
     X = np.where(hidden, np.nan, truth)
-    completer = NSRCompleter(
-        "paper", hidden=(10,), max_iter=50, scaling=None, random_state=0
+    completer = GradualNSRCompleter(
+        hidden=(10,), max_iter=50, scaling=None, random_state=0
     )
     completer.fit(X[:30])
     assert isinstance(completer._fold_in, ForwardPass)
@@ -324,14 +324,13 @@ def test_new_rows_get_the_networks_answer(problem):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"variant": "paper", "mu_max": 0.5}, "mu_max=0.5 is below mu_min=1.0"),
+        ({"mu_max": 0.5}, "mu_max=0.5 is below mu_min=1.0"),
         ({"gamma": 1.0}, "'gamma' parameter"),
-        ({"variant": "other"}, "'variant' parameter"),
     ],
 )
 def test_bad_parameters_are_named(problem, params, message):
     with pytest.raises(ValueError, match=message):
-        NSRCompleter(**params).fit(problem[0])
+        GradualNSRCompleter(**params).fit(problem[0])
 
 
 @pytest.mark.parametrize("scaling", ["columns", None])

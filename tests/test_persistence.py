@@ -26,7 +26,6 @@ from skmc import (
     Entries,
     MeanCompleter,
     MixedCompleter,
-    NSRCompleter,
     SVDCompleter,
     patterns,
 )
@@ -65,7 +64,6 @@ def frame():
 
 
 VARIANTS = [(cls, {}) for cls in COMPLETERS] + [
-    (NSRCompleter, {"variant": "paper"}),
     (DMFCompleter, {"row_graph": sp.csr_array(np.ones((12, 12)))}),
     (DMFCompleter, {"random_state": np.random.RandomState(3)}),
 ]

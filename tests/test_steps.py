@@ -72,7 +72,6 @@ MAY_WAIT = {
 VARIANTS = {
     "BayesianFactorizationCompleter": [{}, {"heteroscedastic": True}],
     "TNNRCompleter": [{"rank": 2}, {"solver": "apgl"}, {"rank": 2, "weighted": True}],
-    "NSRCompleter": [{}, {"variant": "paper"}],
     "SVTCompleter": [{}, {"delta": 1.2}],
     "DMFCompleter": [{"regularizer": "tv"}, {"regularizer": "dirichlet"}],
     "GaussianCompleter": [{}, {"rank": 2}],

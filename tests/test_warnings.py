@@ -32,7 +32,7 @@ from skmc import (
     SVDCompleter,
     TreesCompleter,
 )
-from skmc.linalg import LDMinv
+from skmc.inverses import LDMinv
 from skmc.model_selection import BatchedGridSearchCV, compare, fit_batch
 from skmc.sensing import FactorizedSensingRegressor, NuclearSensingRegressor
 from skmc.uncertainty import MultipleCompletion

@@ -18,7 +18,6 @@ from skmc import (
     AutoencoderCompleter,
     Entries,
     MeanCompleter,
-    NSRCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     TNNRCompleter,
@@ -210,15 +209,6 @@ def test_networks_of_rows_descend_the_weighted_loss(noisy):
     assert float(total) == pytest.approx(float(loss.detach()))
     for found, grad in zip(state.network.parameters(), expected, strict=True):
         torch.testing.assert_close(found.grad, grad)
-
-
-def test_weights_of_the_paper_variant_of_nsr(noisy):
-    X, w = noisy
-    completer = NSRCompleter(variant="paper", max_iter=30, random_state=0)
-    hidden = completer.fit(np.where(w > 0, X, np.nan), cell_weight=w).reconstruction_
-    again = completer.fit(X, cell_weight=w).reconstruction_
-    np.testing.assert_allclose(again, hidden)
-    assert not np.allclose(completer.fit(X, cell_weight=w + 1).reconstruction_, hidden)
 
 
 def test_held_out_cells_count_by_weight(noisy):

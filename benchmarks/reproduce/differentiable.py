@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.pages import hardware
 from benchmarks.reproduce.results import Results
-from skmc.linalg import DSVD, LDMinv, cayley_step, d_minv, offdiag, random_orthonormal
+from skmc.inverses import DSVD, LDMinv, cayley_step, d_minv, offdiag, random_orthonormal
 
 SEEDS = range(3)
 

@@ -31,6 +31,7 @@ from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
     BiBNNCompleter,
+    GradualNSRCompleter,
     IALMCompleter,
     LinkedFactorizationCompleter,
     NCARLCompleter,
@@ -47,12 +48,12 @@ from skmc.solvers import RowDescent, patches
 from skmc.terms import SquaredNorm
 
 LIMIT = 300  # seconds
-EPOCHS = 1000  # of the paper's variant
+EPOCHS = 1000  # of the paper's method
 DEPTH = (100, 50)  # DLMC's encoder
 
 
-def papers(seed: int, **params) -> NSRCompleter:
-    return NSRCompleter("paper", max_iter=EPOCHS, random_state=seed, **params)
+def papers(seed: int, **params) -> GradualNSRCompleter:
+    return GradualNSRCompleter(max_iter=EPOCHS, random_state=seed, **params)
 
 
 NETWORKS = {

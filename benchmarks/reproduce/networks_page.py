@@ -92,7 +92,7 @@ Called again, it continues from these records. NAME is `nsr-table1`, `nsr-table2
 below), or `networks` for the rest; `networks page` fits nothing.
 
 `NSR` is `NSRCompleter()`. "NSR, paper's" is
-`NSRCompleter("paper", max_iter={ours.EPOCHS})`, the paper's network and solver. AEMC is
+`GradualNSRCompleter(max_iter={ours.EPOCHS})`, the paper's network and solver. AEMC is
 `AutoencoderCompleter()`, DLMC `AutoencoderCompleter({ours.DEPTH})`, "linked"
 `LinkedFactorizationCompleter()`; the others have the papers' names. All have their
 **defaults** unless noted. They choose their parameters on held-out observed cells;

@@ -4,8 +4,8 @@ Squares and tables of twenty columns, from a thousand to ten million cells, one 
 Each completer gets a process for each of the two shapes; it is ended when a size takes
 more than ``CAP`` seconds, so the whole takes about half an hour. Completers that are in
 ``docs/reproduction/speed-growth.json`` already are run again only if they are named.
-``page`` writes the page and the figure alone, ``costs`` prints what
-`skmc.completers.COSTS` would be by least squares.
+``page`` writes the page and the figure alone, ``costs`` prints what ``cost`` of each
+class would be by least squares.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scipy.optimize import least_squares
 
 from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
 from skmc.checks import all_completers
-from skmc.completers import COSTS, Cost, Size
+from skmc.completers import Cost, Size
 
 CAP = 25  # seconds of one size, all calls together
 N_COLS = 20  # of the tables
@@ -38,8 +38,8 @@ SHAPES = {
     "square": [(round(n**0.5), round(n**0.5)) for n in CELLS],
     "table": [(n // N_COLS, N_COLS) for n in CELLS],
 }
-# These choose among the others, within a time limit of their own.
-LEFT_OUT = ("AutoCompleter",)
+# The others choose among these, within a time limit of their own.
+COSTS = {cls.__name__: cls.cost for cls in all_completers() if hasattr(cls, "cost")}
 
 
 def problem(n_rows: int, n_cols: int) -> np.ndarray:
@@ -141,7 +141,7 @@ def print_costs() -> None:
     for name in (name for name in sorted(known) if name in COSTS):
         cost = suggested(name, known[name])
         seconds = "".join(f", {unit}={s:g}" for unit, s in cost.seconds.items())
-        print(f'    "{name}": Cost({cost.fixed:g}{seconds}),')
+        print(f"{name}: Cost({cost.fixed:g}{seconds})")
 
 
 def rows_of(known: Mapping[str, Any], shape: str) -> Iterator[list[str]]:
@@ -249,7 +249,7 @@ def main(arguments: list[str]) -> None:
         for cls in all_completers():
             name = cls.__name__
             known = json.loads(path.read_text()) if path.exists() else {}
-            if name in LEFT_OUT or (name not in arguments and name in known):
+            if name not in COSTS or (name not in arguments and name in known):
                 continue
             if not arguments or name in arguments:
                 record(NAME, {name: {shape: run(name, shape) for shape in SHAPES}})

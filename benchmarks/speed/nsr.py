@@ -18,7 +18,7 @@ import torch
 from benchmarks.pages import hardware, record
 from benchmarks.speed.lapack import shrink_by_lapack
 from benchmarks.timing import solver_of
-from skmc import NSRCompleter
+from skmc import GradualNSRCompleter
 from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm
 
@@ -49,7 +49,9 @@ class Case:
     """A fit at one ``mu``, a few epochs after its start."""
 
     def __init__(self, X, mu: float, lapack: bool):
-        self.solver, self.data = solver_of(X, NSRCompleter("paper", random_state=0))
+        self.solver, self.data = solver_of(
+            X, GradualNSRCompleter(max_iter=400, random_state=0)
+        )
         self.solver.rank = Timed(float(self.solver.rank.weight), lapack)
         self.solver.schedule = CosineSchedule(mu, mu, 1)
         self.state = self.solver.init(self.data)
@@ -100,7 +102,7 @@ def schedule(m: int, n: int, rate: float) -> dict:
     rng = np.random.RandomState(0)
     truth = rng.randn(m, 10) @ rng.randn(10, n)
     X = np.ma.masked_array(truth.astype(np.float32), rng.random_sample((m, n)) < rate)
-    completer = NSRCompleter("paper", random_state=0)
+    completer = GradualNSRCompleter(max_iter=400, random_state=0)
     solver, data = solver_of(X, completer)
     solver.rank = Timed(completer.beta, False)
     state, decomposed = solver.init(data), 0

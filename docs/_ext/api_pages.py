@@ -28,7 +28,7 @@ PARTS = {
         "skmc.datasets.*",
         "skmc.checks.*",
         "skmc.sensing.*",
-        "skmc.pipeline.*",
+        "skmc.inverses.*",
         "skmc.completers.*",
     ],
     "What it is made of": [

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import torch
 
-from skmc.linalg import DSVD, LDMinv, d_minv
+from skmc.inverses import DSVD, LDMinv, d_minv
 
 s = torch.logspace(-2.5, 0, 120, dtype=torch.float64)
 A = torch.diag(s)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
+from skmc.completers import advice_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -23,41 +24,6 @@ OBSERVED_SHARE = 0.8  # of the cells, in estimates of time
 
 # scikit-learn's imputer, which is often better than ours on narrow tables.
 IMPUTER = "iterative-imputer"
-
-# The column "use it for" of docs/how/index.md.
-ADVICE = {
-    "AIRCompleter": "pictures, drug-target matrices, grouped ratings, small tables",
-    "AutoCompleter": (
-        "when you do not know which method to use; the lowest errors on tables"
-    ),
-    "AutoencoderCompleter": "many rows that depend nonlinearly on a few factors",
-    "BayesianFactorizationCompleter": (
-        "ratings, when accuracy is worth the time; nothing to tune"
-    ),
-    "BiharmonicCompleter": "pictures with scratches or scattered holes, in a second",
-    "BiBNNCompleter": "a neural-network baseline",
-    "DMFCompleter": "matrices of low rank",
-    "FactorizationCompleter": "ratings, new users",
-    "GaussianCompleter": "tables, in a second; how sure each cell is",
-    "IALMCompleter": "low rank without noise; nothing to tune",
-    "KNNCompleter": "many similar rows",
-    "LinkedFactorizationCompleter": (
-        "floors, ceilings, saturating sensors: link shows the learned function"
-    ),
-    "MeanCompleter": "the baseline",
-    "NCARLCompleter": "pictures with scattered holes, columns in groups",
-    "NonlocalCompleter": (
-        "pictures in gray or color with any kind of hole, the most accurate on most"
-    ),
-    "NSRCompleter": "columns that each follow a different nonlinear function",
-    "PatchCNNCompleter": "pictures, including large holes",
-    "SNNCompleter": "low rank with or without noise, pictures; nothing to tune",
-    "SoftImputeCompleter": "noisy data, dense or sparse",
-    "SVDCompleter": "a quick low-rank baseline",
-    "SVTCompleter": "low rank without noise, for large matrices of very low rank",
-    "TNNRCompleter": "pictures, matrices of low rank",
-    "TreesCompleter": "tables whose columns depend on each other nonlinearly, new rows",
-}
 
 
 def name_of(title: str) -> str:
@@ -75,7 +41,7 @@ def name_of(title: str) -> str:
 METHODS = dict(
     sorted(
         (name_of(title), title)
-        for title in skmc.__all__
+        for title in dir(skmc)
         if title.endswith("Completer") and title != "MixedCompleter"
     )
 )
@@ -159,15 +125,18 @@ def shape(text: str) -> tuple[int, int]:
 
 def print_times(names: list[str], n_rows: int, n_cols: int) -> None:
     """Print how long fits of a matrix of this shape take, the shortest first."""
-    from skmc.completers import COSTS, Size
+    from skmc.completers import Size
 
     size = Size(n_rows, n_cols, int(OBSERVED_SHARE * n_rows * n_cols))
-    times = {name: COSTS[METHODS[name]](size) for name in names if name != "auto"}
+    costs = {name: getattr(class_of(name), "cost", None) for name in names}
+    times = {name: cost(size) for name, cost in costs.items() if cost}
     wide = max(map(len, names))
     for name in sorted(times, key=lambda name: times[name]):
         print(f"{name:{wide}}  {duration(times[name])}")
-    if "auto" in names:
-        print(f"{'auto':{wide}}  1 min at most (--time-limit)")
+    for name in names:
+        if name not in times:
+            limited = "1 min at most (--time-limit)" if name == "auto" else "unknown"
+            print(f"{name:{wide}}  {limited}")
 
 
 def duration(seconds: float) -> str:
@@ -203,10 +172,9 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
     wide = max(map(len, METHODS))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
     for name, title in METHODS.items():
-        said = ADVICE.get(title) or (class_of(name).__doc__ or "").split("\n")[0]
         print(
             textwrap.fill(
-                said,
+                advice_of(title),
                 max(width, wide + 30),
                 initial_indent=f"{name:{wide}}  ",
                 subsequent_indent=" " * (wide + 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -23,8 +24,14 @@ from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.predicting import cells_at, score_of_cells
 from skmc.base.reading import read, read_rows, takes_missing
 from skmc.base.warning import listed, warn_user
-from skmc.cells import Entries, Given, LikeObserved, Observed, Priors, StoredEntries
-from skmc.cells import to_cells
+from skmc.cells import (
+    Entries,
+    Given,
+    Observed,
+    Priors,
+    StoredEntries,
+    to_cells,
+)
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 from skmc.metrics import nmae
@@ -100,12 +107,10 @@ class BaseCompleter(Estimator):
     """
 
     completer_tags: ClassVar[CompleterTags]
-    # How cells may be kept. The first is for matrices in memory.
-    storages: ClassVar[tuple[type, ...]] = (Observed,)
+    # How the cells may be stored, and what is made for each: of an iterative completer,
+    # the method that makes its solver, or the solver.
+    storages: ClassVar[Mapping[type, Any]] = {Observed: "_make_solver"}
 
-    data_range_: tuple[float, float] = field(init=False)
-    row_ids_: np.ndarray = field(init=False)
-    col_ids_: np.ndarray = field(init=False)
     _indicator: Any = field(init=False)
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
@@ -208,10 +213,8 @@ class BaseCompleter(Estimator):
         if not reads or reads[-1].read is None:
             return self.transform(X)
         given = reads[-1]
-        cells = given.matrix
-        with _threads(cells):
-            values = self._fitted.of_fitted_rows(given, not self.keep_observed)
-        return self._written(given.source, self._completed(cells, values))
+        values = self._values_of_fit(given, not self.keep_observed)
+        return self._written(given.source, self._completed(given.matrix, values))
 
     def _set_fitted(self, statistics: Priors, outcome: Outcome) -> None:
         """Set the fitted attributes; no other function sets any."""
@@ -289,9 +292,13 @@ class BaseCompleter(Estimator):
         """Return a completion in the container of the result."""
         return completed
 
-    def _model_values(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
+    def _model_values(self, cells: np.ndarray, everywhere: bool = False) -> np.ndarray:
         with _threads(cells):
             return self._fitted.rows(cells, everywhere)
+
+    def _values_of_fit(self, given: Given, everywhere: bool) -> np.ndarray:
+        with _threads(given.matrix):
+            return self._fitted.of_fitted_rows(given, everywhere)
 
     def _completed(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Make the answer to rows from the model's values."""

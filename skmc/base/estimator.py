@@ -11,6 +11,7 @@ from skmc.base.summary import fit_html, fit_summary
 
 if TYPE_CHECKING:  # scikit-learn has no types
     import numpy as np
+    import torch
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
 
@@ -55,6 +56,24 @@ class Estimator(
     an annotated attribute that a fit sets is a ``field(init=False)``. Subclasses of a
     class with an ``__init__`` of its own inherit that one, and nothing is made.
     """
+
+    # Attributes that subclasses declare, set in a fit, or compute. This class itself is
+    # no dataclass, so they are not fields.
+    reconstruction_: Any
+    row_factors_: Any
+    col_factors_: Any
+    data_range_: tuple[float, float]
+    row_ids_: np.ndarray
+    col_ids_: np.ndarray
+    history_: dict[str, np.ndarray]
+    n_iter_: int
+    status_: str
+    max_iter: Any  # an int, or a property that returns one
+    max_time: float | None = None  # in seconds
+    tol: float
+    scaling: str | None
+    device: str | torch.device
+    random_state: Any
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _fit_summary = fit_summary

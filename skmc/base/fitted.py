@@ -106,7 +106,8 @@ class Fitted(ABC):
         -------
         ndarray of shape (k, n_cols)
         """
-        return self.rows(np.where(hidden, cells.dtype.type(np.nan), cells))
+        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
+        return self.rows(rest, everywhere=False)
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """Values of single cells of the fitted matrix.

@@ -155,9 +155,8 @@ def hold_out(
     cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
     matrices = cells if data.batch_shape else [cells]
     share = completer.validation_fraction
-    hidden = np.stack(
-        [completer._drawn(c, share, seed) for c, seed in zip(matrices, seeds)]
-    )
+    pairs = zip(matrices, seeds, strict=True)
+    hidden = np.stack([completer._drawn(c, share, seed) for c, seed in pairs])
     if not hidden.any():  # too few cells to hold any out
         return data, []
     if not hidden.any((1, 2)).all():

@@ -44,18 +44,6 @@ class IterativeCompleter(BaseCompleter):
     {reading}
     """
 
-    # Parameters, which subclasses declare with a default.
-    max_iter: Any = field(init=False)  # an int, or a property that returns one
-    tol: float = field(init=False)
-    scaling: str | None = field(init=False)
-    device: str | torch.device = field(init=False)
-    random_state: Any = field(init=False)
-    max_time = None  # in seconds
-
-    history_: dict[str, np.ndarray] = field(init=False)
-    n_iter_: int = field(init=False)
-    status_: str = field(init=False)
-
     check_every: ClassVar[int] = 25
     # Whether scaling="auto" subtracts the mean if all columns have the same unit.
     centre: ClassVar[bool] = True
@@ -104,13 +92,15 @@ class IterativeCompleter(BaseCompleter):
 
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
-        data = given.data.to(resolve_device(self.device))
+        device = self.device if given.data.remote else resolve_device(self.device)
+        data = given.data.to(device)
         scaling = data.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 
     def _solver_for(self, data: Any, params: Any, rng: Randomness) -> Solver:
         """Return the solver of a single fit, which resumes the last one."""
-        solver = self._make_solver(data, params, rng)
+        make = getattr(self, self.storages[type(data)])
+        solver: Solver = make(data, params, rng)
         if getattr(self, "warm_start", False):
             fitting.resumed(solver, params.last)
         return solver

@@ -16,7 +16,6 @@ from skmc.base.identifiers import positions
 from skmc.blocks import RowReader
 from skmc.cells import check_positions
 
-
 BLOCK = 2**23  # numbers of a product of factors
 
 

@@ -17,27 +17,10 @@ class BlockALS(ALS):
 
     The iterates are those of `ALS`: a half-step is a pass over the blocks of one side.
 
-    Parameters are those of `ALS`, and:
-
-    Parameters
-    ----------
-    start : Tensor of shape (m, rank)
-        The factors of the rows before the first step.
-    weight : float > 0
-        ``lambda``, which multiplies the squared factors and biases.
-    device : device, default="cpu"
-        Where the systems are solved. Factors are kept on the CPU.
-    **options : object
-        Further parameters of `ALS`.
+    Parameters are those of `ALS`.
     """
 
     eager = "blocks are read from files"
-
-    def __init__(
-        self, start: Tensor, weight: float, *, device: Any = "cpu", **options: Any
-    ):
-        super().__init__(start, weight, **options)
-        self.device = device
 
     def _half(
         self,
@@ -51,7 +34,7 @@ class BlockALS(ALS):
     ) -> HalfStep:
         model = self._model(others, (self.row_biases, self.col_biases)[axis])
         own = own[:, : model.F.shape[1]]
-        options = (model, effort, bool(axis), self.device)
+        options = (model, effort, bool(axis), data.systems_on)
         parts = data.map(("row", "col")[axis], block_step, own, *options)
         factors, *sums = zip(*parts, strict=True)
         return HalfStep(torch.cat(factors), *(torch.stack(s).sum() for s in sums))
@@ -63,7 +46,7 @@ class BlockALS(ALS):
     def _misfit_along(
         self, data: Any, rows: Tensor, cols: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, list[Tensor]]:
-        parts = data.map("row", block_misfit_along, rows, cols, dtype, self.device)
+        parts = data.map("row", block_misfit_along, rows, cols, dtype, data.systems_on)
         return torch.stack(list(parts)).sum(0), []
 
 

@@ -41,6 +41,7 @@ class ChunkedRows:
             X = X.rechunk({1: -1})
         self.parts = list(np.ravel(X.to_delayed()))
         self.dtype, self.device = torch.float64, torch.device("cpu")
+        self.remote = False  # sums are taken to this process
         self.batch_shape = torch.Size(())
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:

@@ -166,6 +166,8 @@ class BlockObserved:
         How values are scaled when a block is read.
     choice : Choice, optional
         Which cells to use; all by default.
+    systems_on : device, default="cpu"
+        Where systems of rows are solved. Factors are kept on the CPU.
     """
 
     def __init__(
@@ -173,8 +175,10 @@ class BlockObserved:
         folder: BlockFolder,
         scaling: Scaling | None = None,
         choice: Choice | None = None,
+        systems_on: torch.device | str = "cpu",
     ):
         self.folder, self.scaling, self.choice = folder, scaling, choice
+        self.systems_on = systems_on
         self.shape = folder.shape
         self.dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
         self.device = torch.device("cpu")
@@ -224,7 +228,7 @@ class BlockObserved:
         -------
         BlockObserved
         """
-        return BlockObserved(self.folder, scaling, self.choice)
+        return BlockObserved(self.folder, scaling, self.choice, self.systems_on)
 
     def split(
         self, share: float, seed: int, draw: Any = None
@@ -246,19 +250,27 @@ class BlockObserved:
         """
         kept, held_out = (Choice(seed, share, held) for held in (False, True))
         return (
-            BlockObserved(self.folder, self.scaling, kept),
-            BlockObserved(self.folder, self.scaling, held_out),
+            BlockObserved(self.folder, self.scaling, kept, self.systems_on),
+            BlockObserved(self.folder, self.scaling, held_out, self.systems_on),
         )
 
-    def to(self, *args: Any, **kwargs: Any) -> BlockObserved:
-        """Return the object itself: blocks are moved when they are used.
+    def to(self, device: torch.device | str) -> BlockObserved:
+        """Return the same cells, whose systems are solved on a device.
 
         Parameters
         ----------
-        *args : device or dtype
-            Ignored.
-        **kwargs : device or dtype
-            Ignored.
+        device : device
+            Blocks are moved there when they are used. "auto" is CUDA if the process
+            that reads a block has a CUDA device.
+
+        Returns
+        -------
+        BlockObserved
+        """
+        return BlockObserved(self.folder, self.scaling, self.choice, device)
+
+    def in_single(self) -> BlockObserved:
+        """Return the object itself: blocks have the precision of their files.
 
         Returns
         -------

@@ -68,6 +68,10 @@ class Cells(Data, Protocol):
     """What a fit needs of the observed cells of a matrix."""
 
     @property
+    def remote(self) -> bool:
+        """Whether the cells are in other processes, with devices of their own."""
+
+    @property
     def identity(self) -> list[Any]:
         """What differs between two sets of cells."""
 

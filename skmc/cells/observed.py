@@ -86,6 +86,8 @@ class Observed:
         """Device of the values."""
         return self.values.device
 
+    remote = False  # the cells are in this process
+
     @property
     def identity(self) -> list[Any]:
         """What differs between two sets of cells."""
@@ -303,6 +305,24 @@ class Observed:
             return self, None
         mask = torch.from_numpy(hidden).to(self.device)
         return self.hide(mask), replace(self, mask=mask)
+
+    def first_rows(self, n: int) -> Observed:
+        """The first rows, or all rows if the first ones have no cell.
+
+        Parameters
+        ----------
+        n : int
+            How many at most.
+
+        Returns
+        -------
+        Observed
+        """
+        rows = slice(n)
+        if not self.mask[rows].any():
+            return self
+        weights = None if self.weights is None else self.weights[rows]
+        return Observed(self.values[rows], self.mask[rows], weights=weights)
 
     def hide(self, hidden: Tensor) -> Observed:
         """The same matrix without the cells where ``hidden`` is True.

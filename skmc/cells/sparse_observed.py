@@ -25,6 +25,7 @@ from skmc.linalg import (
 VECTOR = 8  # numbers in a register
 CACHED = 2**21  # bytes of factors that remain in a cache while cells are read
 SUMMED = 2**16  # numbers
+SINGLE = 1e6  # largest number that single precision is good enough for
 CELLS = 4  # of a row in a panel on average, at least
 
 
@@ -107,6 +108,8 @@ class SparseObserved:
     def device(self) -> torch.device:
         """Device of the values."""
         return self.values.device
+
+    remote = False  # the cells are in this process
 
     @property
     def identity(self) -> list[Any]:
@@ -607,6 +610,16 @@ class SparseObserved:
             return self, None
         hidden = hidden.to(self.device)
         return self.only(~hidden), self.only(hidden)
+
+    def in_single(self) -> SparseObserved:
+        """The same cells in single precision, unless they are too large.
+
+        Returns
+        -------
+        SparseObserved
+        """
+        large = float(self.values.abs().max()) > SINGLE
+        return self if large else self.to(torch.float32)
 
     def only(self, chosen: Tensor) -> SparseObserved:
         """The same matrix with only the cells where ``chosen`` is True.

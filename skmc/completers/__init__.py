@@ -1,57 +1,58 @@
-"""Completers: estimators that fill the missing cells of a matrix."""
+"""Completers: estimators that fill the missing cells of a matrix.
 
-from skmc.completers.air import AIRCompleter
-from skmc.completers.auto import AutoCompleter
-from skmc.completers.autoencoder import AutoencoderCompleter
-from skmc.completers.bayesian import BayesianFactorizationCompleter
-from skmc.completers.bibranch import BiBNNCompleter
-from skmc.completers.biharmonic import BiharmonicCompleter
-from skmc.completers.costs import COSTS, Cost, Size
-from skmc.completers.dmf import DMFCompleter
-from skmc.completers.factorization import FactorizationCompleter
-from skmc.completers.gaussian import GaussianCompleter
-from skmc.completers.ialm import IALMCompleter
-from skmc.completers.knn import KNNCompleter
-from skmc.completers.linked import LinkedFactorizationCompleter
-from skmc.completers.mean import MeanCompleter
-from skmc.completers.mixed import MixedCompleter
-from skmc.completers.ncarl import NCARLCompleter
-from skmc.completers.nonlocal_groups import NonlocalCompleter
-from skmc.completers.nsr import NSRCompleter
-from skmc.completers.patch_cnn import PatchCNNCompleter
-from skmc.completers.snn import SNNCompleter
-from skmc.completers.soft_impute import SoftImputeCompleter
-from skmc.completers.svd import SVDCompleter
-from skmc.completers.svt import SVTCompleter
-from skmc.completers.trees import TreesCompleter
-from skmc.completers.truncated import TNNRCompleter
+A class ``...Completer`` in a file of this folder is one of them, without a list.
+"""
 
-__all__ = [
-    "COSTS",
-    "AIRCompleter",
-    "AutoCompleter",
-    "AutoencoderCompleter",
-    "BayesianFactorizationCompleter",
-    "BiBNNCompleter",
-    "BiharmonicCompleter",
-    "Cost",
-    "DMFCompleter",
-    "FactorizationCompleter",
-    "GaussianCompleter",
-    "IALMCompleter",
-    "KNNCompleter",
-    "LinkedFactorizationCompleter",
-    "MeanCompleter",
-    "MixedCompleter",
-    "NCARLCompleter",
-    "NSRCompleter",
-    "NonlocalCompleter",
-    "PatchCNNCompleter",
-    "SNNCompleter",
-    "SVDCompleter",
-    "SVTCompleter",
-    "Size",
-    "SoftImputeCompleter",
-    "TNNRCompleter",
-    "TreesCompleter",
-]
+from skmc.completers import _discovery
+
+TYPE_CHECKING = False
+# Type checkers do not look into folders; nothing else reads these lines.
+if TYPE_CHECKING:
+    from skmc.completers._discovery import advice_of, completer_classes  # noqa: F401
+    from skmc.completers.air import AIRCompleter as AIRCompleter
+    from skmc.completers.auto import AutoCompleter as AutoCompleter
+    from skmc.completers.autoencoder import AutoencoderCompleter as AutoencoderCompleter
+    from skmc.completers.bayesian import (
+        BayesianFactorizationCompleter as BayesianFactorizationCompleter,
+    )
+    from skmc.completers.bibranch import BiBNNCompleter as BiBNNCompleter
+    from skmc.completers.biharmonic import BiharmonicCompleter as BiharmonicCompleter
+    from skmc.completers.costs import Cost, Size, Variant  # noqa: F401
+    from skmc.completers.dmf import DMFCompleter as DMFCompleter
+    from skmc.completers.factorization import (
+        FactorizationCompleter as FactorizationCompleter,
+    )
+    from skmc.completers.gaussian import GaussianCompleter as GaussianCompleter
+    from skmc.completers.gradual_nsr import GradualNSRCompleter as GradualNSRCompleter
+    from skmc.completers.ialm import IALMCompleter as IALMCompleter
+    from skmc.completers.knn import KNNCompleter as KNNCompleter
+    from skmc.completers.linked import (
+        LinkedFactorizationCompleter as LinkedFactorizationCompleter,
+    )
+    from skmc.completers.mean import MeanCompleter as MeanCompleter
+    from skmc.completers.mixed import MixedCompleter as MixedCompleter
+    from skmc.completers.ncarl import NCARLCompleter as NCARLCompleter
+    from skmc.completers.nonlocal_groups import NonlocalCompleter as NonlocalCompleter
+    from skmc.completers.nsr import NSRCompleter as NSRCompleter
+    from skmc.completers.patch_cnn import PatchCNNCompleter as PatchCNNCompleter
+    from skmc.completers.snn import SNNCompleter as SNNCompleter
+    from skmc.completers.soft_impute import SoftImputeCompleter as SoftImputeCompleter
+    from skmc.completers.svd import SVDCompleter as SVDCompleter
+    from skmc.completers.svt import SVTCompleter as SVTCompleter
+    from skmc.completers.trees import TreesCompleter as TreesCompleter
+    from skmc.completers.truncated import TNNRCompleter as TNNRCompleter
+else:
+    _MODULES = {
+        **_discovery.modules(),
+        **dict.fromkeys(("Cost", "Size", "Variant"), "skmc.completers.costs"),
+        **dict.fromkeys(("advice_of", "completer_classes"), _discovery.__name__),
+    }
+    __all__ = sorted(_MODULES)
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
+        if name not in _MODULES:
+            raise AttributeError(f"module 'skmc.completers' has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return found

@@ -20,7 +20,13 @@ from skmc.base import (
     fit_weighted,
 )
 from skmc.cells import Given, Observed
-from skmc.completers._energies import first_fill, fixed_energy, laplacians, learned_energy
+from skmc.completers._energies import (
+    first_fill,
+    fixed_energy,
+    laplacians,
+    learned_energy,
+)
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.solvers import Descent, Solver
@@ -156,6 +162,9 @@ class AIRCompleter(IterativeCompleter):
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
     fit = fit_weighted
+    advice = "pictures, drug-target matrices, grouped ratings, small tables"
+    cost = Cost(0.07, pairs=2e-7, svd=2e-7)
+    stacked = (Variant("AIR"),)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

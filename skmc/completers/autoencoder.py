@@ -15,6 +15,7 @@ from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
 from skmc.cells import Observed
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
@@ -122,6 +123,8 @@ class AutoencoderCompleter(IterativeCompleter):
         recovers=0.05, batched=("lambda_weights", "random_state")
     )
     fit = fit_weighted
+    advice = "many rows that depend nonlinearly on a few factors"
+    cost = Cost(0.1, cells=3e-6, rows=0.002)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, field
 from numbers import Integral
 from typing import Any, ClassVar, Literal
@@ -11,25 +10,27 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
-    Recommends,
-    SideInformed,
+    IterativeCompleter,
     Trials,
-    joined_cols,
-    joined_rows,
+    common_parts,
+    fit_informed,
+    recommend_from_factors,
+    transform_with_features,
 )
-from skmc.cells import SparseObserved
+from skmc.cells import Given, SparseObserved
+from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
-from skmc.linalg import Randomness, RowModel
+from skmc.completers.costs import Cost, Variant
+from skmc.linalg import Randomness
 from skmc.solvers import Gibbs, Solver
 
 RANK = 30
 
 
-class BayesianFactorizationCompleter(Recommends, SideInformed):
+class BayesianFactorizationCompleter(IterativeCompleter):
     r"""Low-rank factors with biases, averaged over posterior samples: nothing to tune.
 
     .. math::
@@ -133,6 +134,21 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
+    fit = fit_informed
+    transform = transform_with_features
+    recommend = recommend_from_factors
+    storages: ClassVar[dict] = {SparseObserved: "_make_solver"}
+    check_every = 1
+    advice = "ratings, when accuracy is worth the time; nothing to tune"
+    cost = Cost(0.4, factors=6e-8, informed=2.0)
+    stacked = (
+        Variant("Bayesian"),
+        Variant(
+            "Bayesian, implicit",
+            {"implicit": True, "heteroscedastic": True},
+            Cost(0.5, factors=5e-8),
+        ),
+    )
     warn_at_max_iter = False
     tol = 0.0
     _parameter_constraints: ClassVar[dict] = {
@@ -155,8 +171,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
     random_state: int | np.random.RandomState | None = None
 
     rank_: int = field(init=False)
-    _models: list[Any] = field(init=False)  # each `RowModel` has noise
-    _known_cells: Any = field(init=False)
+    _fitted: FittedDraws = field(init=False)
 
     @property
     def max_iter(self) -> int:
@@ -179,57 +194,22 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
             params.heteroscedastic,
         )
 
-    def _kept_factors(
-        self, data: SparseObserved, models: list[RowModel]
-    ) -> dict[str, Any]:
-        return {"_known_cells": (data.values, data.weights)}
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        parts, data = common_parts(given, outputs, informed=True), given.data.to("cpu")
+        values, weights = data.values, data.weights
+        return {"_fitted": FittedDraws(**parts, values=values, weights=weights)}
 
     @property
     def row_factors_(self) -> np.ndarray:
         """Expectations of the rows' factors in all draws, computed at each access."""
         check_is_fitted(self)
-        rows = torch.arange(self._shape[0])
-        found: np.ndarray = joined_rows(list(self._factors_of(rows))).numpy()
-        return found
+        return self._fitted.left
 
     @property
     def col_factors_(self) -> np.ndarray:
         """The columns' factors in all draws, joined at each access."""
         check_is_fitted(self)
-        found: np.ndarray = joined_cols(self._models).numpy()
-        return found
-
-    def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
-        """Factors of some rows in each draw, from the cells and sides of the fit."""
-        starts, cols = (torch.from_numpy(part).long() for part in self._seen)
-        values, weights = self._known_cells
-        rows = rows % self._shape[0]
-        count = starts[rows + 1] - starts[rows]
-        own = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        at = torch.arange(int(own[-1])) + (starts[rows] - own[:-1]).repeat_interleave(
-            count
-        )
-        cells = own, cols[at], values[at]
-        weights = None if weights is None else weights[at]
-        for model in self._models:
-            # A fit without features or graphs has no sides.
-            pairs = zip(getattr(self, "_row_sides", ()), model.sides, strict=False)
-            known = sum(side.mean(B, rows) for side, B in pairs)
-            yield model.solve(*cells, known=known, weights=weights)
-
-    def _whole_rows(self, rows: Tensor) -> Tensor:
-        n_draws = len(self._models)
-        whole = self._models[0].F.new_zeros(len(rows), self._shape[1])
-        for model, W in zip(self._models, self._factors_of(rows), strict=True):
-            whole += (W @ model.F.mT + model.offset) / n_draws
-        return whole
-
-    def _at(self, rows: Tensor, cols: Tensor) -> Tensor:
-        asked, place = rows.unique(return_inverse=True)
-        found = self._models[0].F.new_zeros(len(rows))
-        for model, W in zip(self._models, self._factors_of(asked), strict=True):
-            found += torch.linalg.vecdot(W[place], model.F[cols]) + model.offset[cols]
-        return found / len(self._models)
+        return self._fitted.right
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.
@@ -253,27 +233,7 @@ class BayesianFactorizationCompleter(Recommends, SideInformed):
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        given, n_draws = self._given(cells), len(self._models)
-        variance = torch.zeros(cells.shape, dtype=given.values.dtype)
-        mean, square = torch.zeros_like(variance), torch.zeros_like(variance)
-        at = given.rows, given.cols
-        for done, model in enumerate(self._models, start=1):
-            whole = given.solved(model) @ model.F.mT + model.offset
-            own = model.variance(given.starts, given.cols)
-            noise = torch.ones_like(variance[:1])
-            if model.relative is not None and model.freedom is not None:
-                squares = (given.values - whole[at]).square() / model.noise + own[at]
-                sums = given.row_sums(squares * model.relative[given.cols])
-                in_row = (model.freedom + sums) / (model.freedom + given.counts)
-                noise = in_row[:, None] / model.relative
-            variance += model.noise * (noise + own) / n_draws
-            # Welford's update: the expectations differ little.
-            off = whole - mean
-            mean += off / done
-            square += off * off * (done - 1) / done
-        variance += square / n_draws
-        std: np.ndarray = (variance.sqrt() * self._scaling.scale).numpy()
+        std = self._fitted.std(cells)
         if self.keep_observed:
-            std[~np.isnan(cells)] = 0.0
-        std[:, self._priors.empty_cols] = np.nan
+            std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)

@@ -12,13 +12,14 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
-    fit_weighted,
     CompleterTags,
     IterativeCompleter,
     Trials,
+    fit_weighted,
 )
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
 from skmc.solvers import Descent, Solver
@@ -107,6 +108,8 @@ class BiBNNCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.03)
     fit = fit_weighted
+    advice = "a neural-network baseline"
+    cost = Cost(0.09, cells=1e-5, rows=0.001)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

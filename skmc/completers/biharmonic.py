@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -13,12 +13,14 @@ from sklearn.utils._param_validation import Interval
 from skmc.base import (
     BaseCompleter,
     CompleterTags,
+    Completion,
     FitTasks,
     Outcome,
-    Priors,
     pixels,
 )
-from skmc.new_rows import FoldIn, RowIndex
+from skmc.cells import Given, Priors
+from skmc.completers.costs import Cost, Variant
+from skmc.new_rows import Deferred, FoldIn, RowIndex
 
 
 class BiharmonicCompleter(BaseCompleter):
@@ -84,6 +86,9 @@ class BiharmonicCompleter(BaseCompleter):
         interpolates=True,
         unweighted="it interpolates the observed cells, whatever they weigh",
     )
+    advice = "pictures with scratches or scattered holes, in a second"
+    cost = Cost(0.003, cells=8e-7, holes=9.5e-8)
+    stacked = (Variant("biharmonic", needs="skimage"),)
     _parameter_constraints: ClassVar[dict] = {
         "channels": [Interval(Integral, 1, None, closed="left")],
     }
@@ -91,32 +96,35 @@ class BiharmonicCompleter(BaseCompleter):
     _: KW_ONLY
     channels: int = 1
 
-    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
-        with FitTasks(self, cells, y):
-            return self._inpaint(cells, priors)
+    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+        with FitTasks(self, given.read, y):
+            return self._inpaint(given.matrix, given.statistics)
 
-    def _inpaint(self, cells: np.ndarray, priors: Priors) -> Outcome:
+    def _inpaint(self, cells: np.ndarray, statistics: Priors) -> Outcome:
         picture = pixels(cells, self.channels).astype(float)
         mask = np.isnan(picture)
         if (mask == mask[:, :, :1]).all():
             filled = _inpainted(picture, mask[:, :, 0])  # one factorization for all
         else:
-            filled = np.full(picture.shape, priors.mean)
+            filled = np.full(picture.shape, statistics.mean)
             for k in np.flatnonzero(~mask.all((0, 1))):
                 one = slice(k, k + 1)
                 filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
         whole = filled.reshape(cells.shape).astype(cells.dtype)
-        return Outcome({"reconstruction_": whole, "_rows": RowIndex(cells)})
+        # The row space takes longer than the fit, so it waits for the first new row.
+        rows = _Folded(Deferred(FoldIn.of, torch.from_numpy(whole), *_tensors(cells)))
+        index = RowIndex(cells)
+        return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
 
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        position = self._rows.find(cells)
-        completed: np.ndarray = self.reconstruction_[position].astype(float)
-        new = position < 0
-        if new.any():  # the row space takes longer than the fit, so it waits till here
-            completion = torch.from_numpy(self.reconstruction_)
-            fold_in = FoldIn.of(completion, *_tensors(self._rows.cells))
-            completed[new] = fold_in(*_tensors(cells[new])).numpy()
-        return completed
+
+@dataclass(eq=False)
+class _Folded:
+    """Completes new rows in the row space of the completed picture."""
+
+    fold_in: Deferred
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        return self.fold_in(*_tensors(cells)).numpy()
 
 
 def _tensors(cells: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:

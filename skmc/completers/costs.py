@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 MOST_PAIRED = 2000  # rows, or columns, of which `AIRCompleter` compares all pairs
 MOST_COLUMNS, RANK = 300, 20  # of a full covariance; of the factors above
@@ -24,22 +24,6 @@ class Size(NamedTuple):
     n_rows: int
     n_cols: int
     n_observed: int
-
-    @classmethod
-    def of(cls, cells: np.ndarray) -> Size:
-        """Return the size of a matrix.
-
-        Parameters
-        ----------
-        cells : ndarray of shape (n_rows, n_cols)
-            The matrix, NaN where a cell is missing.
-
-        Returns
-        -------
-        Size
-        """
-        n_rows, n_cols = cells.shape
-        return cls(n_rows, n_cols, int(np.count_nonzero(~np.isnan(cells))))
 
     @property
     def cells(self) -> int:
@@ -108,18 +92,25 @@ class Size(NamedTuple):
 
 
 class Cost:
-    """The time of a fit with one thread.
+    """The time of a fit with one thread, as the class attribute ``cost`` has it.
+
+    The units follow from the algorithm. The seconds of the classes fit the times of
+    docs/reproduction/growth.md, one core of an AMD EPYC, by least squares of their
+    logarithms.
 
     Parameters
     ----------
     fixed : float
         Seconds of any fit.
+    informed : float, default=1.0
+        How many times as long a fit takes with graphs of rows and columns: geometric
+        means of MovieLens-100K and Flixster.
     **seconds : float
         Seconds for each unit of what grows, by the name of a property of `Size`.
     """
 
-    def __init__(self, fixed: float, **seconds: float) -> None:
-        self.fixed, self.seconds = fixed, seconds
+    def __init__(self, fixed: float, informed: float = 1.0, **seconds: float) -> None:
+        self.fixed, self.informed, self.seconds = fixed, informed, seconds
 
     def growing(self, size: Size) -> float:
         """Return the seconds that grow with the matrix.
@@ -139,33 +130,22 @@ class Cost:
         return self.fixed + self.growing(size)
 
 
-# Of the defaults of each class. Units follow from the algorithms. Seconds fit the times
-# of docs/reproduction/growth.md, one core of an AMD EPYC, by least squares of their
-# logarithms.
-COSTS = {
-    "AIRCompleter": Cost(0.07, pairs=2e-7, svd=2e-7),
-    "AutoencoderCompleter": Cost(0.1, cells=3e-6, rows=0.002),
-    "BayesianFactorizationCompleter": Cost(0.4, factors=6e-8),
-    "BiBNNCompleter": Cost(0.09, cells=1e-5, rows=0.001),
-    "BiharmonicCompleter": Cost(0.003, cells=8e-7, holes=9.5e-8),
-    "DMFCompleter": Cost(0.05, svd=3e-7),
-    "FactorizationCompleter": Cost(0.3, factors=5e-9),
-    "GaussianCompleter": Cost(0.05, systems=2.4e-9),
-    "IALMCompleter": Cost(0.03, svd=3e-8),
-    "KNNCompleter": Cost(0.009, rows_compared=6e-10, lookups=5e-8),
-    "LinkedFactorizationCompleter": Cost(0.6, cells=0.0001),
-    "MeanCompleter": Cost(0.001, cells=4e-8),
-    "NCARLCompleter": Cost(0.04, svd=1e-7),
-    "NSRCompleter": Cost(0.2, cells=0.0001),
-    "NonlocalCompleter": Cost(0.02, cells=9e-5),
-    "PatchCNNCompleter": Cost(0.06, cells=0.0001),
-    "SNNCompleter": Cost(0.3, svd=3e-7, rows=0.0006),
-    "SVDCompleter": Cost(0.03, cells=6e-6),
-    "SVTCompleter": Cost(0.05, svd=1e-7),
-    "SoftImputeCompleter": Cost(0.06, cells=1e-5, rows=0.0006),
-    "TNNRCompleter": Cost(0.08, svd=4e-7),
-    "TreesCompleter": Cost(0.3, columns=0.002, trees=7e-6),
-}
-# How many times as long a fit takes with graphs of rows and columns: geometric means of
-# MovieLens-100K and Flixster.
-INFORMED = {"BayesianFactorizationCompleter": 2.0, "FactorizationCompleter": 15.0}
+class Variant(NamedTuple):
+    """Parameters of a completer with which `AutoCompleter` tries it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the candidate.
+    params : dict, default={}
+        Parameters that differ from the defaults.
+    cost : Cost or None, default=None
+        The time of a fit; None stands for that of the class.
+    needs : str or None, default=None
+        A module without which the candidate is left out.
+    """
+
+    name: str
+    params: Mapping[str, Any] = MappingProxyType({})
+    cost: Cost | None = None
+    needs: str | None = None

@@ -19,6 +19,7 @@ from skmc.base import (
 )
 from skmc.cells import Given, Observed
 from skmc.completers._energies import laplacians, refuse_large_laplacian
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.new_rows import knn_graph
@@ -133,6 +134,9 @@ class DMFCompleter(IterativeCompleter):
         recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
     )
     fit = fit_weighted
+    advice = "matrices of low rank"
+    cost = Cost(0.05, svd=3e-7)
+    stacked = (Variant("DMF, TV", {"regularizer": "tv"}, Cost(0.2, cells=8e-5)),)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

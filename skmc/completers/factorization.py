@@ -13,19 +13,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
     CompleterTags,
-    Prepared,
-    Priors,
-    ReadsStored,
-    Recommends,
-    SideInformed,
-    StreamsRows,
+    FittedFactors,
+    IterativeCompleter,
+    MoreCells,
     Trials,
-    WarmStart,
+    fit_informed,
+    partial_fit,
+    preferences,
+    recommend_from_factors,
     resolve_device,
+    transform_with_features,
+    with_more,
 )
 from skmc.blocks import BlockALS, BlockObserved
-from skmc.cells import Scaling, SparseObserved
+from skmc.cells import Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import LowRank, Randomness
 from skmc.solvers import ALS, Solver
 
@@ -34,12 +37,9 @@ FIRST_RANK = 16  # for which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
-SINGLE = 1e6  # scaled cells up to this size are completed in single precision
 
 
-class FactorizationCompleter(
-    WarmStart, ReadsStored, StreamsRows, Recommends, SideInformed
-):
+class FactorizationCompleter(IterativeCompleter):
     r"""Low-rank factors with biases, for any number of ratings, never made dense.
 
     The model is :math:`X = \text{mean} + U V^\top + b 1^\top + 1 c^\top`. Factors and
@@ -189,6 +189,15 @@ class FactorizationCompleter(
     """
 
     completer_tags = CompleterTags(recovers=0.02)
+    fit = fit_informed
+    transform = transform_with_features
+    recommend = recommend_from_factors
+    partial_fit = partial_fit
+    storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: BlockALS}
+    check_every = 1
+    advice = "ratings, new users"
+    cost = Cost(0.3, factors=5e-9, informed=15.0)
+    stacked = (Variant("Factorization"),)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "lambda_ridge": [
@@ -223,54 +232,32 @@ class FactorizationCompleter(
     lambda_ridge_: float = field(init=False)
     lambda_side_: float = field(init=False)
 
-    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
-        cells, priors = super()._read_to_fit(X, **given)
+    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+        given = super()._given(X, known)
         if self.alpha is None:
-            return cells, priors
-        if isinstance(cells, BlockObserved):
+            return given
+        if given.read is None:
             raise ValueError("alpha needs cells in memory; pass Entries.")
         # Preferences are not means of counts.
-        none = np.zeros_like(priors.empty_rows), np.zeros_like(priors.empty_cols)
-        known = {"empty_rows": none[0], "empty_cols": none[1], "informed_rows": True}
-        return cells, replace(priors, **known)  # type: ignore[arg-type]
+        statistics = replace(
+            given.statistics,
+            empty_rows=np.zeros_like(given.statistics.empty_rows),
+            empty_cols=np.zeros_like(given.statistics.empty_cols),
+            informed_rows=True,
+        )
+        return replace(given, statistics=statistics)
 
-    def _prepare(self, cells: Any, priors: Priors) -> Prepared:
-        prepared = super()._prepare(cells, priors)
+    def _scaled(self, given: Given) -> Given:
         if self.alpha is None:
-            return prepared
-        data = self._observed(cells).to(prepared.data.values.device)
+            return super()._scaled(given)
+        data = given.data.to(resolve_device(self.device))
         one = torch.ones_like(data.values[None, :1])
         scaling = Scaling(torch.zeros_like(one), one)
-        return replace(prepared, data=self._preferences(data), scaling=scaling)
-
-    def _preferences(self, data: SparseObserved) -> SparseObserved:
-        """Targets and weights that make the loss of counts one of least squares.
-
-        ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha
-        r``, and `ALS` adds the ``x^2`` of all cells.
-        """
-        if (data.values < 0).any():
-            raise ValueError(
-                f"X holds {float(data.values.min())}, but with alpha its cells are "
-                "counts >= 0; leave negative cells out, or set alpha=None."
-            )
-        data = data.only(data.values > 0)
-        a = data.weighted(float(self.alpha or 1.0) * data.values)
-        return replace(data, values=1 + 1 / a, weights=a)
-
-    def _given(self, cells: np.ndarray, known: Any = None) -> SparseObserved:
-        given = super()._given(cells, known)
-        return given if self.alpha is None else self._preferences(given)
+        return replace(given, data=preferences(data, self.alpha), scaling=scaling)
 
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
-        train, held = super()._split(data, seed)
-        if isinstance(data, BlockObserved) or held is None:
-            return train, held
-        size = float(data.values.abs().max())
-        if self.scaling is None or size > SINGLE:
-            return train, held
         # A choice needs no more than single precision.
-        return train.to(torch.float32), held.to(torch.float32)
+        return super()._split(data if self.scaling is None else data.in_single(), seed)
 
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         if self.alpha is not None and "auto" in (self.rank, self.lambda_ridge):
@@ -282,12 +269,14 @@ class FactorizationCompleter(
         sweeps = min(self.max_iter, TRIAL_SWEEPS)
         rank = min(FIRST_RANK, most)
         weight: Any = self.lambda_ridge
-        informed = _is_informed(data)
-        cells = len(data.values) / data.shape[0] if self.per_cell else 1.0
+        informed = any(data.sides)
         side: Any = self.lambda_side
 
         def side_of(weight: float) -> float:
-            return weight * cells if self.lambda_side == "auto" else self.lambda_side
+            if self.lambda_side != "auto":
+                return self.lambda_side
+            per_row = informed and self.per_cell
+            return weight * (len(data.values) / data.shape[0] if per_row else 1.0)
 
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
@@ -340,11 +329,14 @@ class FactorizationCompleter(
         other = best(between) if between else rank
         return other if trials.lowest < lowest else rank
 
+    def _solver_for(self, data: Any, params: Any, rng: Randomness) -> Solver:
+        return self._make_solver(data, params, rng)
+
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
-        last = self._factors() if self._resumes(data) else None
-        side = params.lambda_side if _is_informed(data) else 1.0
+        last = None if params.last is None else params.last.factors()
+        side = params.lambda_side if any(data.sides) else 1.0
         weight = params.lambda_ridge
         return self._als(data, params.rank, weight, side, rng, last, conjugate=True)
 
@@ -359,12 +351,13 @@ class FactorizationCompleter(
         conjugate: bool = False,
     ) -> ALS:
         start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-        start = start.to(data.values.dtype)
+        start = start.to(data.dtype)
         explicit = self.alpha is None
         row_biases = explicit and self.biases in ("both", "rows")
         biases = cols = None
         if last is not None and last.left.shape[1] == rank + 1 + row_biases:
-            left, cols = last.left.to(data.values), last.right.to(data.values)
+            to = {"dtype": data.dtype, "device": data.device}
+            left, cols = last.left.to(**to), last.right.to(**to)
             start, biases = left[:, :rank], left[:, rank] if row_biases else None
             cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
         options: dict[str, Any] = {
@@ -377,12 +370,18 @@ class FactorizationCompleter(
             "start_biases": biases,
             "start_cols": cols,
         }
-        if isinstance(data, BlockObserved):
-            device = self.device if data.remote else resolve_device(self.device)
-            return BlockALS(start, weight, device=device, **options)
-        return ALS(start, weight, **options)
+        solver: ALS = self.storages[type(data)](start, weight, **options)
+        return solver
+
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = FittedFactors.of(given, outputs, informed=True)
+        fitted.alpha = self.alpha
+        return {"_fitted": fitted, **_factors(fitted)}
+
+    def _fit_more(self, more: MoreCells) -> tuple[FittedFactors, dict[str, Any]]:
+        fitted = with_more(self, self.biases, more)
+        return fitted, _factors(fitted)
 
 
-def _is_informed(data: Any) -> bool:
-    """Whether rows or columns have linear priors."""
-    return any(getattr(data, "sides", ()))
+def _factors(fitted: FittedFactors) -> dict[str, Any]:
+    return {"row_factors_": fitted.left, "col_factors_": fitted.right}

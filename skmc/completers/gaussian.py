@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -12,27 +12,23 @@ import torch
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from skmc.base import (
     CompleterTags,
     IterativeCompleter,
-    LearnsMore,
     MoreCells,
-    Prepared,
-    Priors,
-    ReadsChunks,
     Trials,
+    partial_fit,
     resolve_device,
-    rows_in_memory,
 )
 from skmc.blocks import ChunkedEM, ChunkedRows
-from skmc.cells import Observed
+from skmc.cells import Given, Observed
+from skmc.completers._conditional import Conditional
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
     ExpectedSums,
-    FactorGaussian,
     Gaussian,
     Randomness,
     threads_for,
@@ -49,7 +45,7 @@ ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, in `partial_fit`
 
 
-class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
+class GaussianCompleter(IterativeCompleter):
     r"""Conditional expectations of a multivariate normal distribution, fitted by EM.
 
     Rows are draws from :math:`N(\mu, S)`. Both are found from the observed cells by
@@ -187,6 +183,17 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         monotone=True,
         unweighted="its likelihood is a product over rows, not over cells",
     )
+    advice = "tables, in a second; how sure each cell is"
+    cost = Cost(0.05, systems=2.4e-9)
+    stacked = (
+        Variant("Gaussian"),
+        Variant("copula", {"marginals": "copula"}),
+    )
+    partial_fit = partial_fit
+    storages: ClassVar[dict] = {
+        Observed: "_make_solver",
+        ChunkedRows: "_make_chunked_solver",
+    }
     check_every = 3
     scaling = "columns"
     _parameter_constraints: ClassVar[dict] = {
@@ -213,12 +220,11 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
     rank_: int | None = field(init=False)
     location_: np.ndarray = field(init=False)
     covariance_: np.ndarray = field(init=False)
-    _cells: np.ndarray = field(init=False)
-    _marginals: Any = field(init=False)
-    _model: Any = field(init=False)
+    _fitted: Conditional = field(init=False)
 
-    def _prepare(self, cells: Any, priors: Priors) -> Prepared:
-        if isinstance(cells, ChunkedRows) and (
+    def _scaled(self, given: Given) -> Given:
+        in_memory = given.read is not None
+        if not in_memory and (
             self.marginals != "normal" or self.rank not in ("auto", None)
         ):
             raise ValueError(
@@ -226,26 +232,30 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
                 "rank=None; pass an array for the others."
             )
         if self.marginals == "normal":
-            prepared = super()._prepare(cells, priors)
-            scaling = prepared.scaling.to("cpu", torch.float64)
-            marginals: Any = NormalMarginals(scaling)
-            return Prepared(cells, priors, prepared.data, marginals)
-        marginals = CopulaMarginals.of(cells)
-        scores = torch.from_numpy(marginals.scores(cells))
+            given = super()._scaled(given)
+            scaling = given.scaling.to("cpu", torch.float64)
+            return replace(given, scaling=NormalMarginals(scaling))
+        marginals = CopulaMarginals.of(given.matrix)
+        scores = torch.from_numpy(marginals.scores(given.matrix))
         data = Observed(scores, ~torch.isnan(scores)).to(resolve_device(self.device))
-        return Prepared(cells, priors, data, marginals)
+        return replace(given, data=data, scaling=marginals)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         rank = self.rank
         if rank == "auto":
-            full = data.shape[1] <= MOST_COLUMNS or isinstance(data, ChunkedRows)
-            rank = None if full else min(RANK, *data.shape)
+            rank = self._rank_for(data)
         elif rank is not None:
             rank = checked_rank(rank, data.shape, "None")
         ridge, start = self.lambda_ridge, None
         if ridge == "auto":
             ridge, start = self._follow_path(rank, trials)
         return {"lambda_ridge": ridge, "rank": rank, "_start": start}
+
+    def _rank_for(self, data: Any) -> int | None:
+        """The rank "auto" of the factors; None is a full covariance."""
+        chunked = self.storages[type(data)] == "_make_chunked_solver"
+        full = data.shape[1] <= MOST_COLUMNS or chunked
+        return None if full else min(RANK, *data.shape)
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
         """The weight that completes held-out cells best, and the answer there."""
@@ -262,132 +272,76 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         return best
 
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
-        rows = slice(ROWS_TRIED)
-        if not isinstance(data, ChunkedRows) and data.mask[rows].any():
-            data = Observed(data.values[rows], data.mask[rows])
-        return super()._split(data, seed)
+        return super()._split(data.first_rows(ROWS_TRIED), seed)
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         start = getattr(params, "_start", None)
-        if isinstance(data, ChunkedRows):
-            return ChunkedEM(params.lambda_ridge, start)
         return _solver(params.lambda_ridge, params.rank, start)
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        n_cols = prepared.data.shape[1]
+    def _make_chunked_solver(
+        self, data: ChunkedRows, params: Any, rng: Randomness
+    ) -> Solver:
+        return ChunkedEM(params.lambda_ridge, getattr(params, "_start", None))
+
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        n_cols = given.data.shape[1]
         standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         model = outputs.get("model", standard).to("cpu")
-        learned = self._learned(model, prepared.scaling)
-        if isinstance(prepared.cells, ChunkedRows):
-            return learned
-        return {"_cells": prepared.cells.copy(), **learned}
+        cells = None if given.read is None else given.matrix.copy()
+        return _learned(Conditional(given.statistics, model, given.scaling, cells))
 
-    def _learned(self, model: Any, marginals: Any) -> dict[str, Any]:
-        location, covariance = model.mean, model.covariance
-        if isinstance(marginals, NormalMarginals):
-            scale = marginals.scaling.scale[0]
-            location = marginals.undo(location)[0]
-            covariance = covariance * torch.outer(scale, scale)
-        return {
-            "location_": location.numpy(),
-            "covariance_": covariance.numpy(),
-            "_marginals": marginals,
-            "_model": model,
-        }
-
-    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
-        cells = more.into(rows_in_memory(self))
-        rows, cols = np.nonzero(~np.isnan(cells))
-        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
-        prepared = self._prepare(cells, priors)
-        old, marginals = len(self._cells), self._marginals
+    def _fit_more(self, more: MoreCells) -> tuple[Conditional, dict[str, Any]]:
+        fitted = self._fitted
+        old = len(fitted.in_memory())
+        given = self._scaled(Given.of_matrix(more.into(fitted.in_memory())))
+        cells, marginals = given.matrix, fitted.marginals
         with threads_for(work_of(cells.size, cells.shape[1])):
-            if self._adds_up(more, prepared):
-                model = self._model
-                sums = getattr(self, "_sums", None)
-                total = ExpectedSums(*sums) if sums else self._sums_of(cells[:old])
+            if self._adds_up(more, given):
+                total = fitted.sums or self._sums_of(cells[:old])
                 total = total.plus(self._sums_of(cells[old:]))
                 # The scaling of the first rows stays; the prior follows that of all.
-                scaling: Any = prepared.scaling
-                scales = scaling.scaling.scale / marginals.scaling.scale
+                scales = given.scaling.scaling.scale / marginals.scaling.scale
                 model = total.gaussian(self.lambda_ridge_, scales[0].square())
-                sums = tuple(vars(total).values())
-                learned = self._learned(model, marginals)
-                return priors, {"_cells": cells, "_sums": sums, **learned}
-            start = self._rescaled(prepared.scaling, cells.shape[1])
+                answers = Conditional(given.statistics, model, marginals, cells, total)
+                found = _learned(answers)
+                return found.pop("_fitted"), found
+            start = self._rescaled(given.scaling, cells.shape[1])
             solution = solve(
                 _solver(self.lambda_ridge_, self.rank_, start),
-                prepared.data,
+                given.data,
                 max_iter=STEPS_MORE,
                 check_every=STEPS_MORE,
             )
-        return priors, {"_sums": None, **self._fitted(prepared, solution.outputs)}
+        found = self._attributes(given, solution.outputs)
+        return found.pop("_fitted"), found
 
-    def _adds_up(self, more: MoreCells, prepared: Prepared) -> bool:
+    def _adds_up(self, more: MoreCells, given: Given) -> bool:
         """Whether new rows can be added to the sums over those so far."""
         if self.marginals == "copula" or self.rank_ is not None:
             return False
-        now: Any = prepared.scaling
-        scales = self._marginals.scaling.scale, now.scaling.scale
+        scales = self._fitted.marginals.scaling.scale, given.scaling.scaling.scale
         same = more.shape[1] == self._shape[1]
         later = len(more.rows) > 0 and more.rows.min() >= self._shape[0]
         return bool(same and later and all((scale > 0).all() for scale in scales))
 
     def _sums_of(self, cells: np.ndarray) -> ExpectedSums:
-        scores = torch.from_numpy(self._marginals.scores(cells))
-        return ExpectedSums.of(self._model, scores, ~torch.isnan(scores))
+        scores = torch.from_numpy(self._fitted.marginals.scores(cells))
+        return ExpectedSums.of(self._fitted.model, scores, ~torch.isnan(scores))
 
     def _rescaled(self, marginals: Any, n_cols: int) -> Any:
         """The present model for other marginals, and for more columns."""
-        model, old = self._model, len(self._model.mean)
+        model, old = self._fitted.model, len(self._fitted.model.mean)
         mean = torch.zeros(n_cols, dtype=torch.float64)
         factor = torch.ones(old, dtype=torch.float64)
         mean[:old] = model.mean
-        if isinstance(marginals, NormalMarginals):
-            a, b = self._marginals.scaling, marginals.scaling
+        if self.marginals == "normal":
+            a, b = self._fitted.marginals.scaling, marginals.scaling
             shift, scale = b.shift[0, :old], b.scale[0, :old]
             varies = (a.scale[0] > 0) & (scale > 0)
             factor = torch.where(varies, a.scale[0] / scale, factor)
             moved = torch.where(varies, (a.shift[0] - shift) / scale, 0.0)
             mean[:old] = model.mean * factor + moved
-        if isinstance(model, FactorGaussian):
-            loadings = mean.new_zeros(n_cols, model.loadings.shape[1])
-            loadings[:old] = model.loadings * factor[:, None]
-            noise = torch.ones_like(mean)
-            noise[:old] = model.noise * factor.square()
-            return FactorGaussian(mean, loadings, noise)
-        covariance = torch.eye(n_cols, dtype=torch.float64)
-        covariance[:old, :old] = model.covariance * torch.outer(factor, factor)
-        return Gaussian(mean, covariance)
-
-    @property
-    def reconstruction_(self) -> np.ndarray:
-        """The model's value of every cell, computed at each access."""
-        check_is_fitted(self)
-        return self._expected(rows_in_memory(self))
-
-    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        which, at = np.unique(rows, return_inverse=True)
-        values: np.ndarray = self._expected(rows_in_memory(self)[which])[at, cols]
-        return values
-
-    def _expected(self, cells: np.ndarray) -> np.ndarray:
-        completed = self._marginals.mean(*self._given_others(cells))
-        return self._priors.fill(cells, completed).astype(cells.dtype)
-
-    def _scores(self, cells: np.ndarray) -> tuple[Tensor, Tensor]:
-        scores = torch.from_numpy(self._marginals.scores(cells))
-        # Nothing was learned of how a constant column goes with the others.
-        return scores, ~torch.isnan(scores) & torch.from_numpy(self._priors.varies)
-
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        if self.keep_observed and isinstance(self._marginals, NormalMarginals):
-            # Missing cells alone, whose means need no variances.
-            return self._marginals.undo(self._model(*self._scores(cells))).numpy()
-        return self._marginals.mean(*self._given_others(cells))
-
-    def _given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return _numpy(self._model.given_others(*self._scores(cells)))
+        return model.extended(mean, factor)
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.
@@ -406,10 +360,9 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)
-        std = self._marginals.std(*self._given_others(cells))
+        std = self._fitted.std(cells)
         if self.keep_observed:
-            std[~np.isnan(cells)] = 0.0
-        std[:, self._priors.empty_cols] = np.nan
+            std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)
 
     def sample(
@@ -436,22 +389,23 @@ class GaussianCompleter(LearnsMore, ReadsChunks, IterativeCompleter):
         """
         check_is_fitted(self)
         rng = check_random_state(random_state)
-        cells = self._read(X, reset=False)
-        scores, seen = self._scores(cells)
-        found = np.empty((n_samples, *cells.shape), cells.dtype)
-        for k in range(n_samples):
-            # A draw z, corrected by what the observed cells say of their difference.
-            z = self._model.draw(torch.from_numpy(rng.standard_normal(cells.shape)))
-            off = self._model(scores - z + self._model.mean, seen) - self._model.mean
-            drawn = self._marginals.undo(z + off).numpy()
-            drawn = self._priors.fill(cells, drawn)
-            found[k] = np.where(np.isnan(cells), drawn, cells)
-        return found
+        return self._fitted.sample(self._read(X, reset=False), n_samples, rng)
+
+
+def _learned(fitted: Conditional) -> dict[str, Any]:
+    """The fitted attributes of a model."""
+    location, covariance = fitted.model.mean, fitted.model.covariance
+    if isinstance(fitted.marginals, NormalMarginals):
+        scale = fitted.marginals.scaling.scale[0]
+        location = fitted.marginals.undo(location)[0]
+        covariance = covariance * torch.outer(scale, scale)
+    return {
+        "location_": location.numpy(),
+        "covariance_": covariance.numpy(),
+        "_fitted": fitted,
+    }
 
 
 def _solver(ridge: float, rank: int | None, start: Any) -> Solver:
     return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
 
-
-def _numpy(pair: tuple[Tensor, Tensor]) -> tuple[np.ndarray, np.ndarray]:
-    return pair[0].numpy(), pair[1].numpy()

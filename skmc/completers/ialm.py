@@ -9,6 +9,7 @@ import torch
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.solvers import InexactALM, Solver
 
@@ -74,6 +75,9 @@ class IALMCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
+    advice = "low rank without noise; nothing to tune"
+    cost = Cost(0.03, svd=3e-8)
+    stacked = (Variant("IALM"),)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

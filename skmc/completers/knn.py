@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -11,26 +10,98 @@ import numpy as np
 import torch
 from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
     BaseCompleter,
     CompleterTags,
     FitTasks,
+    Fitted,
     Outcome,
-    Priors,
-    is_lazy,
-    read_chunks,
     resolve_device,
     warn_user,
 )
+from skmc.blocks import ChunkedRows
+from skmc.cells import Given, Observed
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values
 
 # Between two steps of a progress bar: at least so many rows, at most so many steps.
 ROWS_AT_ONCE, PARTS = 1000, 20
 DONORS = 10_000  # of a Dask collection
+
+
+@dataclass(eq=False)
+class Neighbors(Fitted):
+    """Donors, which complete any row.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_donors, n_cols)
+        The donors, NaN where a cell is missing.
+    n_neighbors : int
+        Donors averaged for each cell.
+    by_distance : bool
+        Whether donors are weighted by inverse distance.
+    device : str or torch.device
+        Where to compute.
+    clusters : Clusters or None
+        Nearby clusters of donors, if not all donors are searched.
+    """
+
+    cells: np.ndarray
+    n_neighbors: int
+    by_distance: bool
+    device: str | torch.device
+    clusters: Clusters | None = None
+
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return self._average(cells, np.full(len(cells), -1), everywhere)
+
+    def whole(self) -> np.ndarray:
+        own = np.arange(len(self.cells))
+        completed = self._average(self.cells, own, everywhere=True)
+        return self.statistics.fill(self.cells, completed).astype(self.cells.dtype)
+
+    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        # The fitted rows still contain the cells that are hidden here.
+        own = RowIndex(self.cells).find(cells)
+        rest = np.where(hidden, np.nan, cells)
+        return self.statistics.fill(rest, self._average(rest, own))
+
+    def _average(
+        self, cells: np.ndarray, leave_out: np.ndarray, everywhere: bool = False
+    ) -> np.ndarray:
+        unit = max(map(abs, self.statistics.data_range)) or 1.0
+        queries, seen = tensors(cells, unit, self.device)
+        donors, donors_seen = tensors(self.cells, unit, self.device)
+        values = knn_values
+        if self.clusters is not None:
+            values = self.clusters.to(queries.device).values
+        with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
+            answer = values(
+                queries,
+                seen,
+                donors,
+                donors_seen,
+                self.n_neighbors,
+                by_distance=self.by_distance,
+                needed=torch.ones_like(seen) if everywhere else ~seen,
+                leave_out=torch.from_numpy(leave_out).to(queries.device),
+            )
+        return np.asarray(answer.cpu().numpy() * unit)
+
+
+def tensors(
+    cells: np.ndarray, unit: float, device: str | torch.device
+) -> tuple[Tensor, Tensor]:
+    """Values in a unit, zero where missing, and the mask of the others."""
+    # Squares of very large or small numbers overflow or underflow.
+    seen = ~np.isnan(cells)
+    values = np.where(seen, cells, 0).astype(float) / (unit or 1.0)
+    on = resolve_device(device)
+    return torch.from_numpy(values).to(on), torch.from_numpy(seen).to(on)
 
 
 class KNNCompleter(BaseCompleter):
@@ -108,6 +179,13 @@ class KNNCompleter(BaseCompleter):
         equivariant=True,
         unweighted="it averages neighbors and has no loss",
     )
+    advice = "many similar rows"
+    cost = Cost(0.009, rows_compared=6e-10, lookups=5e-8)
+    storages: ClassVar[dict] = {Observed: None, ChunkedRows: None}
+    stacked = (
+        Variant("KNN"),
+        Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),
+    )
     _parameter_constraints: ClassVar[dict] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "weights": [StrOptions({"uniform", "distance"})],
@@ -122,52 +200,38 @@ class KNNCompleter(BaseCompleter):
     device: str | torch.device = "auto"
 
     recall_: float = field(init=False)
-    _cells: np.ndarray = field(init=False)
-    _clusters: Clusters | None = field(init=False)
 
-    def _read_to_fit(self, X: Any) -> tuple[np.ndarray, Priors]:
-        if not is_lazy(X):
-            return super()._read_to_fit(X)
-        chunks = read_chunks(self, X)
-        n_rows = chunks.shape[0]
-        cells = chunks.sample(DONORS, seed=0)
+    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+        given = super()._given(X, known)
+        if given.read is not None:
+            return given
+        n_rows = given.data.shape[0]
+        cells = given.data.sample(DONORS, seed=0)
         if n_rows > len(cells):
             warn_user(
                 f"KNNCompleter uses {len(cells)} of the {n_rows} rows of X as donors; "
                 "to choose other ones, fit to an array of donors."
             )
-        rows, cols = np.nonzero(~np.isnan(cells))
-        return cells, Priors.of(rows, cols, cells[rows, cols], cells.shape)
+        return Given.of_matrix(cells)
 
-    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
         resolve_device(self.device)
-        if self.recall == 1 or len(cells) < 2:
-            return Outcome({"_cells": cells.copy(), "_clusters": None, "recall_": 1.0})
-        donors = self._tensors(cells, np.nanmax(np.abs(cells)))
-        clusters = Clusters.of(*donors, self.n_neighbors, self.recall).to("cpu")
-        fitted = {"_clusters": clusters, "recall_": clusters.recall}
-        return Outcome({"_cells": cells.copy(), **fitted})
+        cells, clusters, recall = given.matrix.copy(), None, 1.0
+        if self.recall < 1 and len(cells) > 1:
+            donors = tensors(cells, np.nanmax(np.abs(cells)), self.device)
+            clusters = Clusters.of(*donors, self.n_neighbors, self.recall).to("cpu")
+            recall = clusters.recall
+        by_distance = self.weights == "distance"
+        parts = cells, self.n_neighbors, by_distance, self.device, clusters
+        return Outcome(Neighbors(given.statistics, *parts), {"recall_": recall})
 
-    def _tensors(self, cells: np.ndarray, unit: float) -> tuple[Tensor, Tensor]:
-        # Squares of very large or small numbers overflow or underflow.
-        seen = ~np.isnan(cells)
-        values = np.where(seen, cells, 0).astype(float) / (unit or 1.0)
-        device = resolve_device(self.device)
-        return torch.from_numpy(values).to(device), torch.from_numpy(seen).to(device)
+    def _values_of_fit(self, given: Given, everywhere: bool) -> np.ndarray:
+        return self._model_values(given.matrix, everywhere)
 
-    @property
-    def reconstruction_(self) -> np.ndarray:
-        """The model's value of every cell, computed at each access."""
-        check_is_fitted(self)
-        own = np.arange(len(self._cells))
-        completed = self._average(self._cells, leave_out=own, everywhere=True)
-        return self._priors.fill(self._cells, completed).astype(self._cells.dtype)
-
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        everywhere = not self.keep_observed
+    def _model_values(self, cells: np.ndarray, everywhere: bool = False) -> np.ndarray:
         if len(cells) and getattr(self, "_skl_callbacks", None):
             return self._watched(cells, everywhere)
-        return self._average(cells, everywhere=everywhere)
+        return super()._model_values(cells, everywhere)
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def _watched(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
@@ -176,35 +240,6 @@ class KNNCompleter(BaseCompleter):
         done = []
         with FitTasks(self, cells, None, len(parts), name="transform") as tasks:
             for part in parts:
-                done.append(self._average(part, everywhere=everywhere))
+                done.append(super()._model_values(part, everywhere))
                 tasks.done("rows")
         return np.concatenate(done)
-
-    def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        # The fitted rows still contain the cells that are hidden here.
-        own = RowIndex(self._cells).find(cells)
-        return self._average(np.where(hidden, np.nan, cells), leave_out=own)
-
-    def _average(
-        self, cells: np.ndarray, leave_out: Any = None, everywhere: bool = False
-    ) -> np.ndarray:
-        unit = max(map(abs, self.data_range_)) or 1.0
-        queries, seen = self._tensors(cells, unit)
-        donors, donors_seen = self._tensors(self._cells, unit)
-        values: Callable[..., Tensor] = knn_values
-        if self._clusters is not None:
-            values = self._clusters.to(queries.device).values
-        if leave_out is None:
-            leave_out = np.full(len(cells), -1)
-        with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
-            answer = values(
-                queries,
-                seen,
-                donors,
-                donors_seen,
-                self.n_neighbors,
-                by_distance=self.weights == "distance",
-                needed=torch.ones_like(seen) if everywhere else ~seen,
-                leave_out=torch.from_numpy(leave_out).to(queries.device),
-            )
-        return answer.cpu().numpy() * unit

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
-from skmc.cells import Observed
+from skmc.cells import Given, Observed
 from skmc.completers._rank import RANKS, choose_rank
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
@@ -120,6 +121,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         recovers=0.02, batched=("lambda_ridge", "random_state")
     )
     fit = fit_weighted
+    advice = "floors, ceilings, saturating sensors: link shows the learned function"
+    cost = Cost(0.6, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_ridge")
     may_underfit = True
@@ -228,14 +231,15 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         """
         check_is_fitted(self)
         z = torch.from_numpy(np.array(latent, float, order="C"))
-        n_units = self._scaling.scale.shape[-1]
+        rows = self._fitted.row_map
+        n_units = rows.scaling.scale.shape[-1]
         if n_units > 1 and z.shape[-1:] != (n_units,):
             raise ValueError(
                 f"latent has shape {tuple(z.shape)}, but with scaling="
                 f"{self.scaling!r} each column has its own unit: it must be (n, "
                 f"{n_units})."
             )
-        model = getattr(self._fold_in, "decoder", None)
+        model = getattr(rows.folded, "decoder", None)
         # None if interrupted before the first model.
         cells = z if model is None else model.link_and_slope(z)[0]
-        return self._scaling.undo(cells).numpy().reshape(z.shape)
+        return rows.scaling.undo(cells).numpy().reshape(z.shape)

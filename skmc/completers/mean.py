@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skmc.base import (
+    NOT_IN_MEMORY,
     BaseCompleter,
     CompleterTags,
     FitTasks,
-    LearnsMore,
+    Fitted,
     MoreCells,
     Outcome,
-    Priors,
-    ReadsChunks,
-    ReadsStored,
-    TakesWeights,
-    rows_in_memory,
+    fit_weighted,
+    partial_fit,
 )
 from skmc.blocks import BlockObserved, ChunkedRows
-from skmc.cells import StoredEntries
+from skmc.cells import Given, Observed, StoredEntries
+from skmc.completers.costs import Cost, Variant
 
 
-class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, TakesWeights, BaseCompleter):
+@dataclass(eq=False)
+class Means(Fitted):
+    """The means of the columns, which complete any row.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_rows, n_cols) or None
+        The fitted matrix, if it was in memory.
+    """
+
+    cells: np.ndarray | None
+
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        return np.tile(self.statistics.col_means, (len(cells), 1))
+
+    def whole(self) -> np.ndarray:
+        if self.cells is None:
+            raise AttributeError(NOT_IN_MEMORY)
+        completed = self.predict(self.cells, True)
+        empty = self.statistics.empty_cols
+        completed[:, empty] = self.statistics.row_means[:, None]
+        return completed.astype(self.cells.dtype)
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        means, empty = self.statistics.col_means, self.statistics.empty_cols[cols]
+        return np.where(empty, self.statistics.row_means[rows], means[cols])
+
+
+class MeanCompleter(BaseCompleter):
     """Fill each missing cell with the mean of its column's observed cells.
 
     With ``cell_weight`` in `fit`, these are weighted means.
@@ -55,38 +83,30 @@ class MeanCompleter(ReadsStored, LearnsMore, ReadsChunks, TakesWeights, BaseComp
     """
 
     completer_tags = CompleterTags(recovers=1.2, equivariant=True)
+    fit = fit_weighted
+    partial_fit = partial_fit
+    storages: ClassVar[dict] = {Observed: None, BlockObserved: None, ChunkedRows: None}
+    advice = "the baseline"
+    cost = Cost(0.001, cells=4e-8)
+    stacked = (Variant("means"),)
 
-    def _read_to_fit(self, X: Any, **given: Any) -> tuple[Any, Priors]:
+    def _given(self, X: Any, known: dict[str, Any]) -> Given:
         if isinstance(X, StoredEntries) and X.weighted:
             raise ValueError(
                 "MeanCompleter takes weights of cells in memory only; pass entries "
                 "without weight."
             )
-        return super()._read_to_fit(X, **given)
+        return super()._given(X, known)
 
-    def _fit_cells(self, cells: Any, priors: Priors, y: Any = None) -> Outcome:
-        if isinstance(cells, (BlockObserved, ChunkedRows)):
-            return Outcome()  # everything is in the priors
-        with FitTasks(self, cells, y):
-            return Outcome({"_cells": np.array(getattr(cells, "given", cells))})
+    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+        if given.read is None:
+            return Outcome(Means(given.statistics, None))
+        with FitTasks(self, given.read, y):
+            return Outcome(Means(given.statistics, np.array(given.matrix)))
 
-    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
-        cells = more.into(rows_in_memory(self))
-        rows, cols = np.nonzero(~np.isnan(cells))
-        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
-        return priors, {"_cells": cells}
-
-    @property
-    def reconstruction_(self) -> np.ndarray:
-        """The model's value of every cell, computed at each access."""
-        cells, empty = rows_in_memory(self), self._priors.empty_cols
-        completed = self._complete_rows(cells)
-        completed[:, empty] = self._priors.row_means[:, None]
-        return completed.astype(cells.dtype)
-
-    def _values_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        means, empty = self._priors.col_means[cols], self._priors.empty_cols[cols]
-        return np.where(empty, self._priors.row_means[rows], means)
-
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        return np.tile(self._priors.col_means, (len(cells), 1))
+    def _fit_more(self, more: MoreCells) -> tuple[Means, dict[str, Any]]:
+        fitted: Any = self._fitted
+        if fitted.cells is None:
+            fitted.whole()  # raises an error
+        given = Given.of_matrix(more.into(fitted.cells))
+        return Means(given.statistics, given.matrix), {}

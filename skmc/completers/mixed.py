@@ -14,14 +14,14 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator, FitTasks, ShowsFit
+from skmc.base import BaseCompleter, Estimator, FitTasks
 from skmc.completers.auto import AutoCompleter
 from skmc.tables import Table, as_table, warn_of_left
 
 KINDS = ("numeric", "ordinal", "categorical", "date")
 
 
-class MixedCompleter(ShowsFit, Estimator):
+class MixedCompleter(Estimator):
     """Completes tables of numbers, ordered levels, categories and dates.
 
     A completer works on a matrix that represents the table, in which every column of

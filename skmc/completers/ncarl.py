@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import CompleterTags, IterativeCompleter, Prepared, Trials
-from skmc.cells import Observed
+from skmc.base import CompleterTags, IterativeCompleter, Trials
+from skmc.cells import Given, Observed
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.solvers import NCARL, Solver
 
@@ -118,6 +119,9 @@ class NCARLCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it keeps the observed cells, whatever they weigh",
     )
+    advice = "pictures with scattered holes, columns in groups"
+    cost = Cost(0.04, svd=1e-7)
+    stacked = (Variant("NCARL"),)
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
     _parameter_constraints: ClassVar[dict] = {
@@ -168,9 +172,9 @@ class NCARLCompleter(IterativeCompleter):
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        fitted = super()._fitted(prepared, outputs)
-        n_rows, n_cols = prepared.cells.shape
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = super()._attributes(given, outputs)
+        n_rows, n_cols = given.data.shape
         fitted["laplacian_axis_"] = "rows" if n_rows < n_cols else "columns"
         if "laplacian" in outputs:  # not if interrupted before the first one
             fitted["laplacian_"] = outputs["laplacian"].cpu().numpy()

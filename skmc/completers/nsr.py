@@ -1,8 +1,8 @@
-"""Networks with nonsmooth regularization (DNN-NSR)."""
+"""Networks with few weights for each column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -12,20 +12,14 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import (
-    fit_weighted,
-    CannotBatch,
-    CompleterTags,
-    IterativeCompleter,
-    Trials,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
-from skmc.completers._gradual import gradual_solver
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness, full_svd
-from skmc.loop import Solution, solve_part
+from skmc.loop import solve_part
 from skmc.models import SkipNetwork
-from skmc.new_rows import EmbeddedRows, ForwardPass
+from skmc.new_rows import EmbeddedRows
 from skmc.solvers import CodeDescent, HardRank, Solver
 from skmc.terms import L1Norm, SquaredNorm
 
@@ -36,11 +30,10 @@ TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a weight
 
 
 class NSRCompleter(IterativeCompleter):
-    r"""Networks with nonsmooth regularization (DNN-NSR), our variant and the paper's.
+    r"""A network with few weights for each column and a linear skip connection.
 
-    ``variant="sparse_decoder"`` (ours) is a network with one wide layer and a linear
-    skip connection, :math:`f(x) = \tanh(c W + b) D + c S + a` with the code
-    :math:`c = x E`:
+    The network has one wide layer, :math:`f(x) = \tanh(c W + b) D + c S + a` with the
+    code :math:`c = x E`:
 
     .. math::
 
@@ -53,26 +46,11 @@ class NSRCompleter(IterativeCompleter):
     ``rank`` and adds the nonlinear part. The l1 norm leaves few units to each column,
     which keeps the network from fitting noise.
 
-    ``variant="paper"`` is an autoencoder with hidden outputs :math:`z_i` and weights
-    :math:`W_j`. Missing inputs are zero, and no term is halved:
-
-    .. math::
-
-        \min \|P(f(P(M)) - M)\|_F^2 + \lambda_{\text{weights}} \sum_j \|W_j\|_F^2
-        + \alpha \sum_i \|z_i\|_1 + \beta \sum_j \|W_j\|_*
-        \quad\text{over } \|\theta\|_\infty \le \text{bound}
-
-    It is solved in penalty form: slack variables stand in for :math:`z_i` and
-    :math:`W_j` and are tied to them more closely as the fit goes on (gradual learning).
-    `skmc.solvers.nonsmooth.NonsmoothDescent` says which parts of the algorithm are
-    ours. On the paper's own data this variant is far less accurate than
-    "sparse_decoder".
+    The method is ours. Of DNN-NSR, which `GradualNSRCompleter` has as published, it
+    keeps the idea of sparsity alone.
 
     Parameters
     ----------
-    variant : {"sparse_decoder", "paper"}, default="sparse_decoder"
-        Which of the two networks. The parameters ``rank`` to ``batch_size`` belong to
-        "sparse_decoder", ``alpha`` to ``bound`` to "paper".
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Size of the code. "auto" is what `SVDCompleter` chooses on held-out cells.
     n_units : int >= 1 or None, default=None
@@ -93,47 +71,12 @@ class NSRCompleter(IterativeCompleter):
         they have found the columns that they serve.
     batch_size : int >= 1, default=1000
         Rows in a mini-batch.
-    alpha : float >= 0, default=0.1
-        Multiplies the l1 norm of the hidden outputs. The default is the paper's. Values
-        to try: .001, .01, .1, 1 (relative to data of variance 1, as the next two).
-    beta : float >= 0, default=0.1
-        Multiplies the nuclear norms of the weight matrices. The default is the paper's.
-        Values to try: .01, .1, 1, 10 (relative to data of variance 1); it matters
-        little.
-    lambda_weights : float >= 0, default=0.001
-        Multiplies the squared norms of the weight matrices. The default is the paper's.
-        Values to try: .001, .01, .1, 1 (relative to data of variance 1); it matters
-        little.
-    mu_max, mu_min : float > 0, default=1e5 and 1
-        The slack variables have weight ``1/(2 mu)``, where mu falls from ``mu_max`` to
-        ``mu_min`` on half a cosine over ``max_iter`` epochs. The paper's values (it
-        uses 1e6 where half of the cells or fewer are hidden). Far above 1 the two
-        nonsmooth penalties hardly matter: with 1e5 they are absent for 98 % of the
-        epochs. Equal values switch gradual learning off; ``mu_min > mu_max`` is an
-        error.
-    gamma : float > 1, default=10
-        The step size is ``1 / (gamma L)``, where L is the local Lipschitz constant of
-        the gradient; the extrapolation grows with gamma, up to a half. The paper's 1000
-        is slow: after 1000 epochs on its synthetic data, half hidden, 30 % of the
-        energy of the observed cells is unexplained, whereas 1.5, 10 and 100 leave 7 %.
-        10 is ours. With 1000 in single precision, the steps are too short to measure L,
-        which is then underestimated.
-    hidden : tuple of int >= 1 or None, default=None
-        Widths of the hidden layers, which the paper does not state. None is ours: ``(10
-        k, k, 10 k)`` with ``k = 1 + ceil(sqrt(min(n_samples, n_features)))``.
-    bound : float > 0, default=10
-        Weights and biases stay in ``[-bound, bound]``. The paper states no number; this
-        one is ours.
     max_iter : int >= 1, default=400
-        Number of epochs of either variant. The fit normally ends there, as does the
-        schedule. "paper" needs 1000 and more.
+        Number of epochs. The fit normally ends there, as does the schedule.
     {max_time}
     tol : float >= 0, default=1e-4
-        "sparse_decoder" stops when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``,
-        for the objective ``F`` and all parameters ``W``. "paper" stops when ``|h - z|^2
-        <= tol |z|^2`` and ``|V - W|^2 <= tol |W|^2`` for the slack variables of all
-        layers (the paper's test, relative) and the proximal gradient is as small
-        (ours).
+        Stops when ``|dF/dW| |W| / (|X| |P(M)|)`` is at most ``tol``, for the objective
+        ``F`` and all parameters ``W``.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
@@ -143,23 +86,19 @@ class NSRCompleter(IterativeCompleter):
     Attributes
     ----------
     rank_, lambda_decoder_ : int, float
-        The values that "sparse_decoder" used.
+        The values that were used.
     {reconstruction_}
     history_ : dict of ndarray
-        "n_iter", "objective" (for "paper" in penalty form, with ``mu_min`` for mu) and
-        "residual" at every 25th epoch.
+        "n_iter", "objective" and "residual" at every 25th epoch.
     {solve}
 
     Notes
     -----
-    `transform` of new rows: "paper" passes them through the network, with zeros for
-    missing cells. "sparse_decoder" fits the code of a row to its observed cells; the
-    network is fixed and the fitted rows' codes are the prior
-    (`skmc.new_rows.EmbeddedRows`).
+    `transform` fits the code of a new row to its observed cells; the network is fixed
+    and the fitted rows' codes are the prior (`skmc.new_rows.EmbeddedRows`).
 
-    Memory of "sparse_decoder" grows with ``n_samples n_features``: rows pass through
-    the network in mini-batches. "paper" holds its hidden outputs, ``n_samples`` times
-    the widths of its layers.
+    Memory grows with ``n_samples n_features``: rows pass through the network in
+    mini-batches.
 
     References
     ----------
@@ -181,12 +120,13 @@ class NSRCompleter(IterativeCompleter):
         batched=("lambda_decoder", "lambda_encoder", "lambda_skip", "random_state"),
     )
     fit = fit_weighted
+    advice = "columns that each follow a different nonlinear function"
+    cost = Cost(0.2, cells=0.0001)
     step_parameter = "lr"
     chosen = ("rank", "lambda_decoder")
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
     _parameter_constraints: ClassVar[dict] = {
-        "variant": [StrOptions({"sparse_decoder", "paper"})],
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_units": [Interval(Integral, 1, None, closed="left"), None],
         "lambda_decoder": [
@@ -197,17 +137,8 @@ class NSRCompleter(IterativeCompleter):
         "lambda_skip": [Interval(Real, 0, None, closed="left")],
         "lr": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "lambda_weights": [Interval(Real, 0, None, closed="left")],
-        "mu_max": [Interval(Real, 0, None, closed="neither")],
-        "mu_min": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 1, None, closed="neither")],
-        "hidden": [tuple, list, None],
-        "bound": [Interval(Real, 0, None, closed="neither")],
     }
 
-    variant: Literal["paper", "sparse_decoder"] = "sparse_decoder"
     _: KW_ONLY
     rank: int | Literal["auto"] = "auto"
     n_units: int | None = None
@@ -216,14 +147,6 @@ class NSRCompleter(IterativeCompleter):
     lambda_skip: float = 0.2
     lr: float = 0.01
     batch_size: int = 1000
-    alpha: float = 0.1
-    beta: float = 0.1
-    lambda_weights: float = 1e-3
-    mu_max: float = 1e5
-    mu_min: float = 1.0
-    gamma: float = 10.0
-    hidden: Sequence[int] | None = None
-    bound: float = 10.0
     max_iter: int = 400
     max_time: float | None = None
     tol: float = 1e-4
@@ -235,8 +158,6 @@ class NSRCompleter(IterativeCompleter):
     lambda_decoder_: float = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
-        if self.variant == "paper":
-            return {}
         rank = choose_rank(self.rank, data, trials)
         weight: Any = self.lambda_decoder
         if weight == "auto":
@@ -254,8 +175,6 @@ class NSRCompleter(IterativeCompleter):
         return {"rank": rank, "lambda_decoder": weight}
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        if params.variant == "paper":
-            return gradual_solver(params, data.shape, rng)
         return self._sparse(params, data, rng, params.max_iter)
 
     def _sparse(
@@ -291,29 +210,10 @@ class NSRCompleter(IterativeCompleter):
     def _units_per_cell(self, n_cols: int) -> float:
         return self._n_units(n_cols) / n_cols
 
-    def batch_key(self) -> Hashable:
-        if self.variant == "paper":
-            raise CannotBatch(
-                'variant="paper" tries lengths of a step, one fit at a time'
-            )
-        return super().batch_key()
-
-    def _advice(self, solution: Solution, misfit: float) -> str | None:
-        advice = super()._advice(solution, misfit)
-        if advice is None or self.variant != "paper":
-            return advice
-        return (
-            f"ended as {solution.status[0].value} after {int(solution.n_iter)} epochs, "
-            f"{misfit:.2f} of the way from the observed cells to their means. Raise "
-            "max_iter, lower gamma, or let scaling standardize the data."
-        )
-
     def _row_map(
         self, outputs: Any, data: Observed
     ) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
-        if self.variant == "paper":
-            return ForwardPass(outputs["network"])
         codes, X = outputs["codes"], outputs["X"]
         return EmbeddedRows.of(outputs["network"], codes, X, data)

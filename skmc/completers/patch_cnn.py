@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import (
-    fit_weighted,
     POOR,
     CompleterTags,
     IterativeCompleter,
     Trials,
+    fit_weighted,
 )
-from skmc.cells import Observed
+from skmc.cells import Given, Observed
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
 from skmc.models import PatchCNN, filling_order
@@ -134,6 +135,9 @@ class PatchCNNCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=1.15, pictures=True)
     fit = fit_weighted
+    advice = "pictures, including large holes"
+    cost = Cost(0.06, cells=0.0001)
+    stacked = (Variant("patch CNN"),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
     _parameter_constraints: ClassVar[dict] = {
@@ -250,14 +254,15 @@ class PatchCNNCompleter(IterativeCompleter):
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()
         data = Observed(values, ~torch.isnan(values))
-        data = self._scaling.apply(data)
+        scaling = self._fitted.row_map.scaling
+        data = scaling.apply(data)
         if self.network_ is None:
             raise ValueError(
                 "fit was interrupted before there was a network; fit again."
             )
         order = filling_order(data.mask)
         method = self.network_.fill if self.keep_observed else self.network_.complete
-        completed = self._scaling.undo(method(data, order)).numpy()
+        completed = scaling.undo(method(data, order)).numpy()
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)
         return completed.astype(cells.dtype)

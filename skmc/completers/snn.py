@@ -11,11 +11,12 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
-    fit_weighted,
     CompleterTags,
     IterativeCompleter,
+    fit_weighted,
 )
 from skmc.cells import Observed
+from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
 from skmc.solvers import GradientFlow, Solver
@@ -109,6 +110,8 @@ class SNNCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.05, batched=("random_state",))
     fit = fit_weighted
+    advice = "low rank with or without noise, pictures; nothing to tune"
+    cost = Cost(0.3, svd=3e-7, rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
     _parameter_constraints: ClassVar[dict] = {

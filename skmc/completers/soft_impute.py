@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
     CompleterTags,
-    FactoredCompleter,
-    Prepared,
-    TakesWeights,
+    FittedFactors,
+    IterativeCompleter,
     Trials,
-    WarmStart,
+    fit_weighted,
 )
-from skmc.cells import SparseObserved
+from skmc.cells import Given, SparseObserved
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, svd_of
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
@@ -28,7 +28,7 @@ SMALLEST_SHARE = 1e-4  # ends the path
 PATH_TOL = 1e-2
 
 
-class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
+class SoftImputeCompleter(IterativeCompleter):
     r"""Low-rank completion with a nuclear-norm penalty; ratings are never made dense.
 
     .. math::
@@ -107,6 +107,11 @@ class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
     """
 
     completer_tags = CompleterTags(recovers=0.05)
+    advice = "noisy data, dense or sparse"
+    cost = Cost(0.06, cells=1e-5, rows=0.0006)
+    stacked = (Variant("Soft-Impute"),)
+    fit = fit_weighted
+    storages: ClassVar[dict] = {SparseObserved: "_make_solver"}
     check_every = 5
     _parameter_constraints: ClassVar[dict] = {
         "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
@@ -144,8 +149,8 @@ class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
         self, data: SparseObserved, params: Any, rng: Randomness
     ) -> Solver:
         start = getattr(params, "_start", None)
-        if self.lambda_nuclear != "auto" and self._resumes(data):
-            start = svd_of(self._factors()).to(data.values)
+        if self.lambda_nuclear != "auto" and params.last is not None:
+            start = svd_of(params.last.factors()).to(data.values)
         weight = params.lambda_nuclear * largest_weight(data)
         return SoftImpute(weight or 1.0, params.max_rank, start)
 
@@ -179,6 +184,11 @@ class SoftImputeCompleter(WarmStart, TakesWeights, FactoredCompleter):
             "path": dict(zip(names, map(np.array, columns), strict=True)),
         }
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        rank = outputs["spectrum"].rank if "spectrum" in outputs else 0
-        return {**super()._fitted(prepared, outputs), "rank_": rank}
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        fitted = FittedFactors.of(given, outputs)
+        return {
+            "_fitted": fitted,
+            "row_factors_": fitted.left,
+            "col_factors_": fitted.right,
+            "rank_": outputs["spectrum"].rank if "spectrum" in outputs else 0,
+        }

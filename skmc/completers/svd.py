@@ -12,21 +12,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
     CompleterTags,
+    Completion,
+    Fitted,
     IterativeCompleter,
-    LearnsMore,
     MoreCells,
-    Prepared,
-    Priors,
-    ReadsChunks,
-    TakesWeights,
+    RowsOnly,
+    ScaledRows,
     Trials,
-    WarmStart,
-    first_rows,
-    rows_in_memory,
+    fit_weighted,
+    partial_fit,
 )
 from skmc.blocks import ChunkedRows, ChunkedSVD
-from skmc.cells import Observed, Scaling, SparseObserved
+from skmc.cells import Given, Observed, SparseObserved
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.solvers import HardRank, Solver
@@ -34,9 +33,7 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
 
 
-class SVDCompleter(
-    WarmStart, LearnsMore, ReadsChunks, TakesWeights, IterativeCompleter
-):
+class SVDCompleter(IterativeCompleter):
     r"""Low-rank completion by an iterated truncated SVD.
 
     .. math::
@@ -116,6 +113,15 @@ class SVDCompleter(
     """
 
     completer_tags = CompleterTags(recovers=0.01, monotone=True, equivariant=True)
+    advice = "a quick low-rank baseline"
+    cost = Cost(0.03, cells=6e-6)
+    fit = fit_weighted
+    partial_fit = partial_fit
+    storages: ClassVar[dict] = {
+        Observed: "_make_solver",
+        ChunkedRows: "_make_chunked_solver",
+    }
+    stacked = (Variant("SVD"),)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
@@ -131,42 +137,45 @@ class SVDCompleter(
     random_state: int | np.random.RandomState | None = None
 
     rank_: int = field(init=False)
-    _factors: tuple[torch.Tensor, torch.Tensor] = field(init=False)
-    _sums: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = field(init=False)
 
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        if isinstance(data, ChunkedRows):
-            head = first_rows(data)
-            return ChunkedSVD(partial_svd(head.values, params.rank).V)
-        if not self._resumes(data):
+        if params.last is None:
             return HardRank(params.rank)
-        start = self._scaling.standardise(torch.from_numpy(self.reconstruction_))
+        start = torch.from_numpy(params.last.whole())
+        start = params.last.row_map.scaling.standardise(start)
         return HardRank(params.rank, start.to(data.values))
 
-    def _fitted(self, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-        if not isinstance(prepared.data, ChunkedRows):
-            return super()._fitted(prepared, outputs)
-        return {"_scaling": prepared.scaling, "_fold_in": _folded(prepared, outputs)}
+    def _make_chunked_solver(
+        self, data: ChunkedRows, params: Any, rng: Randomness
+    ) -> Solver:
+        head = data.first_rows()
+        return ChunkedSVD(partial_svd(head.values, params.rank).V)
 
-    def _fit_more(self, more: MoreCells) -> tuple[Priors, dict[str, Any]]:
-        if not hasattr(self, "_rows"):
-            rows_in_memory(self)  # raises an error
-        old = self._rows.cells
-        cells = more.into(old)
-        rows, cols = np.nonzero(~np.isnan(cells))
-        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
-        values = torch.from_numpy(cells)
-        data = Observed(values, ~torch.isnan(values))
-        scaling = Scaling.of(data, self.scaling, centre=self.centre)
+    def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
+        if given.read is not None:
+            return super()._attributes(given, outputs)
+        statistics = given.statistics
+        folded = _folded(given.data.first_rows(), outputs)
+        row_map = ScaledRows(given.scaling, statistics.varies, folded)
+        return {"_fitted": RowsOnly(statistics, row_map)}
+
+    def _fit_more(self, more: MoreCells) -> tuple[Fitted, dict[str, Any]]:
+        fitted: Any = self._fitted
+        fitted.whole()  # raises an error if the cells were not in memory
+        old = fitted.index.cells
+        given = Given.of_matrix(more.into(old))
+        cells, statistics = given.matrix, given.statistics
+        scaling = given.data.scaling_of(self.scaling, centre=self.centre)
         touched = np.unique(more.rows)
         before = np.full((len(touched), cells.shape[1]), np.nan, cells.dtype)
         known = touched < len(old)
         before[known, : old.shape[1]] = old[touched[known]]
         with threads_for(work_of(cells.size, self.rank_)):
-            stream = self._stream().extended(len(cells), cells.shape[1], False)
+            stream = _stream(fitted, self.rank_)
+            stream = stream.extended(len(cells), cells.shape[1], False)
             zero = stream.cols.new_zeros
             ridge = RIDGE * torch.eye(stream.cols.shape[1] - 1, dtype=torch.float64)
             stream = stream.replaced(
@@ -180,35 +189,36 @@ class SVDCompleter(
             )
             completion = stream.rows @ stream.cols.mT
             whole = scaling.to(torch.float64).undo(completion).numpy()
-            fold_in = FoldIn.later(completion, scaling.apply(data))
-        return priors, {
-            "reconstruction_": priors.fill(cells, whole).astype(cells.dtype),
-            "_scaling": scaling.to(torch.float64),
-            "_fold_in": fold_in,
-            "_rows": RowIndex(cells),
-            "_factors": (stream.rows, stream.cols),
-            "_sums": (stream.gram, stream.right, stream.origin),
-        }
-
-    def _stream(self) -> RowStream:
-        if hasattr(self, "_factors"):
-            return RowStream(*self._factors, *self._sums)
-        whole = torch.from_numpy(self.reconstruction_).double()
-        whole = self._scaling.standardise(whole)
-        # What means have filled is not of low rank.
-        whole[torch.from_numpy(self._priors.empty_rows)] = 0
-        whole[:, torch.from_numpy(self._priors.empty_cols)] = 0
-        found = partial_svd(whole, self.rank_)
-        unit = len(whole) ** 0.5
-        rows = torch.cat([unit * found.U, torch.ones_like(found.U[:, :1])], 1)
-        cols = found.V * found.s / unit
-        cols = torch.cat([cols, torch.zeros_like(cols[:, :1])], 1)
-        return RowStream.of(rows, cols, _sparse(self._rows.cells))
+            folded = FoldIn.later(completion, scaling.apply(given.data))
+        answers = Completion(
+            statistics,
+            statistics.fill(cells, whole).astype(cells.dtype),
+            RowIndex(cells),
+            ScaledRows(scaling.to(torch.float64), statistics.varies, folded),
+            warm={"stream": stream},
+        )
+        return answers, {}
 
 
-def _folded(prepared: Prepared, outputs: dict[str, Any]) -> FoldIn:
+def _stream(fitted: Any, rank: int) -> RowStream:
+    if "stream" in fitted.warm:
+        stream: RowStream = fitted.warm["stream"]
+        return stream
+    whole = torch.from_numpy(fitted.completion).double()
+    whole = fitted.row_map.scaling.standardise(whole)
+    # What means have filled is not of low rank.
+    whole[torch.from_numpy(fitted.statistics.empty_rows)] = 0
+    whole[:, torch.from_numpy(fitted.statistics.empty_cols)] = 0
+    found = partial_svd(whole, rank)
+    unit = len(whole) ** 0.5
+    rows = torch.cat([unit * found.U, torch.ones_like(found.U[:, :1])], 1)
+    cols = found.V * found.s / unit
+    cols = torch.cat([cols, torch.zeros_like(cols[:, :1])], 1)
+    return RowStream.of(rows, cols, _sparse(fitted.index.cells))
+
+
+def _folded(head: Observed, outputs: dict[str, Any]) -> FoldIn:
     """The map of rows after a fit to chunks, from sums over the rows."""
-    head = first_rows(prepared.data)
     zero = head.values.new_zeros(head.shape[1])
     if "V" not in outputs:  # interrupted before the first step
         return FoldIn(zero, zero[:, None][:, :0], 0.0)

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
+from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.solvers import SingularValueThresholding, Solver
 
@@ -83,6 +84,8 @@ class SVTCompleter(IterativeCompleter):
         equivariant=True,
         unweighted="it matches the observed cells exactly, whatever they weigh",
     )
+    advice = "low rank without noise, for large matrices of very low rank"
+    cost = Cost(0.05, svd=1e-7)
     check_every = 5
     centre = False
     random_state = 0  # nothing is random

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,125 +13,30 @@ import torch
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 
-from skmc.base import (
-    BaseCompleter,
-    CompleterTags,
-    FitTasks,
-    Outcome,
-    Priors,
-    memory_of,
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, memory_of
+from skmc.cells import Given, Observed, Priors, Scaling
+from skmc.completers._forest import (
+    FOLDS,
+    MAX_SAMPLES,
+    FittedTrees,
+    Forest,
+    Models,
+    Regressor,
+    TreeRows,
+    filled,
+    predict,
+    scaled,
+    undone,
 )
-from skmc.cells import Observed, Scaling
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of, threads_for
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
-FOLDS = 5  # each tree is trained without the rows of one fold
-MAX_SAMPLES = 10_000  # rows that a tree is trained on
 BYTES_PER_NODE = 21
-ROWS_AT_ONCE = 1024  # that go through the trees together
-LARGEST = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True)
-class _Forest:
-    """Trees as plain arrays, and which rows each tree was trained on.
-
-    The nodes of all trees are in one list. A leaf is its own child, and its threshold
-    is its value.
-    """
-
-    roots: np.ndarray  # (n_trees,)
-    cols: np.ndarray  # (n_nodes,), the column that a node compares
-    thresholds: np.ndarray  # (n_nodes,)
-    children: np.ndarray  # (2, n_nodes), right and left
-    nan_goes_left: np.ndarray  # (n_nodes,)
-    in_bag: np.ndarray  # (n_trees, n_rows / 8), one bit for each fitted row
-
-    @classmethod
-    def grown(
-        cls,
-        X: np.ndarray,
-        y: np.ndarray,
-        cols: np.ndarray,
-        n_estimators: int,
-        rng: np.random.RandomState,
-    ) -> _Forest:
-        """Trained on the rows in which ``y`` is observed, each tree without a fold."""
-        rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
-        n_folds = min(FOLDS, n_estimators, len(rows))
-        trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
-        for number, bag in enumerate(in_bag):
-            out = np.arange(len(rows)) % n_folds == number % n_folds
-            kept = rows if n_folds == 1 else rows[~out]
-            if len(kept) > MAX_SAMPLES:
-                kept = rng.choice(kept, MAX_SAMPLES, replace=False)
-            tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
-            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept]).tree_)
-            bag[kept] = True
-        counts = [tree.node_count for tree in trees]
-        roots = np.cumsum([0, *counts[:-1]])
-        left = np.concatenate([tree.children_left for tree in trees])
-        right = np.concatenate([tree.children_right for tree in trees])
-        values = np.concatenate([tree.value.ravel() for tree in trees])
-        features = np.concatenate([tree.feature for tree in trees])
-        thresholds = np.concatenate([tree.threshold for tree in trees])
-        nan_goes_left = np.concatenate([tree.missing_go_to_left for tree in trees])
-        leaf = left < 0
-        children = np.repeat(roots, counts) + np.stack([right, left])
-        return cls(
-            roots=roots.astype(np.int32),
-            cols=cols[np.where(leaf, 0, features)].astype(np.int32),
-            thresholds=np.where(leaf, values, thresholds),
-            children=np.where(leaf, np.arange(len(leaf)), children).astype(np.int32),
-            nan_goes_left=nan_goes_left.astype(bool),
-            in_bag=np.packbits(in_bag, axis=1),
-        )
-
-    def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The mean over the trees, for fitted rows over those that have not seen them.
-
-        ``own`` holds the positions of the rows in the fitted matrix, -1 for new rows.
-        Where all trees have seen a row, the mean is over all of them.
-        """
-        starts = range(0, len(X), ROWS_AT_ONCE)
-        parts = [slice(start, start + ROWS_AT_ONCE) for start in starts]
-        return np.concatenate([self._predict(X[part], own[part]) for part in parts])
-
-    def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        rows = np.arange(len(X))
-        node = np.repeat(self.roots[:, None], len(X), 1)  # (n_trees, n_rows)
-        while True:
-            cells = X[rows, self.cols[node]]
-            left = (cells <= self.thresholds[node]) | (
-                np.isnan(cells) & self.nan_goes_left[node]
-            )
-            child = self.children[left.view(np.uint8), node]
-            if (child == node).all():
-                break
-            node = child
-        seen = (self.in_bag[:, own // 8] >> (7 - own % 8)) & 1
-        votes = (seen == 0) | (own < 0)
-        votes |= ~votes.any(0)
-        return np.average(self.thresholds[node], 0, votes)
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """A fitted regressor and the columns that it was trained on."""
-
-    regressor: Any
-    cols: np.ndarray
-
-    def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        return self.regressor.predict(X[:, self.cols])
-
-
-Models = dict[int, "_Forest | _Fitted"]  # by the column that they predict
 
 
 class TreesCompleter(BaseCompleter):
@@ -215,6 +120,17 @@ class TreesCompleter(BaseCompleter):
     completer_tags = CompleterTags(
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
     )
+    advice = "tables whose columns depend on each other nonlinearly, new rows"
+    cost = Cost(0.3, columns=0.002, trees=7e-6)
+    stacked = (
+        Variant("trees"),
+        Variant(
+            "trees, 3 rounds", {"max_iter": 3}, Cost(0.0, columns=0.06, trees=1.2e-5)
+        ),
+        Variant(
+            "boosting", {"estimator": "boosting"}, Cost(0.0, columns=0.01, trees=6e-6)
+        ),
+    )
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [
             StrOptions({"extra_trees", "boosting"}),
@@ -236,14 +152,12 @@ class TreesCompleter(BaseCompleter):
     random_state: int | np.random.RandomState | None = None
 
     n_iter_: int = field(init=False)
-    _scaling: Scaling = field(init=False)
-    _rounds: list[Models] = field(init=False)
 
-    def _fit_cells(self, cells: np.ndarray, priors: Priors, y: Any = None) -> Outcome:
-        self._refuse_too_large(priors)
-        n_tasks = priors.shape[1] * self.max_iter
-        with time_limit(self.max_time), FitTasks(self, cells, y, n_tasks) as tasks:
-            return self._fit_rounds(cells, priors, tasks)
+    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+        self._refuse_too_large(given.statistics)
+        n_tasks = given.statistics.shape[1] * self.max_iter
+        with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:
+            return self._fit_rounds(given.matrix, given.statistics, tasks)
 
     def _fit_rounds(
         self, cells: np.ndarray, priors: Priors, tasks: FitTasks
@@ -251,7 +165,7 @@ class TreesCompleter(BaseCompleter):
         values = torch.from_numpy(np.array(cells, float))
         data = Observed(values, ~torch.isnan(values))
         scaling = Scaling.of(data, "columns")
-        X = _scaled(cells, scaling)
+        X = scaled(cells, scaling)
         varies = scaling.scale.numpy().ravel() > 0
         varies &= priors.varies
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
@@ -265,25 +179,20 @@ class TreesCompleter(BaseCompleter):
             late = advice is not None and len(models) < varies.sum()
             if rounds and (interrupted or late):
                 break
-            values_now = _predict(models, inputs, own)
-            filled = _filled(X, values_now)
+            values_now = predict(models, inputs, own)
+            completed = filled(X, values_now)
             if rounds:
-                change = float(np.square(filled - inputs).sum(dtype=float))
+                change = float(np.square(completed - inputs).sum(dtype=float))
                 if change >= last:
                     break
                 last = change
             rounds.append(models)
-            whole, inputs = values_now, filled
+            whole, inputs = values_now, completed
+        completion = priors.fill(cells, undone(whole, scaling)).astype(cells.dtype)
+        rows = TreeRows(rounds, scaling)
         return Outcome(
-            {
-                "reconstruction_": priors.fill(cells, _undone(whole, scaling)).astype(
-                    cells.dtype
-                ),
-                "n_iter_": len(rounds),
-                "_rounds": rounds,
-                "_scaling": scaling,
-                "_rows": RowIndex(cells),
-            },
+            FittedTrees(priors, completion, RowIndex(cells), rows),
+            {"n_iter_": len(rounds)},
             advice=advice,
             interrupted=interrupted,
         )
@@ -336,21 +245,21 @@ class TreesCompleter(BaseCompleter):
         # Workers have one thread each; without any, scikit-learn starts its own.
         work = inf if effective_n_jobs(self.n_jobs) == 1 else 0
 
-        def trained(col: int) -> _Forest | _Fitted | None:
+        def trained(col: int) -> Forest | Regressor | None:
             if time.perf_counter() >= end and col != cols[0]:
                 return None
             with threads_for(work):
                 return grown(col)
 
-        def grown(col: int) -> _Forest | _Fitted:
+        def grown(col: int) -> Forest | Regressor:
             others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
             if self.estimator == "extra_trees":
                 rng = np.random.RandomState(seeds[col])
-                return _Forest.grown(inputs, X[:, col], others, self.n_estimators, rng)
+                return Forest.grown(inputs, X[:, col], others, self.n_estimators, rng)
             seen = ~np.isnan(X[:, col])
             regressor = self._regressor(int(seeds[col]))
             regressor.fit(inputs[np.ix_(seen, others)], X[seen, col])
-            return _Fitted(regressor, others)
+            return Regressor(regressor, others)
 
         cols = np.flatnonzero(varies).tolist()
         if len(cols) < 2:
@@ -379,47 +288,3 @@ class TreesCompleter(BaseCompleter):
             if name.endswith("random_state") and value is None
         ]
         return regressor.set_params(**dict.fromkeys(free, seed))
-
-    def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
-        position = self._rows.find(cells)
-        completed = self.reconstruction_[position].astype(float)
-        new = position < 0
-        if new.any():
-            completed[new] = self._predicted(cells[new], position[new])
-        return completed
-
-    def _complete_hidden(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        # Trees that were trained on a fitted row have seen what is hidden from it here.
-        own = self._rows.find(cells)
-        return self._predicted(np.where(hidden, cells.dtype.type(np.nan), cells), own)
-
-    def _predicted(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
-        X = inputs = _scaled(cells, self._scaling)
-        whole = np.zeros(X.shape)
-        for models in self._rounds:
-            whole = _predict(models, inputs, own)
-            inputs = _filled(X, whole)
-        return _undone(whole, self._scaling)
-
-
-def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """Standardized cells in the precision of scikit-learn's trees."""
-    scaled = scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
-    scaled = np.where(np.isnan(cells), np.nan, scaled)
-    return np.clip(scaled, -LARGEST, LARGEST).astype(np.float32)
-
-
-def _undone(scaled: np.ndarray, scaling: Scaling) -> np.ndarray:
-    return scaling.undo(torch.from_numpy(scaled)).numpy()
-
-
-def _predict(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """The value of every cell; zero, the mean, in columns without a model."""
-    whole = np.zeros(inputs.shape)
-    for col, model in models.items():
-        whole[:, col] = model.predict(inputs, own)
-    return whole
-
-
-def _filled(X: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(X), whole, X).astype(np.float32)

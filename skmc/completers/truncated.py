@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
+from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
@@ -111,6 +112,9 @@ class TNNRCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.001, equivariant=True)
     fit = fit_weighted
+    advice = "pictures, matrices of low rank"
+    cost = Cost(0.08, svd=4e-7)
+    stacked = (Variant("TNNR"),)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "solver": [StrOptions({"admm", "apgl"})],

@@ -2,13 +2,10 @@
 
 from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
-from skmc.linalg.dsvd import DSVD
-from skmc.linalg.dsvd_steps import offdiag, random_orthonormal
 from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, Gaussian, Patterns
 from skmc.linalg.graph import compressed_rows, directions_of, nearest
-from skmc.linalg.inverse import LDMinv, d_minv
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
@@ -23,7 +20,6 @@ from skmc.linalg.spectral import (
     SpectralActivation,
     apply_to_singular_values,
 )
-from skmc.linalg.stiefel import StiefelResult, cayley_step, minimize_on_stiefel
 from skmc.linalg.svd import (
     SVD,
     full_svd,
@@ -39,7 +35,6 @@ from skmc.linalg.variogram import expected_error
 
 __all__ = [
     "ACTIVATIONS",
-    "DSVD",
     "ENTROPY",
     "OVER",
     "SVD",
@@ -50,7 +45,6 @@ __all__ = [
     "FactorGaussian",
     "GaussNewton",
     "Gaussian",
-    "LDMinv",
     "LowRank",
     "NormalEquations",
     "Patterns",
@@ -58,14 +52,11 @@ __all__ = [
     "RowModel",
     "SparsePlusLowRank",
     "SpectralActivation",
-    "StiefelResult",
     "Workload",
     "affine",
     "apply_to_singular_values",
-    "cayley_step",
     "compressed_rows",
     "conjugate_gradients",
-    "d_minv",
     "diffuse",
     "directions_of",
     "double",
@@ -75,13 +66,10 @@ __all__ = [
     "full_svd",
     "halve",
     "matmul",
-    "minimize_on_stiefel",
     "nearest",
     "newton",
     "normal_equations",
-    "offdiag",
     "partial_svd",
-    "random_orthonormal",
     "relu_layer",
     "seed_of",
     "shrink",

@@ -77,6 +77,27 @@ class FactorGaussian:
         tensors = (self.mean, self.loadings, self.noise)
         return FactorGaussian(*(tensor.to(*args) for tensor in tensors))
 
+    def extended(self, mean: Tensor, factor: Tensor) -> FactorGaussian:
+        """Rescale the columns, and append independent ones of variance 1.
+
+        Parameters
+        ----------
+        mean : Tensor of shape (n_more,)
+            The new mean, of at least as many columns.
+        factor : Tensor of shape (n_cols,)
+            Multiplies the present columns.
+
+        Returns
+        -------
+        FactorGaussian
+        """
+        n = len(factor)
+        loadings = mean.new_zeros(len(mean), self.loadings.shape[1])
+        loadings[:n] = self.loadings * factor[:, None]
+        noise = torch.ones_like(mean)
+        noise[:n] = self.noise * factor.square()
+        return FactorGaussian(mean, loadings, noise)
+
     @property
     def covariance(self) -> Tensor:
         """Of the rows, shape (n_cols, n_cols)."""

@@ -253,6 +253,25 @@ class Gaussian:
         """
         return Gaussian(self.mean.to(*args), self.covariance.to(*args))
 
+    def extended(self, mean: Tensor, factor: Tensor) -> Gaussian:
+        """Rescale the columns, and append uncorrelated ones of variance 1.
+
+        Parameters
+        ----------
+        mean : Tensor of shape (n_more,)
+            The new mean, of at least as many columns.
+        factor : Tensor of shape (n_cols,)
+            Multiplies the present columns.
+
+        Returns
+        -------
+        Gaussian
+        """
+        n = len(factor)
+        covariance = torch.eye(len(mean), dtype=mean.dtype)
+        covariance[:n, :n] = self.covariance * torch.outer(factor, factor)
+        return Gaussian(mean, covariance)
+
     @cached_property
     def root(self) -> Tensor:
         """Cholesky factor of the covariance, NaN if it is not positive definite."""

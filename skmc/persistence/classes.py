@@ -8,11 +8,12 @@ from sklearn.impute import MissingIndicator
 from torch import nn
 
 from skmc.base import BaseCompleter
-from skmc.completers import MixedCompleter
+from skmc.completers import MixedCompleter, completer_classes
 from skmc.solvers import Solver, State
 
 BASES = (BaseCompleter, MixedCompleter, Solver, State, nn.Module)  # terms are modules
 REGISTERED: list[type] = [MissingIndicator]
+completer_classes()  # imported, so that files may name them
 
 
 def register(class_: type) -> type:

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from skmc.base import (
     CallbackHooks,
-    ShowsFit,
     diverged,
+    fit_html,
+    fit_summary,
     out_of_time,
     record,
     resolve_device,
@@ -42,7 +43,7 @@ NO_RESULTS = np.zeros(0)
 SLOW = 1e-2
 
 
-class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
+class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
 
     Subclasses define `_recover` and the parameters ``shape`` and ``device``.
@@ -50,6 +51,8 @@ class BaseSensingRegressor(ShowsFit, RegressorMixin, BaseEstimator):
 
     # Exact methods work in double precision, and answer in that of the data.
     in_double: ClassVar[bool] = True
+    _fit_summary = fit_summary
+    _get_fitted_attr_html = fit_html
     tol: float
 
     _parameter_constraints: ClassVar[dict] = {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor

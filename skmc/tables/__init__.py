@@ -1,10 +1,12 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
 from skmc.tables.frames import as_table
+from skmc.tables.masked import MaskedToNaN
 from skmc.tables.table import Table, described
 from skmc.tables.takes_tables import TakesTables, warn_of_left
 
 __all__ = [
+    "MaskedToNaN",
     "Table",
     "TakesTables",
     "as_table",

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Priors, warn_user
-from skmc.cells import LikeObserved
+from skmc.base import BaseCompleter, warn_user
+from skmc.cells import Given, LikeObserved
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.table import Table, described
 
@@ -47,23 +47,23 @@ def warn_of_left(X: Any, table: Table) -> None:
         )
 
 
-@dataclass(frozen=True)
-class TablePriors(Priors):
-    """Statistics of the observed cells, and what the matrix represents.
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table that is represented by a matrix.
 
     Parameters
     ----------
-    shape, n_observed, data_range, mean, row_means, col_means, empty_rows, empty_cols, \
-full_cols, constant, one_unit, ids, informed_rows, weighted : object
-        As for `skmc.base.Priors`.
-    table : Table or None, default=None
-        The table that the matrix represents, None if it represents itself.
-    like : LikeObserved or None, default=None
-        Restricts the values of missing cells.
+    table : Table
+        Describes its columns.
+    X : DataFrame or ndarray
+        The table.
+    missing : bool ndarray of shape (n_rows, n_columns)
+        Its missing cells.
     """
 
-    table: Table | None = None
-    like: LikeObserved | None = None
+    table: Table
+    X: Any
+    missing: np.ndarray
 
 
 class TakesTables(BaseCompleter):
@@ -77,51 +77,38 @@ class TakesTables(BaseCompleter):
     {reading}
     """
 
-    like_observed: bool | str = field(init=False)
-    _table: Table | None = field(init=False, default=None)
-    # Of the matrix that `Table` hands over.
-    _first_columns: np.ndarray | None = field(init=False, default=None)
+    like_observed = "auto"  # a parameter of subclasses
+    _table = None  # a `Table`, if the matrix represents one
+    _first_columns = None  # of the matrix that `Table` hands over
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
     }
 
-    def _read_to_fit(self, X: Any) -> tuple[Any, Priors]:
-        table = like = None
-        if _has_words(X):
-            X = as_table(X)
-            validate_data(self, X, skip_check_array=True)
-            table = self._described(X)
-            cells = table.encode(table.read(X)[0])
-        else:
-            cells = self._read(X, reset=True)
-            if self.like_observed is True:
-                like = LikeObserved.of(cells)
-        rows, cols = np.nonzero(~np.isnan(cells))
-        priors = Priors.of(rows, cols, cells[rows, cols], cells.shape)
-        return cells, TablePriors(**vars(priors), table=table, like=like)
+    def _of_table(self, given: Given) -> dict[str, Any]:
+        """Fitted attributes of a table, or of a matrix that represents itself."""
+        if given.source is not None:
+            return {"_table": given.source.table, "_like": None}
+        like = LikeObserved.of(given.matrix) if self.like_observed is True else None
+        return {"_table": None, "_like": like}
 
-    def _common(self, priors: Priors) -> dict[str, Any]:
-        common = super()._common(priors)
-        if isinstance(priors, TablePriors):
-            common |= {"_table": priors.table, "_like": priors.like}
-        return common
-
-    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
-        if reset or self._table is None:
-            return super()._read(X, reset=reset)
+    def _read_rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
+        if not (_has_words(X) if reset else self._table is not None):
+            return super()._read_rows(X, reset=reset)
         X = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self._table.encode(self._table.read(X)[0])
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        table = self._described(X) if reset else self._table
+        numbers, missing = table.read(X)
+        return table.encode(numbers), Source(table, X, missing)
 
-    def _together(self, labels: np.ndarray, priors: Priors) -> np.ndarray:
+    def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
         """Give all cells that represent one cell of a table the label of the first.
 
         Otherwise a held-out category could be told from its other columns.
         """
         first = self._first_columns
-        if isinstance(priors, TablePriors) and priors.table is not None:
-            first = priors.table.first_columns
+        if given.source is not None:
+            first = given.source.table.first_columns
         return labels if first is None else labels[:, first]
 
     def _described(self, X: Any) -> Table:
@@ -134,12 +121,11 @@ class TakesTables(BaseCompleter):
         warn_of_left(X, table)
         return table
 
-    def _written(self, X: Any, completed: np.ndarray) -> Any:
-        if self._table is None:
+    def _written(self, source: Source | None, completed: np.ndarray) -> Any:
+        if source is None:
             return completed
-        X = as_table(X)
-        _, missing = self._table.read(X)
-        return self._table.write(X, self._table.decode(completed), missing)
+        decoded = source.table.decode(completed)
+        return source.table.write(source.X, decoded, source.missing)
 
     def score(self, X: Any, y: Any = None) -> float:
         check_is_fitted(self)
@@ -147,7 +133,7 @@ class TakesTables(BaseCompleter):
             return super().score(X, y)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return -float(np.nanmean(self._table.errors(X, y, self._complete_rows)))
+        return -float(np.nanmean(self._table.errors(X, y, self._fitted.rows)))
 
 
 def _has_words(X: Any) -> bool:

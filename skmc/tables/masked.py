@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import ReadsCells
+from skmc.base import read_rows, takes_missing
 
 
-class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Replace missing cells by NaN, so that scikit-learn recognizes them.
 
     scikit-learn's own estimators ignore the mask of a masked array and read the hidden
@@ -51,7 +52,7 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         -------
         self
         """
-        self._read(X, reset=True)
+        read_rows(self, X, reset=True)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -67,4 +68,7 @@ class MaskedToNaN(ReadsCells, OneToOneFeatureMixin, TransformerMixin, BaseEstima
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "n_features_in_")
-        return self._read(X, reset=False)
+        return read_rows(self, X, reset=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        return takes_missing(super().__sklearn_tags__())

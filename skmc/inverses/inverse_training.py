@@ -8,8 +8,8 @@ import warnings
 import torch
 from torch import Tensor
 
-from skmc.linalg.gauss_newton import GaussNewton, NormalEquations
-from skmc.linalg.unrolled import norm_bound
+from skmc.inverses.unrolled import norm_bound
+from skmc.linalg import GaussNewton, NormalEquations
 
 HALVED_EVERY = 300  # steps of stochastic gradient descent
 MARGIN = 0.1  # values of t this far beyond those seen are trained on as well

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg.checks import check_count, check_matrix, check_number
+from skmc.inverses.checks import check_count, check_matrix, check_number
 
 # Values of Wen and Yin.
 SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
@@ -67,7 +67,7 @@ def cayley_step(
     Examples
     --------
     >>> import torch
-    >>> from skmc.linalg import cayley_step
+    >>> from skmc.inverses import cayley_step
     >>> U, G = torch.eye(3)[:, :2], torch.ones(3, 2)
     >>> U = cayley_step(U, G, 0.5)
     >>> torch.allclose(U.mT @ U, torch.eye(2), atol=1e-6)
@@ -287,7 +287,7 @@ def minimize_on_stiefel(
     The two largest eigenvalues, as the largest trace of ``U' A U``:
 
     >>> import torch
-    >>> from skmc.linalg import minimize_on_stiefel
+    >>> from skmc.inverses import minimize_on_stiefel
     >>> A = torch.diag(torch.tensor([1.0, 5.0, 2.0, 4.0]))
     >>> start = torch.linalg.qr(torch.arange(8.0).reshape(4, 2) % 3).Q
     >>> result = minimize_on_stiefel(lambda U: -(U * (A @ U)).sum(), start)

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from skmc.base import Priors
-from skmc.completers._cross_fit import CrossFit, Trial
-from skmc.completers._stacking import Stacking, rms
-
-
-class InformedMatrix(np.ndarray):
-    """A matrix, and what is known about its rows and columns.
-
-    Results of NumPy's functions are ordinary matrices.
-    """
-
-    known: Mapping[str, Any]
-    cold: Cold
-
-    @property
-    def identity(self) -> tuple[np.ndarray, Mapping[str, Any]]:
-        """What a checkpoint of another fit would differ in."""
-        return np.asarray(self), self.known
+from skmc.cells import Given
+from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._stacking import Stacking, rms
 
 
 @dataclass(frozen=True)
@@ -44,15 +29,14 @@ class Cold:
     cols: np.ndarray
 
     @classmethod
-    def of(cls, priors: Priors, known: Mapping[str, Any]) -> Cold:
-        """From the statistics of the observed cells."""
+    def of(cls, given: Given) -> Cold:
+        """From the observed cells, and from what else is known."""
+        seen = given.data.mask.numpy()
 
         def described(axis: str) -> bool:
-            return any(name.startswith(axis) for name in known)
+            return any(name.startswith(axis) for name in given.known)
 
-        return cls(
-            priors.empty_rows & described("row"), priors.empty_cols & described("col")
-        )
+        return cls(~seen.any(1) & described("row"), ~seen.any(0) & described("col"))
 
     def weights(
         self, race: CrossFit, stacking: Stacking
@@ -79,6 +63,20 @@ class Cold:
         weights[:, self.cols] = share[:, None]
         own = _normalized(weights * informed[:, None], share[:, None])
         return members, weights, own
+
+
+def with_known(given: Given, known: Mapping[str, Any]) -> Given:
+    """The matrix with what is known: what that describes is not empty."""
+    given = replace(given, known=known)
+    cold, statistics = Cold.of(given), given.statistics
+    return replace(
+        given,
+        statistics=replace(
+            statistics,
+            empty_rows=statistics.empty_rows & ~cold.rows,
+            empty_cols=statistics.empty_cols & ~cold.cols,
+        ),
+    )
 
 
 def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

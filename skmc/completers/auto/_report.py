@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
-from skmc.completers._cross_fit import CrossFit, Trial
-from skmc.completers._stacking import Stacking, rms
+from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._stacking import Stacking, rms
 from skmc.completers.mean import MeanCompleter
 
 
@@ -28,6 +29,15 @@ def leaderboard(race: CrossFit, stacking: Stacking) -> list[dict[str, Any]]:
         for trial in race.trials
     ]
     return sorted(rows, key=lambda row: np.nan_to_num(row["error"], nan=np.inf))
+
+
+def as_frame(rows: list[dict[str, Any]]) -> Any:
+    """The leaderboard as a DataFrame."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError as error:
+        raise ImportError("leaderboard_ needs pandas: pip install pandas.") from error
+    return pandas.DataFrame(rows)
 
 
 def verdict(race: CrossFit, stacking: Stacking) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg.checks import check_count, check_matrix, check_number
-from skmc.linalg.inverse_training import Spectra, fit_gauss_newton, fit_sgd
-from skmc.linalg.unrolled import unrolled
+from skmc.inverses.checks import check_count, check_matrix, check_number
+from skmc.inverses.inverse_training import Spectra, fit_gauss_newton, fit_sgd
+from skmc.inverses.unrolled import unrolled
 
 MAX_ITER = {"gauss-newton": 100, "sgd": 1200}
 
@@ -67,7 +67,7 @@ def d_minv(
     Examples
     --------
     >>> import torch
-    >>> from skmc.linalg import d_minv
+    >>> from skmc.inverses import d_minv
     >>> A = torch.tensor([[2.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
     >>> d_minv(A)
     tensor([[0.5000, 0.0000],
@@ -130,7 +130,7 @@ class LDMinv(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from skmc.linalg import LDMinv, d_minv
+    >>> from skmc.inverses import LDMinv, d_minv
     >>> random = torch.Generator().manual_seed(0)
     >>> seen, unseen = torch.randn(2, 50, 20, 30, generator=random)
     >>> inverse = LDMinv(order=4, depth=3).fit(seen)

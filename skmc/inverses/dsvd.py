@@ -10,18 +10,18 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg.checks import check_count, check_matrix, check_number
-from skmc.linalg.dsvd_steps import (
+from skmc.inverses.checks import check_count, check_matrix, check_number
+from skmc.inverses.dsvd_steps import (
     objective,
     random_orthonormal,
     scaled,
     step_of_side,
 )
-from skmc.linalg.inverse import LDMinv
-from skmc.linalg.inverse_training import Best
-from skmc.linalg.stiefel import check_orthonormal
-from skmc.linalg.svd import SVD
-from skmc.linalg.unrolled import unrolled
+from skmc.inverses.inverse import LDMinv
+from skmc.inverses.inverse_training import Best
+from skmc.inverses.stiefel import check_orthonormal
+from skmc.inverses.unrolled import unrolled
+from skmc.linalg import SVD
 
 SEED = 20201  # not 0, with which the matrices themselves may have been drawn
 EXACT = 1e-4  # |A X A - A|_F / |A|_F of an inverse that needs no training
@@ -79,7 +79,7 @@ class DSVD(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from skmc.linalg import DSVD
+    >>> from skmc.inverses import DSVD
     >>> M = torch.diag(torch.tensor([3.0, 2.0, 2.0])).requires_grad_()
     >>> found = DSVD(depth=60)(M)
     >>> found.s.detach().round(decimals=3)

@@ -54,5 +54,5 @@ def reconstruction(completer: Any, scaled: np.ndarray) -> np.ndarray:
 
 def own_values(completer: Any, scaled: np.ndarray) -> np.ndarray:
     if isinstance(completer, BaseCompleter):
-        return completer._complete_rows(scaled)
+        return completer._fitted.predict(scaled, not completer.keep_observed)
     return np.asarray(completer.transform(scaled))

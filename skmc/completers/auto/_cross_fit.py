@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from skmc.base import FitTasks
 from skmc.cells import Entries
-from skmc.completers._candidates import Candidate
-from skmc.completers._stacking import PRIOR_CELLS, Stacking, rms
+from skmc.completers.auto._candidates import Candidate
+from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms
 from skmc.completers.costs import Size
 from skmc.model_selection import predict_cells
 

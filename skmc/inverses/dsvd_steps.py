@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from skmc.linalg.stiefel import Skew
+from skmc.inverses.stiefel import Skew
 
 
 def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:

@@ -1,0 +1,93 @@
+"""Rows given some of their cells, under a Gaussian or a Gaussian copula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skmc.base import NOT_IN_MEMORY, Fitted
+from skmc.completers._marginals import NormalMarginals
+
+
+@dataclass(eq=False)
+class Conditional(Fitted):
+    """Conditional distributions of the missing cells of rows.
+
+    Parameters
+    ----------
+    model : Gaussian or FactorGaussian
+        The distribution of the scores of a row.
+    marginals : NormalMarginals or CopulaMarginals
+        Maps cells to scores and back.
+    cells : ndarray of shape (n_rows, n_cols) or None, default=None
+        The fitted matrix, if it was in memory.
+    sums : ExpectedSums or None, default=None
+        Expected sums over all rows after `partial_fit`.
+    """
+
+    model: Any
+    marginals: Any
+    cells: np.ndarray | None = None
+    sums: Any = None
+
+    def in_memory(self) -> np.ndarray:
+        """The fitted matrix, or an AttributeError if it was not in memory."""
+        if self.cells is None:
+            raise AttributeError(NOT_IN_MEMORY)
+        return self.cells
+
+    def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
+        if not everywhere and isinstance(self.marginals, NormalMarginals):
+            # Missing cells alone, whose means need no variances.
+            scores = self.marginals.undo(self.model(*self.scores(cells)))
+            return np.asarray(scores.numpy())
+        return np.asarray(self.marginals.mean(*self.given_others(cells)))
+
+    def whole(self) -> np.ndarray:
+        return self._expected(self.in_memory())
+
+    def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        which, at = np.unique(rows, return_inverse=True)
+        values: np.ndarray = self._expected(self.in_memory()[which])[at, cols]
+        return values
+
+    def _expected(self, cells: np.ndarray) -> np.ndarray:
+        return self.rows(cells).astype(cells.dtype)
+
+    def scores(self, cells: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Scores of cells, and which of them count."""
+        scores = torch.from_numpy(self.marginals.scores(cells))
+        # Nothing was learned of how a constant column goes with the others.
+        varies = torch.from_numpy(self.statistics.varies)
+        return scores, ~torch.isnan(scores) & varies
+
+    def given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the score of each cell, given the others of its row."""
+        mean, variance = self.model.given_others(*self.scores(cells))
+        return mean.numpy(), variance.numpy()
+
+    def std(self, cells: np.ndarray) -> np.ndarray:
+        """Standard deviation of each cell, given the others of its row."""
+        std: np.ndarray = self.marginals.std(*self.given_others(cells))
+        std[:, self.statistics.empty_cols] = np.nan
+        return std
+
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Draw the missing cells given the observed ones."""
+        scores, seen = self.scores(cells)
+        found = np.empty((n_samples, *cells.shape), cells.dtype)
+        model = self.model
+        for k in range(n_samples):
+            # A draw z, corrected by what the observed cells say of their difference.
+            z = model.draw(torch.from_numpy(rng.standard_normal(cells.shape)))
+            off = model(scores - z + model.mean, seen) - model.mean
+            drawn = self.marginals.undo(z + off).numpy()
+            drawn = self.statistics.fill(cells, drawn)
+            found[k] = np.where(np.isnan(cells), drawn, cells)
+        return found

@@ -1,0 +1,110 @@
+"""The candidates of `AutoCompleter` and what their fits cost."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from skmc.base import resolve_device
+from skmc.completers._discovery import completer_classes
+from skmc.completers.costs import Cost, Size, Variant
+
+GENERIC = Cost(0.0, cells=1e-6)
+
+
+class Candidate(NamedTuple):
+    """An estimator to try.
+
+    ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
+    the machine, and for this candidate. ``takes`` names features and graphs of rows and
+    columns that its ``fit`` is given.
+    """
+
+    name: str
+    estimator: Any
+    cost: Callable[[Size], float] = GENERIC
+    takes: tuple[str, ...] = ()
+
+    def arguments(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of ``fit`` among what is known about rows and columns."""
+        return {name: known[name] for name in self.takes}
+
+
+def informed(
+    candidates: Sequence[Candidate], known: Mapping[str, Any]
+) -> list[Candidate]:
+    """The candidates, and once more with what is known those that take it."""
+    found = list(candidates)
+    for candidate in candidates:
+        fit = getattr(candidate.estimator, "fit", None)
+        accepted = {} if fit is None else inspect.signature(fit).parameters
+        if takes := tuple(name for name in known if name in accepted):
+            slower = getattr(candidate.estimator, "cost", GENERIC).informed
+            found.append(
+                candidate._replace(
+                    name=f"{candidate.name}, informed",
+                    cost=partial(_times, slower, candidate.cost),
+                    takes=takes,
+                )
+            )
+    return found
+
+
+def _times(factor: float, cost: Callable[[Size], float], size: Size) -> float:
+    return factor * cost(size)
+
+
+def family(seed: int, device: Any) -> list[Candidate]:
+    """The candidates for any matrix: those that classes list in ``stacked``."""
+    found = [
+        _candidate(cls, variant, {"random_state": seed, "device": device})
+        for cls in completer_classes()
+        for variant in vars(cls).get("stacked", ())
+        if variant.needs is None or importlib.util.find_spec(variant.needs)
+    ]
+    return found + _imputers(seed)
+
+
+def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
+    """A candidate without a cost of its own takes as long as the class's default."""
+    estimator = cls(**variant.params)
+    known = estimator.get_params()
+    estimator.set_params(**{k: common[k] for k in common if k in known})
+    return Candidate(variant.name, estimator, variant.cost or cls.cost)
+
+
+def _imputers(seed: int) -> list[Candidate]:
+    from sklearn.ensemble import ExtraTreesRegressor
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer
+
+    forest = ExtraTreesRegressor(50, min_samples_leaf=2, random_state=seed)
+    common: dict[str, Any] = {"random_state": seed, "keep_empty_features": True}
+    linear = IterativeImputer(**common)
+    trees = IterativeImputer(forest, max_iter=5, **common)
+    return [
+        Candidate("chained, linear", linear, Cost(0.0, columns=0.02, trees=6e-7)),
+        Candidate("chained, trees", trees, Cost(0.0, columns=0.15, trees=2.5e-5)),
+    ]
+
+
+def selected(wanted: Any, seed: int, device: Any) -> list[Candidate]:
+    """The candidates that the parameter ``candidates`` stands for."""
+    if isinstance(wanted, Mapping):
+        found = [Candidate(*item) for item in wanted.items()]
+    else:
+        found = family(seed, resolve_device(device))
+        if not isinstance(wanted, str):
+            names, known = list(wanted), [c.name for c in found]
+            if unknown := [name for name in names if name not in known]:
+                raise ValueError(
+                    f"candidates contains {unknown[0]!r}; the names are {known}. "
+                    "Pass other estimators in a mapping of names to estimators."
+                )
+            found = [c for c in found if c.name in names]
+    if not found:
+        raise ValueError("candidates is empty; give at least one.")
+    return found

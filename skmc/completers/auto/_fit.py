@@ -1,0 +1,133 @@
+"""The fit of `AutoCompleter`: candidates, weights, and the last fits of the members."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from skmc import patterns
+from skmc.base import FitTasks, Outcome, known_of_rows, warn_user
+from skmc.cells import Entries, Given
+from skmc.completers.auto._candidates import informed, selected
+from skmc.completers.auto._cold import Cold
+from skmc.completers.auto._combination import combined, reconstruction
+from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._fitted import FittedStack, Stack
+from skmc.completers.auto._report import leaderboard, verdict
+from skmc.completers.auto._spread import Spread
+from skmc.completers.auto._units import standardized, units_of
+from skmc.completers.costs import Size
+from skmc.linalg import seed_of
+from skmc.new_rows import RowIndex
+
+N_PARTS = 8
+MAX_ROWS = 5_000  # on which candidates are compared
+
+
+class _Sample(NamedTuple):
+    """Standardized rows, and what is known about them and about the columns."""
+
+    cells: np.ndarray
+    known: Mapping[str, Any]
+
+
+def fit_stack(completer: Any, given: Given, tasks: FitTasks) -> Outcome:
+    """The fitted attributes of an `AutoCompleter`."""
+    cells, priors, known = given.matrix, given.statistics, given.known
+    cold = Cold.of(given)
+    scaling = units_of(cells)
+    whole = sample = _Sample(standardized(cells, scaling), known)
+    seed = seed_of(completer.random_state)
+    if len(cells) > MAX_ROWS:
+        rows = np.random.RandomState(seed % 2**32).permutation(len(cells))
+        rows = np.sort(rows[:MAX_ROWS])
+        sample = _Sample(whole.cells[rows], known_of_rows(known, rows))
+    labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
+    entries = Entries(sample.cells)
+    label = completer._together(labels, given)[entries.rows, entries.cols]
+    n_observed = int(np.count_nonzero(~np.isnan(cells)))
+    size = Size(len(cells), cells.shape[1], n_observed)
+    race = CrossFit(entries, label, size, completer.max_time, sample.known)
+    _run(race, completer, seed, tasks)
+    stacking = race.stack()
+    members, weights, cold_weights = cold.weights(race, stacking)
+    completers = {}
+    with tasks.part("last fits", len(members)) as last:
+        for trial in members:
+            completers[trial.name] = _last_fit(trial, race, whole, sample)
+            last.done(trial.name)
+    scaled = whole.cells
+    values = combined(completers, weights, scaled, scaling, reconstruction)
+    values = priors.fill(cells, values)
+    if cold.rows.any():
+        values[cold.rows] = combined(
+            completers, cold_weights, scaled, scaling, reconstruction
+        )[cold.rows]
+    found = [(t.name, w) for t, w in zip(race.members, stacking.common, strict=True)]
+    attributes = {
+        "weights_": {name: float(weight) for name, weight in found},
+        "column_weights_": dict(zip(completers, weights, strict=True)),
+        "completers_": completers,
+        "verdict_": verdict(race, stacking),
+        "_leaderboard": leaderboard(race, stacking),
+    }
+    fitted = FittedStack(
+        statistics=priors,
+        completion=values.astype(cells.dtype),
+        index=RowIndex(cells),
+        row_map=Stack(completers, list(weights), scaling),
+        whole_answer=bool(cold.rows.any()),
+        spread=Spread.of(
+            stacking.residuals,
+            stacking.variances,
+            race.held_out().cols,
+            cells.shape[1],
+        ),
+    )
+    return Outcome(fitted, attributes, interrupted=race.interrupted)
+
+
+def _run(race: CrossFit, completer: Any, seed: int, tasks: FitTasks) -> None:
+    """Compare the candidates; without one that could be fitted, there is no stack."""
+    wanted, known = completer.candidates, race.known
+    candidates = informed(selected(wanted, seed, completer.device), known)
+    if known and not any(candidate.takes for candidate in candidates):
+        warn_user(
+            f"None of the candidates takes {' or '.join(known)}; add 'Bayesian' or "
+            "'Factorization', or leave them out."
+        )
+    race.run(candidates, not isinstance(wanted, str), tasks)
+    if not race.members:
+        if race.interrupted:
+            raise KeyboardInterrupt
+        said = "; ".join(f"{t.name} {t.status}" for t in race.trials)
+        raise ValueError(f"None of the candidates could be fitted: {said}.")
+
+
+def _last_fit(trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample) -> Any:
+    """The estimator fitted to all cells, or to as many as there is time for."""
+    for part, seconds in (
+        (whole, trial.seconds_per_fit * trial.growth),
+        (sample, trial.seconds_per_fit),
+    ):
+        if trial.fitted is not None and (
+            race.interrupted or seconds > race.seconds_left
+        ):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # counted in the leaderboard
+            try:
+                given = trial.candidate.arguments(part.known)
+                return clone(trial.candidate.estimator).fit(part.cells, **given)
+            except KeyboardInterrupt:
+                if trial.fitted is None:
+                    raise
+                race.interrupted = True
+            except Exception:
+                if trial.fitted is None:
+                    raise
+    return trial.fitted

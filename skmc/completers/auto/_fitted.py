@@ -1,0 +1,93 @@
+"""Answers of a stack of fitted estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skmc.base import BaseCompleter, Completion
+from skmc.cells import Scaling
+from skmc.completers.auto._combination import (
+    combined,
+    own_values,
+    reconstruction,
+    variance_of,
+)
+from skmc.completers.auto._spread import Spread
+from skmc.completers.auto._units import standardized
+
+
+@dataclass(eq=False)
+class Stack:
+    """Members and their weights, which complete new rows.
+
+    Parameters
+    ----------
+    completers : mapping of str to estimator
+        The members, fitted to standardized cells.
+    weights : list of ndarray of shape (n_cols,)
+        Weight of each member in each column.
+    scaling : Scaling
+        How cells are standardized.
+    """
+
+    completers: Mapping[str, Any]
+    weights: list[np.ndarray]
+    scaling: Scaling
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        return self.combined(cells, own_values)
+
+    def combined(
+        self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """The weighted sum of ``values(completer, scaled)``, in the data's units."""
+        scaled = standardized(cells, self.scaling)
+        return combined(self.completers, self.weights, scaled, self.scaling, values)
+
+    def variance(
+        self, cells: np.ndarray, values: Callable[[Any, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """The weighted variance of ``values(completer, scaled)``, in scaled units."""
+        scaled = standardized(cells, self.scaling)
+        return variance_of(self.completers, self.weights, scaled, values)
+
+
+@dataclass(eq=False, kw_only=True)
+class FittedStack(Completion):
+    """The completed matrix, and a stack that completes other rows.
+
+    Parameters
+    ----------
+    spread : Spread
+        How large errors on held-out cells were.
+    """
+
+    row_map: Stack
+    spread: Spread
+
+    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        def values(completer: Any, scaled: Any) -> Any:
+            if isinstance(completer, BaseCompleter):
+                return completer._fitted.without(scaled, hidden)
+            return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))
+
+        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
+        return self.statistics.fill(rest, self.row_map.combined(cells, values))
+
+    def deviations(self, cells: np.ndarray) -> np.ndarray:
+        """Standard deviations in the units of the matrix; 0 in observed cells."""
+        variance = np.zeros(cells.shape)
+        position = self.index.find(cells)
+        known = position >= 0
+        if known.any():
+            whole = self.row_map.variance(self.index.cells, reconstruction)
+            variance[known] = whole[position[known]]
+        if not known.all():
+            variance[~known] = self.row_map.variance(cells[~known], own_values)
+        scale = self.row_map.scaling.scale.numpy()
+        std = self.spread.deviations(variance) * scale
+        return np.where(np.isnan(cells), std, 0.0)

@@ -1,0 +1,190 @@
+"""Many completers, stacked where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, field
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skmc.base import CompleterTags, FitTasks, Outcome, fit_with_sides, read_known
+from skmc.cells import Given
+from skmc.completers.auto import _intervals
+from skmc.completers.auto._cold import with_known
+from skmc.completers.auto._fit import fit_stack
+from skmc.completers.auto._fitted import FittedStack
+from skmc.completers.auto._report import as_frame
+from skmc.tables import TakesTables
+
+
+class AutoCompleter(TakesTables):
+    r"""Fit many completers and weight them by their errors on held-out cells.
+
+    The observed cells are divided into eight parts, in the pattern of the missing ones
+    (`skmc.patterns.parts_like_missing`). Candidates predict a part from the other
+    cells. The completion is
+
+    .. math::
+
+        X_{ij} = \sum_k w_{jk} X^{(k)}_{ij}, \qquad w_{jk} \ge 0, \quad
+        \sum_k w_{jk} = 1,
+
+    where the weights of column j minimize the squared error of the predictions in this
+    column, plus ``a`` times the *mean* squared error in all columns. ``a``, the number
+    of cells that the other columns count for, is infinity, 1000, 300, 100, 30 or 10,
+    until the error rises on rows that were left out of the weights. Then the candidates
+    with a weight are fitted to all observed cells.
+
+    Candidates are tried in order of cost. All predict the first part. Then those
+    without a weight are dropped, and the others predict 1, 2 and 4 more parts. This
+    ends early when more cells would not improve the weights: when the error of the
+    stack on rows left out is within a hundredth of the error on rows that were not.
+
+    Parameters
+    ----------
+    candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
+        "auto" tries all that ``max_time`` has room for: column means, `KNNCompleter`
+        with 5 and with 10 neighbors, `SVDCompleter`, `IALMCompleter`, `NCARLCompleter`,
+        `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`, `GaussianCompleter` with
+        both marginals, `BayesianFactorizationCompleter` with and without ``implicit``,
+        `FactorizationCompleter`, `TreesCompleter` with both ensembles and in a chain,
+        `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
+        `BiharmonicCompleter` (if scikit-image is installed), and
+        `sklearn.impute.IterativeImputer` with its default and with trees.
+
+        Those that take features or graphs, if `fit` gets any, are tried with and
+        without. A sequence selects some of these by name ("means", "KNN", "SVD" ...,
+        see ``leaderboard_``). A mapping holds completers or scikit-learn imputers. The
+        first part is predicted by all candidates of a sequence or mapping, whatever
+        they cost.
+    max_time : float > 0 or None, default=60
+        Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
+        is no time for its fit and for a second one, or for the last fit of the best so
+        far if it takes longer. Times of fits are estimated from the shape and the
+        number of observed cells, corrected by the times measured so far. A running fit
+        is not interrupted. Members of the stack for whose last fit there is no time
+        keep an earlier one, to fewer cells.
+    {device}
+        Estimators in a mapping use their own.
+    random_state : int, RandomState instance or None, default=None
+        Draws the parts, and seeds all candidates except those of a mapping.
+    {like_observed}
+    {reading}
+
+    Attributes
+    ----------
+    leaderboard_ : pandas.DataFrame
+        A row for each candidate, the best first: "candidate"; "status", which also says
+        why a candidate was not tried or how it failed; "error", the root mean squared
+        error on the first part; "cells", how many it has predicted; "weight", the mean
+        over the columns; "seconds"; "warnings", their number. Computed at each access;
+        needs pandas.
+    verdict_ : str
+        A summary: the members of the stack, its error, and what was not tried.
+    weights_ : dict of str to float
+        The members and their weights if all columns share them.
+    column_weights_ : dict of str to ndarray of shape (n_features,)
+        The weights of each column, which the completion uses.
+    completers_ : dict of str to estimator
+        The members, fitted to the standardized cells, see the notes.
+    reconstruction_ : ndarray of shape (n_samples, n_features)
+        The model's value of every cell. Imputers of scikit-learn predict no values for
+        observed cells; they count with the observed values.
+    {input}
+
+    Notes
+    -----
+    If the columns have different units (`skmc.cells.Scaling.of`), they are standardized
+    before any fit, and errors are in standard deviations of the columns. A matrix of
+    one unit is not scaled.
+
+    Rows and columns without an observed cell have no held-out cells either. If features
+    or graphs describe them, only candidates that take these count there, with their
+    share of the weights; if the stack has none, the best of them joins it. Features of
+    a column are those of `FactorizationCompleter.fit`, and new rows count as average.
+
+    Above 5000 rows, candidates are compared on 5000 of them, drawn at random. Members
+    whose fit to all rows would take too long keep a fit to these rows, and complete the
+    others as new rows. The matrix is made dense, and each member stores what its class
+    says; time grows with the rows only in the last fits.
+
+    The candidates that are tried depend on the clock only if ``max_time`` is short.
+    After an interruption the best so far is kept. `skmc.persistence.save` stores the
+    completer unless estimators of scikit-learn are among the members; pickle always
+    does.
+
+    References
+    ----------
+    Wolpert. Stacked generalization. Neural Networks 5 (1992). -- Breiman. Stacked
+    regressions. Machine Learning 24 (1996). -- van der Laan, Polley, Hubbard. Super
+    learner. Statistical Applications in Genetics and Molecular Biology 6 (2007). The
+    weights by column and the order of the fits are ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import AutoCompleter
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.outer(rng.rand(30), rng.rand(20))
+    >>> X[11, 9] = np.nan
+    >>> completer = AutoCompleter(["means", "KNN", "SVD"], random_state=0).fit(X)
+    >>> completer.verdict_.split(":")[0]
+    'SVD alone, of 3 candidates'
+    """
+
+    completer_tags = CompleterTags(
+        recovers=0.05, unweighted="it compares methods without weights, too"
+    )
+    advice = "when you do not know which method to use; the lowest errors on tables"
+    _parameter_constraints: ClassVar[dict] = {
+        "candidates": [StrOptions({"auto"}), Mapping, "array-like"],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    candidates: Any = "auto"
+    _: KW_ONLY
+    max_time: float | None = 60.0
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+    like_observed: bool | Literal["auto"] = "auto"
+
+    verdict_: str = field(init=False)
+    weights_: dict[str, float] = field(init=False)
+    column_weights_: dict[str, np.ndarray] = field(init=False)
+    completers_: dict[str, Any] = field(init=False)
+    _fitted: FittedStack = field(init=False)
+    _leaderboard: list[dict[str, Any]] = field(init=False)
+
+    fit = fit_with_sides
+
+    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+        given = super()._given(X, {})
+        for name in known:
+            if name.startswith("col") and given.source is not None:
+                raise ValueError(
+                    f"{name} needs a matrix, but X has columns that are not numbers; "
+                    "encode them, or leave it out."
+                )
+        return with_known(given, read_known(known, given.statistics.shape))
+
+    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+        with FitTasks(self, given.read, y, 3) as tasks:
+            outcome = fit_stack(self, given, tasks)
+        outcome.attributes |= self._of_table(given)
+        return outcome
+
+    predict_std = _intervals.predict_std
+    predict_interval = _intervals.predict_interval
+
+    @property
+    def leaderboard_(self) -> Any:
+        """The candidates and their errors, see the attributes of the class."""
+        check_is_fitted(self)
+        return as_frame(self._leaderboard)
