@@ -126,7 +126,7 @@ def validated(fit: Fit) -> Fit:
     return cast(Fit, wrapper)
 
 
-class Fitted:
+class FittedAttributes:
     """What a fit sets, which is declared outside of the parameters."""
 
     data_range_: tuple[float, float]
@@ -140,7 +140,7 @@ class Fitted:
     _like: LikeObserved | None = None  # restricts the values of missing cells
 
 
-class BaseCompleter(ReadsCells, ShowsFit, Fitted, Estimator):
+class BaseCompleter(ReadsCells, ShowsFit, FittedAttributes, Estimator):
     """Base class that reads any container, completes new rows and computes scores.
 
     Subclasses define `_fit_cells` and `_complete_rows`, and annotate their further

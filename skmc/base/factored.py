@@ -20,7 +20,7 @@ from skmc.cells import Entries, Scaling, Side, SparseObserved, sparse_cells
 from skmc.linalg import LowRank, RowModel
 
 
-class Factored:
+class FactorAttributes:
     """What a fit of a `FactoredCompleter` sets."""
 
     row_factors_: Any  # an array, or a property that returns one
@@ -28,7 +28,7 @@ class Factored:
     _models: list[RowModel]
 
 
-class FactoredCompleter(Factored, IterativeCompleter):
+class FactoredCompleter(FactorAttributes, IterativeCompleter):
     """Base class that stores observed cells and factors, and no dense matrix.
 
     Solvers of subclasses take a `SparseObserved`. Besides ``X``, they return the output

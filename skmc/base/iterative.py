@@ -77,7 +77,7 @@ class Prepared:
     scaling: Scaling
 
 
-class Solved:
+class SolveAttributes:
     """Parameters of completers that run a solver, and the attributes that it sets.
 
     Parameters are annotated here, and declared with a default where they belong to the
@@ -106,7 +106,7 @@ class Solved:
     }
 
 
-class IterativeCompleter(Solved, BaseCompleter):
+class IterativeCompleter(SolveAttributes, BaseCompleter):
     """Base class that scales the cells, runs a solver and completes new rows.
 
     Subclasses define `_make_solver`, and `_choose` if they choose a hyper-parameter on
