@@ -12,6 +12,7 @@ on a field of which nine cells in ten are missing.
 import sys
 import warnings
 from collections import Counter
+from dataclasses import KW_ONLY
 from numbers import Real
 from pathlib import Path
 from typing import ClassVar
@@ -54,10 +55,11 @@ class Bending(Term):
 # %%
 # The completer
 # -------------
-# The constructor only stores its arguments. `_parameter_constraints` defines the valid
-# values, `_make_solver` builds the solver for data that are already scaled, and
-# ``recovers`` states how accurately a known matrix of rank 2 is completed. The tests of
-# the package would check this value.
+# The annotations with defaults are the parameters, as in a dataclass; a constructor
+# written by hand works too. `_parameter_constraints` defines the valid values,
+# `_make_solver` builds the solver for data that are already scaled, and ``recovers``
+# states how accurately a known matrix of rank 2 is completed. The tests of the package
+# would check this value.
 class SmoothCompleter(IterativeCompleter):
     r"""Fits the observed cells by a product of two factors with little bending.
 
@@ -75,30 +77,13 @@ class SmoothCompleter(IterativeCompleter):
         "lambda_bending": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        lambda_bending=1.0,
-        *,
-        max_iter=500,
-        tol=1e-6,
-        scaling="global",
-        device="auto",
-        random_state=None,
-        missing_values=np.nan,
-        add_indicator=False,
-        keep_empty_features=True,
-        keep_observed=True,
-    ):
-        self.lambda_bending = lambda_bending
-        self.max_iter = max_iter
-        self.tol = tol
-        self.scaling = scaling
-        self.device = device
-        self.random_state = random_state
-        self.missing_values = missing_values
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.keep_observed = keep_observed
+    lambda_bending: float = 1.0
+    _: KW_ONLY
+    max_iter: int = 500
+    tol: float = 1e-6
+    scaling: str | None = "global"
+    device: str = "auto"
+    random_state: int | None = None
 
     def _make_solver(self, data, params, rng):
         model = FactorProduct.random(data.shape, 2, min(data.shape), 0.01, rng)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from dataclasses import KW_ONLY, fields
 from typing import ClassVar
 
 import numpy as np
@@ -108,3 +110,53 @@ def test_constraints_are_collected_from_all_bases():
     assert set(Child._parameter_constraints) <= set(Child().get_params())
     assert "warm_start" in Child._parameter_constraints
     assert "rank" not in BaseCompleter._parameter_constraints
+
+
+def test_annotations_are_parameters():
+    class Child(SVDCompleter):
+        level: float = 0.5
+        _: KW_ONLY
+        tol: float = 1e-2
+        depth: int = 3
+
+    names = list(inspect.signature(Child).parameters)
+    assert names[:5] == ["rank", "level", "tol", "depth", "max_iter"]
+    assert names[-4:] == list(inspect.signature(BaseCompleter).parameters)
+    child = Child(2, 0.7, depth=4)
+    assert (child.rank, child.level, child.tol, child.depth) == (2, 0.7, 1e-2, 4)
+    assert sorted(child.get_params()) == sorted(names)
+    assert "tol" in Child._parameter_constraints
+    with pytest.raises(TypeError, match="positional"):
+        Child(2, 0.7, 1e-2)
+
+
+def test_a_constructor_written_by_hand_stays():
+    class Written(SVDCompleter):
+        width: int  # not a parameter
+
+        def __init__(self, rank=2, *, note=""):
+            super().__init__(rank)
+            self.note = note
+
+    class Heir(Written):
+        pass
+
+    for cls in (Written, Heir):
+        assert list(inspect.signature(cls).parameters) == ["rank", "note"]
+        assert cls(3, note="own").get_params() == {"rank": 3, "note": "own"}
+        assert set(cls._parameter_constraints) == {"rank"}
+
+
+@every_completer
+def test_no_field_is_computed(cls):
+    """Dask reads all fields of a dataclass to find its own collections in them."""
+    assert not [f for f in fields(cls) if isinstance(vars(cls).get(f.name), property)]
+
+
+def test_dask_tells_fits_apart(small):
+    tokenize = pytest.importorskip("dask.base").tokenize
+    first, again, other = (SVDCompleter(rank=2) for _ in range(3))
+    assert tokenize(first) == tokenize(again)
+    first.fit(small[1])
+    other.fit(2 * small[1])
+    assert len({tokenize(completer) for completer in (first, again, other)}) == 3
