@@ -159,6 +159,7 @@ def batch_key(self: IterativeCompleter) -> Hashable:
     shared = {name: params[name] for name in params if name not in batched}
     return type(self), joblib.hash(shared)
 
+
 def batch_prepare(self: IterativeCompleter, X: Any) -> Given:
     """Read and scale a matrix for a fit in a batch.
 
@@ -185,6 +186,7 @@ def batch_prepare(self: IterativeCompleter, X: Any) -> Given:
     given = self._given(X, {})
     self._warn_of_empty(given.statistics)
     return self._scaled(given)
+
 
 def batch_run(
     self: IterativeCompleter,
@@ -244,6 +246,7 @@ def batch_run(
         compact=True,
     )
 
+
 def batch_accept(
     self: IterativeCompleter, prepared: Given, solution: Solution
 ) -> str | None:
@@ -265,6 +268,7 @@ def batch_accept(
     outcome = outcome_of(self, prepared, chosen, solution)
     self._set_fitted(prepared.statistics, outcome)
     return outcome.advice
+
 
 def batch_memory(self: IterativeCompleter, X: Any) -> int:
     """Estimate the memory that one fit of a batch needs.

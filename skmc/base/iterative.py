@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar

@@ -43,9 +43,7 @@ def with_more(
     known = touched[touched < len(starts) - 1]
     old = np.flatnonzero(np.isin(rows, known))
     shape = len(touched), more.shape[1]
-    before = _cells(
-        np.searchsorted(touched, rows[old]), cols[old], values[old], shape
-    )
+    before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
     kept = ~np.isin(
         before.rows.numpy() * shape[1] + before.cols.numpy(),
         local * shape[1] + more.cols,
@@ -115,8 +113,7 @@ def _check_can_stream(fitted: FittedFactors) -> None:
         reason = "alpha"
     if reason:
         raise ValueError(
-            f"partial_fit cannot continue a fit with {reason}; call fit with all "
-            "cells."
+            f"partial_fit cannot continue a fit with {reason}; call fit with all cells."
         )
 
 

@@ -52,9 +52,7 @@ def fit_summary(self: Any) -> dict[str, str]:
     found |= {
         name.rstrip("_"): _short(value)
         for name, value in own.items()
-        if _is_public(name)
-        and name not in SHOWN
-        and isinstance(value, str | Number)
+        if _is_public(name) and name not in SHOWN and isinstance(value, str | Number)
     }
     history = own.get("history_", {})
     if len(residual := history.get("residual", ())):
@@ -62,11 +60,8 @@ def fit_summary(self: Any) -> dict[str, str]:
     if len(validation := history.get("validation", ())):
         found["validation RMSE (scaled)"] = _short(float(validation.min()))
     elif "path_" in own:
-        found["validation RMSE (scaled)"] = _short(
-            float(own["path_"]["error"].min())
-        )
+        found["validation RMSE (scaled)"] = _short(float(own["path_"]["error"].min()))
     return found
-
 
 
 def fit_html(self: Any, doc_link: str = "") -> _FitHTML:

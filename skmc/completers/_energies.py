@@ -141,9 +141,7 @@ def laplacians(
     return {
         name: value.cpu().numpy()
         if name + EDGES not in outputs
-        else sparse_laplacian(
-            outputs[name + EDGES].cpu().numpy(), value.cpu().numpy()
-        )
+        else sparse_laplacian(outputs[name + EDGES].cpu().numpy(), value.cpu().numpy())
         for name, value in outputs.items()
         if name not in ("X", "parameters")
         and not name.endswith(EDGES)

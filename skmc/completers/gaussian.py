@@ -408,4 +408,3 @@ def _learned(fitted: Conditional) -> dict[str, Any]:
 
 def _solver(ridge: float, rank: int | None, start: Any) -> Solver:
     return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
-

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 
-
 def predict_std(self: Any, X: Any) -> np.ndarray:
     r"""Standard deviation of the cells that `transform` returns.
 
