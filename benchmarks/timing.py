@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from skmc import Observed
-from skmc.base import IterativeCompleter, Prepared
+from skmc.base import IterativeCompleter, Trials
+from skmc.cells import Given
 from skmc.linalg import Randomness
 from skmc.solvers import Solver
 
 
-def prepared(X: Any, completer: IterativeCompleter) -> Prepared:
+def prepared(X: Any, completer: IterativeCompleter) -> Given:
     """The data as a completer's solver gets them, and the scaling to undo."""
-    return completer._prepare(*completer._read_to_fit(X))
+    return completer._scaled(completer._given(X, {}))
 
 
 def solver_of(X: Any, completer: IterativeCompleter) -> tuple[Any, Any]:
     """The solver that a completer would run on ``X``, and its scaled data."""
     data = prepared(X, completer).data
-    rng = Randomness.of([0], dtype=data.values.dtype)
-    chosen = completer._choose(data, completer._trials(data, 0, rng))
+    rng = Randomness.of([0], dtype=data.dtype)
+    split = partial(completer._split, data, 0)
+    trials = Trials(split, rng, completer.tol, completer.check_every)
+    chosen = completer._choose(data, trials)
     return completer._make_solver(data, completer._params(chosen), rng), data
 
 

@@ -48,10 +48,10 @@ class Broken(BaseEstimator):
 class Slow(SVDCompleter):
     n_fits = 0
 
-    def _fit_cells(self, cells, priors, y=None):
+    def _fit_cells(self, given, y=None):
         Slow.n_fits += 1
         time.sleep(0.3)
-        return super()._fit_cells(cells, priors, y)
+        return super()._fit_cells(given, y)
 
 
 @pytest.fixture
@@ -167,12 +167,12 @@ def test_trees_where_columns_bend_and_lines_where_not():
     trees = auto.column_weights_["trees"]
     assert trees[2:4].min() > 0.6 > 0.4 > trees[4:].max()
     assert "trees" in auto.verdict_ and "lines" in auto.verdict_
-    z = auto._scaling.standardise(torch.from_numpy(truth)).numpy()
+    z = auto._fitted.row_map.scaling.standardise(torch.from_numpy(truth)).numpy()
     singles = [
         rmse(c.transform(np.ma.masked_array(z, hidden)), z, hidden)
         for c in auto.completers_.values()
     ]
-    scale = auto._scaling.scale.numpy()
+    scale = auto._fitted.row_map.scaling.scale.numpy()
     assert rmse(auto.transform(X) / scale, truth / scale, hidden) < 0.95 * min(singles)
 
 
@@ -210,10 +210,10 @@ class Half(SVDCompleter):
         super().__init__(rank, random_state=random_state)
         self.start = start
 
-    def _fit_cells(self, cells, priors, y=None):
-        outcome = super()._fit_cells(cells, priors, y)
-        noise = np.random.RandomState(self.start).randn(*cells.shape)
-        outcome.attributes["reconstruction_"] += 0.5 * noise
+    def _fit_cells(self, given, y=None):
+        outcome = super()._fit_cells(given, y)
+        noise = np.random.RandomState(self.start).randn(*given.matrix.shape)
+        outcome.fitted.completion += 0.5 * noise
         return outcome
 
 
@@ -290,11 +290,11 @@ def test_many_rows_are_judged_on_some(matrix, monkeypatch):
     fits = []
 
     class Watched(SVDCompleter):
-        def _fit_cells(self, cells, priors, y=None):
-            fits.append(len(cells))
-            if len(cells) > 25 and self.rank == 3:
+        def _fit_cells(self, given, y=None):
+            fits.append(len(given.matrix))
+            if len(given.matrix) > 25 and self.rank == 3:
                 raise MemoryError("too many rows")
-            return super()._fit_cells(cells, priors, y)
+            return super()._fit_cells(given, y)
 
     for rank, last in ((2, 60), (3, 25)):
         candidates = {"svd": Watched(rank, random_state=0)}
@@ -334,11 +334,11 @@ def test_an_interruption_keeps_the_best_so_far(matrix, fits_before):
     left = [fits_before]
 
     class Impatient(SVDCompleter):
-        def _fit_cells(self, cells, priors, y=None):
+        def _fit_cells(self, given, y=None):
             if not left[0]:
                 raise KeyboardInterrupt
             left[0] -= 1
-            return super()._fit_cells(cells, priors, y)
+            return super()._fit_cells(given, y)
 
     candidates = {"means": MeanCompleter(), "KNN": KNNCompleter(), "i": Impatient()}
     auto = AutoCompleter(candidates, random_state=0)
@@ -507,10 +507,10 @@ def test_tables_of_others_output(matrix):
 class FailsOnAll(SVDCompleter):
     """Fits a part of the cells, but not all of them."""
 
-    def _fit_cells(self, cells, priors, y=None):
-        if np.isnan(cells).mean() < 0.25:
+    def _fit_cells(self, given, y=None):
+        if np.isnan(given.matrix).mean() < 0.25:
             raise MemoryError("all are too many")
-        return super()._fit_cells(cells, priors, y)
+        return super()._fit_cells(given, y)
 
 
 def test_a_fit_that_fails_in_the_end_keeps_the_first(matrix):

@@ -64,12 +64,13 @@ def test_new_rows_are_completed_nearly_as_well(points, deep):
     completed = deep.transform(np.ma.masked_array(new, holes))
     assert relative_error(completed, new, holes) < 2.5 * fitted
     # One pass from zeros, which the network never saw, would not do.
-    learned = deep._fold_in
+    rows = deep._fitted.row_map
+    learned = rows.folded
     try:
-        deep._fold_in = ForwardPass(learned.network)
+        rows.folded = ForwardPass(learned.network)
         plain = deep.transform(np.ma.masked_array(new, holes))
     finally:
-        deep._fold_in = learned
+        rows.folded = learned
     assert relative_error(completed, new, holes) < 0.8 * relative_error(
         plain, new, holes
     )

@@ -160,11 +160,8 @@ def test_choices_do_not_depend_on_blocks(files):
     cells = observed.BlockObserved(writing.sorted_blocks(ratings))
     held_out = {}
     for side in ("row", "col"):
-        block = next(
-            cells.chosen(observed.Choice(5, True)).map(
-                side, lambda block, own: block, None
-            )
-        )
+        _, held = cells.split(0.1, 5)
+        block = next(held.map(side, lambda block, own: block, None))
         places = [(int(i), int(j)) for i, j in zip(block.row, block.col, strict=True)]
         held_out[side] = {place if side == "row" else place[::-1] for place in places}
     assert held_out["row"] == held_out["col"]
@@ -311,7 +308,7 @@ def test_equal_weights_change_no_choice(tmp_path):
         completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
         chosen.append((completer.rank_, completer.lambda_ridge_))
         cells = observed.BlockObserved(writing.sorted_blocks(ratings))
-        held_out = cells.chosen(observed.Choice(5, True))
+        _, held_out = cells.split(0.1, 5)
         errors.append(float(held_out.misfit(cells.zero()) / weight))
     assert chosen[0] == chosen[1]
     assert errors[0] == pytest.approx(errors[1])

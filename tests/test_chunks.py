@@ -88,10 +88,12 @@ def test_donors_are_a_sample(monkeypatch):
     with pytest.warns(UserWarning, match="donors"):
         other = KNNCompleter().fit(frames())
     donors = {row.tobytes() for row in X}
-    assert all(row.tobytes() in donors for row in one._cells)
-    np.testing.assert_array_equal(one._cells, other._cells)
+    assert all(row.tobytes() in donors for row in one._fitted.cells)
+    np.testing.assert_array_equal(one._fitted.cells, other._fitted.cells)
     guess = one.transform(arrays())
-    np.testing.assert_allclose(guess, KNNCompleter().fit(one._cells).transform(X))
+    np.testing.assert_allclose(
+        guess, KNNCompleter().fit(one._fitted.cells).transform(X)
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from skmc import (
     SoftImputeCompleter,
     patterns,
 )
-from skmc.base import FactoredCompleter
+from skmc.base import RowModels
 from skmc.loop import SpectrumRecorder
 from skmc.metrics import nmae
 from skmc.model_selection import fit_batch
@@ -366,7 +366,7 @@ def test_html_and_dir_make_no_dense_matrix(small, monkeypatch):
     def dense(self):
         raise MemoryError
 
-    monkeypatch.setattr(FactoredCompleter, "reconstruction_", property(dense))
+    monkeypatch.setattr(RowModels, "whole", dense)
     assert "reconstruction_" in dir(completer)
     assert "rank" in cells_of(completer._repr_html_())
 

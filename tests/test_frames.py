@@ -206,14 +206,16 @@ def test_a_completer_of_matrices_takes_tables(tmp_path):
 def test_cells_of_a_category_are_held_out_together():
     table = frame(kind=holed(["u", "v", "w", "w"] * 10), y=Z)
     completer = TableMeans()
-    cells, priors = completer._read_to_fit(table)
+    given = completer._given(table, {})
+    cells = given.matrix
     labels = np.random.RandomState(0).randint(8, size=cells.shape)
-    together = completer._together(labels, priors)
+    together = completer._together(labels, given)
     assert (together[:, :2] == labels[:, :2]).all()
     assert (together[:, 2:] == labels[:, [2]]).all() and cells.shape[1] == 5
     # The matrix that MixedCompleter hands over.
     inner = MixedCompleter(TableMeans()).fit(table).completer_
-    assert (inner._together(labels, None) == together).all()
+    given = inner._given(cells, {})
+    assert (inner._together(labels, given) == together).all()
 
 
 # Dates

@@ -154,7 +154,7 @@ def test_the_l1_decoder_breaks_through(linked):
     new = lost(completer.transform(X[120:]), truth[120:], X.mask[120:])
     assert new < 1.5 * fitted + 0.5
     # ... and few of the decoder's weights are used: Adam leaves them near zero.
-    D = completer._fold_in.decoder.decoder
+    D = completer._fitted.row_map.folded.decoder.decoder
     assert (D.abs() > 0.01 * D.abs().max()).double().mean() < 0.5
 
 
@@ -274,7 +274,7 @@ def test_parameters_are_contiguous(holes):
 
 
 def test_embedded_rows_hold_no_more_than_a_block(monkeypatch, of_rank_two):
-    sizes, decoder = [], of_rank_two._fold_in.decoder
+    sizes, decoder = [], of_rank_two._fitted.row_map.folded.decoder
 
     def decode(u):
         sizes.append(len(u) * decoder.n_held)

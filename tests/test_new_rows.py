@@ -107,6 +107,6 @@ def test_the_map_of_new_rows_waits_until_it_is_needed(monkeypatch):
     completer.transform(X[:20])
     assert not calls
     copied = pickle.loads(pickle.dumps(completer))
-    assert isinstance(copied._fold_in, FoldIn)
+    assert isinstance(copied._fitted.row_map.folded, FoldIn)
     np.testing.assert_array_equal(completer.transform(X[20:]), copied.transform(X[20:]))
     assert len(calls) == 1

@@ -313,9 +313,9 @@ def test_new_rows_get_the_networks_answer(problem):
         hidden=(10,), max_iter=50, scaling=None, random_state=0
     )
     completer.fit(X[:30])
-    assert isinstance(completer._fold_in, ForwardPass)
+    assert isinstance(completer._fitted.row_map.folded, ForwardPass)
     rows = torch.from_numpy(np.where(hidden, 0.0, truth)[30:])
-    expected = completer._fold_in.network(rows).detach().numpy()
+    expected = completer._fitted.row_map.folded.network(rows).detach().numpy()
     np.testing.assert_allclose(
         completer.transform(X[30:])[hidden[30:]], expected[hidden[30:]]
     )

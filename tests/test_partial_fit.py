@@ -16,7 +16,7 @@ from skmc import (
     Observed,
     SVDCompleter,
 )
-from skmc.cells import Scaling, SparseObserved
+from skmc.cells import Given, Scaling, SparseObserved
 from skmc.linalg import RowModel
 from skmc.new_rows import RowStream
 from skmc.persistence import load, save
@@ -62,11 +62,11 @@ def penalized(completer):
 
 
 def likelihood(completer):
-    prepared = completer._prepare(X, completer._priors)
-    start = completer._rescaled(prepared.scaling, X.shape[1])
+    given = completer._scaled(Given.of_matrix(X))
+    start = completer._rescaled(given.scaling, X.shape[1])
     ridge, rank = completer.lambda_ridge_, completer.rank_
     solver = EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
-    return float(solver.init(prepared.data).objective)
+    return float(solver.init(given.data).objective)
 
 
 CASES = {
@@ -167,7 +167,9 @@ def test_sums_are_those_of_all_cells():
     """After new rows, new cells, replaced cells and a new column."""
     completer = CASES["factorization"][0]().fit(X[:50, :14]).partial_fit(X[50:90])
     completer.partial_fit(cells_of(np.arange(40, 60), 2 * X[:90]))
-    found = completer._stream()
+    fitted = completer._fitted
+    factors = fitted.factors()
+    found = RowStream(factors.left, factors.right, *fitted.sums)
     changed = X[:90].copy()
     changed[:50, 14:] = np.nan
     changed[40:60] = 2 * X[40:60]

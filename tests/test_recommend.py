@@ -140,7 +140,7 @@ def test_factors_of_rows_are_solved_when_asked_for(implicit, dtype):
     whole = completer.reconstruction_
     product = completer.row_factors_ @ completer.col_factors_.T
     tol = {"float64": 1e-9, "float32": 1e-4}[dtype]
-    scaled = completer._scaling.undo(torch.from_numpy(product)).numpy()
+    scaled = completer._fitted.scaling.undo(torch.from_numpy(product)).numpy()
     np.testing.assert_allclose(scaled, whole, atol=tol)
     rows, cols = rng.randint(40, size=50), rng.randint(12, size=50)
     found = completer.predict_entries(rows, cols)

@@ -112,14 +112,15 @@ def test_knn_in_clusters():
     X[3:, 7] = np.nan  # its donors are in other clusters
     exact = KNNCompleter(device="cpu").fit(X)
     every = KNNCompleter(recall=1 - 1e-9, device="cpu").fit(X)
-    every._clusters = replace(every._clusters, near=torch.arange(30).expand(30, -1))
+    fitted = every._fitted
+    fitted.clusters = replace(fitted.clusters, near=torch.arange(30).expand(30, -1))
     np.testing.assert_allclose(every.transform(X), exact.transform(X), rtol=1e-12)
     np.testing.assert_allclose(
         every.reconstruction_, exact.reconstruction_, rtol=1e-9, atol=1e-12
     )
     part = KNNCompleter(recall=0.7, device="cpu").fit(X)
     assert 0.7 <= part.recall_ < 1
-    assert part._clusters.near.shape[1] < 15
+    assert part._fitted.clusters.near.shape[1] < 15
     same = np.isclose(part.transform(X), exact.transform(X))[np.isnan(X)]
     assert same.mean() > 0.3
     np.testing.assert_array_equal(part.transform(X)[:, 7], exact.transform(X)[:, 7])

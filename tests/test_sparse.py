@@ -9,12 +9,11 @@ import torch
 from conftest import COMPLETERS, low_rank, make
 
 from skmc import Entries, Observed, SparseObserved, patterns
-from skmc.base import FactoredCompleter
 from skmc.cells import Scaling
 from skmc.linalg import LowRank, RowModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-FACTORED = [cls for cls in COMPLETERS if issubclass(cls, FactoredCompleter)]
+FACTORED = [cls for cls in COMPLETERS if SparseObserved in cls.storages]
 factored = pytest.mark.parametrize("cls", FACTORED)
 
 

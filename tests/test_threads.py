@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -199,13 +200,19 @@ def test_the_work_of_data():
 
 
 class Watched(MeanCompleter):
-    def _fit_cells(self, cells, priors, y=None):
-        self.__class__.seen = [torch.get_num_threads()]
-        return super()._fit_cells(cells, priors, y)
+    seen: ClassVar[list[int]] = []
 
-    def _complete_rows(self, cells):
-        self.seen.append(torch.get_num_threads())
-        return super()._complete_rows(cells)
+    def _fit_cells(self, given, y=None):
+        self.seen[:] = [torch.get_num_threads()]
+        outcome = super()._fit_cells(given, y)
+        predict = outcome.fitted.predict
+
+        def counting(cells, everywhere):
+            self.seen.append(torch.get_num_threads())
+            return predict(cells, everywhere)
+
+        outcome.fitted.predict = counting
+        return outcome
 
 
 @pytest.mark.usefixtures("two")
@@ -236,5 +243,7 @@ def test_workers_of_trees_have_one_thread_each():
     X = np.random.RandomState(0).randn(20, 3)
     X[0, 0] = np.nan
     trees = TreesCompleter(Worker(), n_jobs=2, random_state=0).fit(X)
-    models = [model for models in trees._rounds for model in models.values()]
+    models = [
+        model for models in trees._fitted.row_map.rounds for model in models.values()
+    ]
     assert {model.regressor.n_threads_ for model in models} == {1}

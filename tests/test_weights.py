@@ -22,6 +22,7 @@ from skmc import (
     SVDCompleter,
     TNNRCompleter,
 )
+from skmc.base.fitting import hold_out
 from skmc.cells import Observed
 from skmc.linalg import Randomness
 from skmc.models import Autoencoder
@@ -217,15 +218,12 @@ def test_held_out_cells_count_by_weight(noisy):
     rng = np.random.RandomState(3)
     w = rng.randint(1, 5, X.shape) * 1.0
     completer = make(AutoencoderCompleter, scaling=None, max_iter=1)
-    _, (rule,) = completer._hold_out(
-        data := Observed(
-            torch.tensor(np.nan_to_num(X)),
-            torch.tensor(~np.isnan(X)),
-            weights=torch.tensor(w),
-        ),
-        [X],
-        [0],
+    data = Observed(
+        torch.tensor(np.nan_to_num(X)),
+        torch.tensor(~np.isnan(X)),
+        weights=torch.tensor(w),
     )
+    _, (rule,) = hold_out(completer, data, [0])
     held = rule.truth.mask.numpy()
     assert held.any() and float(rule.truth.n_observed) == w[held].sum()
     misfit = rule.truth.misfit(torch.zeros_like(data.values))
