@@ -104,8 +104,9 @@ class Run:
         self.dropped: list[dict[str, Any]] = []
         self.graphed = self._graphed()
 
-    def _graphed(self) -> Graphed:
-        capture = capture_for(self.data)
+    def _graphed(self) -> Graphed | None:
+        if (capture := capture_for(self.data)) is None:
+            return None
         return Graphed(self.solver, self.data, self.check_every, capture)
 
     def work(self) -> Work:
@@ -186,12 +187,13 @@ class Run:
                 self.drop_finished()
 
     def _move(self, until: int) -> State:
-        """Take all steps up to the next check as a graph, or else one step.
+        """Take one step, or inside of `cuda_graphs` all steps up to the next check.
 
         Returns the state before the last step.
         """
         ahead = self.check_every
-        if self.iteration % ahead == 0 and self.iteration + ahead <= until:
+        whole = self.iteration % ahead == 0 and self.iteration + ahead <= until
+        if self.graphed is not None and whole:
             moved = self.graphed(self.state)
             if moved is not None:
                 self.iteration += ahead
@@ -224,7 +226,8 @@ class Run:
         Progress
         """
         running, state, n_iter = self.running, self.state, self.iteration
-        outputs = self.graphed.kept(self.solver.outputs(state))
+        kept = dict if self.graphed is None else self.graphed.kept
+        outputs = kept(self.solver.outputs(state))
         diverged = running & ~self.valid(state, outputs["X"])
         residual = self.solver.residual(self.data, previous, state)
         self.residual = torch.where(running, residual, self.residual)
@@ -239,7 +242,7 @@ class Run:
 
         record = {
             "n_iter": torch.tensor(n_iter),
-            **self.graphed.kept({"objective": state.objective}),
+            **kept({"objective": state.objective}),
             "residual": residual,
         }
         progress = Progress(
