@@ -100,7 +100,7 @@ class Cost:
 
     Parameters
     ----------
-    fixed : float
+    fixed : float, default=0.0
         Seconds of any fit.
     informed : float, default=1.0
         How many times as long a fit takes with graphs of rows and columns: geometric
@@ -109,7 +109,9 @@ class Cost:
         Seconds for each unit of what grows, by the name of a property of `Size`.
     """
 
-    def __init__(self, fixed: float, informed: float = 1.0, **seconds: float) -> None:
+    def __init__(
+        self, fixed: float = 0.0, informed: float = 1.0, **seconds: float
+    ) -> None:
         self.fixed, self.informed, self.seconds = fixed, informed, seconds
 
     def growing(self, size: Size) -> float:

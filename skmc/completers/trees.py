@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from joblib import effective_n_jobs
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.base import (
     BaseCompleter,
@@ -26,113 +18,14 @@ from skmc.base import (
     memory_of,
 )
 from skmc.cells import Observed, Scaling
+from skmc.completers._forests import FOLDS, MAX_SAMPLES, Models, predict, train
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import seed_of, threads_for
+from skmc.linalg import seed_of
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
-FOLDS = 5  # each tree is trained without the rows of one fold
-MAX_SAMPLES = 10_000  # rows that a tree is trained on
 BYTES_PER_NODE = 21
-ROWS_AT_ONCE = 1024  # that go through the trees together
 LARGEST = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True)
-class _Forest:
-    """Trees as plain arrays, and which rows each tree was trained on.
-
-    The nodes of all trees are in one list. A leaf is its own child, and its threshold
-    is its value.
-    """
-
-    roots: np.ndarray  # (n_trees,)
-    cols: np.ndarray  # (n_nodes,), the column that a node compares
-    thresholds: np.ndarray  # (n_nodes,)
-    children: np.ndarray  # (2, n_nodes), right and left
-    nan_goes_left: np.ndarray  # (n_nodes,)
-    in_bag: np.ndarray  # (n_trees, n_rows / 8), one bit for each fitted row
-
-    @classmethod
-    def grown(
-        cls,
-        X: np.ndarray,
-        y: np.ndarray,
-        cols: np.ndarray,
-        n_estimators: int,
-        rng: np.random.RandomState,
-    ) -> _Forest:
-        """Trained on the rows in which ``y`` is observed, each tree without a fold."""
-        rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
-        n_folds = min(FOLDS, n_estimators, len(rows))
-        trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
-        for number, bag in enumerate(in_bag):
-            out = np.arange(len(rows)) % n_folds == number % n_folds
-            kept = rows if n_folds == 1 else rows[~out]
-            if len(kept) > MAX_SAMPLES:
-                kept = rng.choice(kept, MAX_SAMPLES, replace=False)
-            tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
-            trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept]).tree_)
-            bag[kept] = True
-        counts = [tree.node_count for tree in trees]
-        roots = np.cumsum([0, *counts[:-1]])
-        left = np.concatenate([tree.children_left for tree in trees])
-        right = np.concatenate([tree.children_right for tree in trees])
-        values = np.concatenate([tree.value.ravel() for tree in trees])
-        features = np.concatenate([tree.feature for tree in trees])
-        thresholds = np.concatenate([tree.threshold for tree in trees])
-        nan_goes_left = np.concatenate([tree.missing_go_to_left for tree in trees])
-        leaf = left < 0
-        children = np.repeat(roots, counts) + np.stack([right, left])
-        return cls(
-            roots=roots.astype(np.int32),
-            cols=cols[np.where(leaf, 0, features)].astype(np.int32),
-            thresholds=np.where(leaf, values, thresholds),
-            children=np.where(leaf, np.arange(len(leaf)), children).astype(np.int32),
-            nan_goes_left=nan_goes_left.astype(bool),
-            in_bag=np.packbits(in_bag, axis=1),
-        )
-
-    def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The mean over the trees, for fitted rows over those that have not seen them.
-
-        ``own`` holds the positions of the rows in the fitted matrix, -1 for new rows.
-        Where all trees have seen a row, the mean is over all of them.
-        """
-        starts = range(0, len(X), ROWS_AT_ONCE)
-        parts = [slice(start, start + ROWS_AT_ONCE) for start in starts]
-        return np.concatenate([self._predict(X[part], own[part]) for part in parts])
-
-    def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        rows = np.arange(len(X))
-        node = np.repeat(self.roots[:, None], len(X), 1)  # (n_trees, n_rows)
-        while True:
-            cells = X[rows, self.cols[node]]
-            left = (cells <= self.thresholds[node]) | (
-                np.isnan(cells) & self.nan_goes_left[node]
-            )
-            child = self.children[left.view(np.uint8), node]
-            if (child == node).all():
-                break
-            node = child
-        seen = (self.in_bag[:, own // 8] >> (7 - own % 8)) & 1
-        votes = (seen == 0) | (own < 0)
-        votes |= ~votes.any(0)
-        return np.average(self.thresholds[node], 0, votes)
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """A fitted regressor and the columns that it was trained on."""
-
-    regressor: Any
-    cols: np.ndarray
-
-    def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        return self.regressor.predict(X[:, self.cols])
-
-
-Models = dict[int, "_Forest | _Fitted"]  # by the column that they predict
 
 
 class TreesCompleter(BaseCompleter):
@@ -220,12 +113,8 @@ class TreesCompleter(BaseCompleter):
     cost = Cost(0.3, columns=0.002, trees=7e-6)
     stacked = (
         Variant("trees"),
-        Variant(
-            "trees, 3 rounds", {"max_iter": 3}, Cost(0.0, columns=0.06, trees=1.2e-5)
-        ),
-        Variant(
-            "boosting", {"estimator": "boosting"}, Cost(0.0, columns=0.01, trees=6e-6)
-        ),
+        Variant("trees, 3 rounds", {"max_iter": 3}, Cost(columns=0.06, trees=1.2e-5)),
+        Variant("boosting", {"estimator": "boosting"}, Cost(columns=0.01, trees=6e-6)),
     )
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [
@@ -285,12 +174,12 @@ class TreesCompleter(BaseCompleter):
         whole, inputs, last = np.zeros(X.shape), X, np.inf
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
-            models, interrupted = self._train(X, inputs, varies, rng, tasks)
+            models, interrupted = train(self, X, inputs, varies, rng, tasks)
             advice = self._out_of_time(len(rounds), len(models), varies)
             late = advice is not None and len(models) < varies.sum()
             if rounds and (interrupted or late):
                 break
-            values_now = _predict(models, inputs, own)
+            values_now = predict(models, inputs, own)
             filled = _filled(X, values_now)
             if rounds:
                 change = float(np.square(filled - inputs).sum(dtype=float))
@@ -344,67 +233,6 @@ class TreesCompleter(BaseCompleter):
                 "n_estimators, or FactorizationCompleter."
             )
 
-    def _train(
-        self,
-        X: np.ndarray,
-        inputs: np.ndarray,
-        varies: np.ndarray,
-        rng: np.random.RandomState,
-        tasks: FitTasks,
-    ) -> tuple[Models, bool]:
-        """One model for each column that varies, and whether a user interrupted.
-
-        Columns that would begin after the time limit have none, except for the first.
-        """
-        end = time.perf_counter() + seconds_left()  # workers do not know the limit
-        seeds = rng.randint(2**31, size=len(varies))
-        # Workers have one thread each; without any, scikit-learn starts its own.
-        work = inf if effective_n_jobs(self.n_jobs) == 1 else 0
-
-        def trained(col: int) -> _Forest | _Fitted | None:
-            if time.perf_counter() >= end and col != cols[0]:
-                return None
-            with threads_for(work):
-                return grown(col)
-
-        def grown(col: int) -> _Forest | _Fitted:
-            others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
-            if self.estimator == "extra_trees":
-                rng = np.random.RandomState(seeds[col])
-                return _Forest.grown(inputs, X[:, col], others, self.n_estimators, rng)
-            seen = ~np.isnan(X[:, col])
-            regressor = self._regressor(int(seeds[col]))
-            regressor.fit(inputs[np.ix_(seen, others)], X[seen, col])
-            return _Fitted(regressor, others)
-
-        cols = np.flatnonzero(varies).tolist()
-        if len(cols) < 2:
-            return {}, False
-        models: Models = {}
-        try:
-            workers = Parallel(self.n_jobs, prefer="threads", return_as="generator")
-            found = workers(delayed(trained)(col) for col in cols)
-            for col, model in zip(cols, found, strict=True):
-                if model is not None:
-                    models[col] = model
-                tasks.done("column")
-        except KeyboardInterrupt:
-            return models, True
-        return models, False
-
-    def _regressor(self, seed: int) -> Any:
-        if self.estimator == "boosting":
-            return HistGradientBoostingRegressor(
-                max_iter=self.n_estimators, random_state=seed
-            )
-        regressor = clone(self.estimator)
-        free = [
-            name
-            for name, value in regressor.get_params().items()
-            if name.endswith("random_state") and value is None
-        ]
-        return regressor.set_params(**dict.fromkeys(free, seed))
-
     def _complete_rows(self, cells: np.ndarray) -> np.ndarray:
         position = self._rows.find(cells)
         completed = self.reconstruction_[position].astype(float)
@@ -422,7 +250,7 @@ class TreesCompleter(BaseCompleter):
         X = inputs = _scaled(cells, self._scaling)
         whole = np.zeros(X.shape)
         for models in self._rounds:
-            whole = _predict(models, inputs, own)
+            whole = predict(models, inputs, own)
             inputs = _filled(X, whole)
         return _undone(whole, self._scaling)
 
@@ -436,14 +264,6 @@ def _scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
 
 def _undone(scaled: np.ndarray, scaling: Scaling) -> np.ndarray:
     return scaling.undo(torch.from_numpy(scaled)).numpy()
-
-
-def _predict(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """The value of every cell; zero, the mean, in columns without a model."""
-    whole = np.zeros(inputs.shape)
-    for col, model in models.items():
-        whole[:, col] = model.predict(inputs, own)
-    return whole
 
 
 def _filled(X: np.ndarray, whole: np.ndarray) -> np.ndarray:
