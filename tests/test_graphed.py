@@ -229,7 +229,7 @@ def test_smaller_batches_have_their_own_graphs(graphs):
     runs = [make_run(batch=(3,), stop=[Leave()], compact=True) for make_run in RUNS]
     for run in runs:
         run.advance(80)
-        assert len(run.members) == 1
+        assert len(run.answers.members) == 1
     same(*runs)
 
 
