@@ -9,14 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skmc.base import (
-    BaseCompleter,
-    CompleterTags,
-    FitTasks,
-    Outcome,
-    Priors,
-    memory_of,
-)
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, Priors, memory_of
 from skmc.cells import Observed, Scaling
 from skmc.completers._forests import FOLDS, MAX_SAMPLES, Models, predict, train
 from skmc.completers.costs import Cost, Variant

@@ -79,10 +79,7 @@ def fit_stack(
         "_cold_rows": cold.rows,
         "_leaderboard": leaderboard(race, stacking),
         "_spread": Spread.of(
-            stacking.residuals,
-            stacking.variances,
-            race.held_out().cols,
-            cells.shape[1],
+            stacking.residuals, stacking.variances, race.held_out().cols, cells.shape[1]
         ),
         "_scaling": scaling,
         "_rows": RowIndex(cells),
