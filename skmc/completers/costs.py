@@ -16,7 +16,8 @@ class Size(NamedTuple):
     Parameters
     ----------
     n_rows, n_cols : int
-        Shape of the matrix.
+        Shape of the matrix. Costs grow with them where there is a step for each row or
+        batch of rows, or a model for each column, whatever their size.
     n_observed : int
         Number of observed cells.
     """
@@ -53,16 +54,6 @@ class Size(NamedTuple):
         About those by which the missing cells outnumber the observed ones.
         """
         return max(0, self.cells - 2 * self.n_observed) ** 1.5
-
-    @property
-    def rows(self) -> int:
-        """Steps, one for each row or batch of rows, whatever their length."""
-        return self.n_rows
-
-    @property
-    def columns(self) -> int:
-        """Models, one for each column, whatever their size."""
-        return self.n_cols
 
     @property
     def trees(self) -> int:
@@ -106,7 +97,7 @@ class Cost:
         How many times as long a fit takes with graphs of rows and columns: geometric
         means of MovieLens-100K and Flixster.
     **seconds : float
-        Seconds for each unit of what grows, by the name of a property of `Size`.
+        Seconds for each unit of what grows, by the name of an attribute of `Size`.
     """
 
     def __init__(

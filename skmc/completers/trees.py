@@ -103,11 +103,11 @@ class TreesCompleter(BaseCompleter):
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
     )
     advice = "tables whose columns depend on each other nonlinearly, new rows"
-    cost = Cost(0.3, columns=0.002, trees=7e-6)
+    cost = Cost(0.3, n_cols=0.002, trees=7e-6)
     stacked = (
         Variant("trees"),
-        Variant("trees, 3 rounds", {"max_iter": 3}, Cost(columns=0.06, trees=1.2e-5)),
-        Variant("boosting", {"estimator": "boosting"}, Cost(columns=0.01, trees=6e-6)),
+        Variant("trees, 3 rounds", {"max_iter": 3}, Cost(n_cols=0.06, trees=1.2e-5)),
+        Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=6e-6)),
     )
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [

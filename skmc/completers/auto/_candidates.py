@@ -86,8 +86,8 @@ def _imputers(seed: int) -> list[Candidate]:
     linear = IterativeImputer(**common)
     trees = IterativeImputer(forest, max_iter=5, **common)
     return [
-        Candidate("chained, linear", linear, Cost(columns=0.02, trees=6e-7)),
-        Candidate("chained, trees", trees, Cost(columns=0.15, trees=2.5e-5)),
+        Candidate("chained, linear", linear, Cost(n_cols=0.02, trees=6e-7)),
+        Candidate("chained, trees", trees, Cost(n_cols=0.15, trees=2.5e-5)),
     ]
 
 
