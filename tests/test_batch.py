@@ -169,7 +169,7 @@ def test_a_batch_goes_on_elsewhere(cls, device):
     moved.run.advance(50)
     moved.keep_only({"seed 0", "seed 2"})
     assert [m.label for m in moved.members.values()] == ["seed 0", "seed 2"]
-    assert moved.run.running.tolist() == [True, True]
+    assert moved.run.answers.running.tolist() == [True, True]
     moved = pickle.loads(pickle.dumps(moved))
     (moved,) = moved.advance(100)
     first, _, last = reconstructions(straight)
@@ -185,7 +185,7 @@ def test_members_that_end_leave(cls, device):
     together.run.stop = [Second(device)]
     together.run.advance(100)
     alone.run.advance(100)
-    assert together.run.members.tolist() == [1]
+    assert together.run.answers.members.tolist() == [1]
     solution = together.run.solution()
     assert solution.n_iter.tolist() == [25, 100, 25]
     assert solution.status == [Status.STOPPED, Status.MAX_ITER, Status.STOPPED]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copy
 import logging
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ from skmc import (
     SVDCompleter,
 )
 from skmc.linalg import Randomness
-from skmc.loop import Run, graphed
+from skmc.loop import Run, cuda_graphs, graphed
 from skmc.loop.contents import Contents
 from skmc.models import FactorProduct
 from skmc.sensing import FactorizedSensingRegressor
@@ -227,7 +229,7 @@ def test_smaller_batches_have_their_own_graphs(graphs):
     runs = [make_run(batch=(3,), stop=[Leave()], compact=True) for make_run in RUNS]
     for run in runs:
         run.advance(80)
-        assert len(run.members) == 1
+        assert len(run.answers.members) == 1
     same(*runs)
 
 
@@ -264,14 +266,22 @@ def test_what_is_not_only_tensors_is_not_replayed(cls, graphs, caplog):
     assert f"steps of {cls.__name__} are not captured" in caplog.text
 
 
+def test_graphs_are_there_for_those_who_ask():
+    on_cuda = SimpleNamespace(values=SimpleNamespace(is_cuda=True))
+    assert graphed.capture_for(on_cuda) is None and run_of().graphed is None
+    with cuda_graphs():
+        assert graphed.capture_for(on_cuda) is graphed.cuda_capture
+        assert run_of().graphed is None  # there is nothing to capture on a CPU
+    assert graphed.capture_for(on_cuda) is None
+
+
 @pytest.mark.skipif("cuda" not in DEVICES, reason="no CUDA device")
 def test_cuda_graphs():
     """What was imitated above."""
     completer = AIRCompleter(random_state=0, max_iter=110, tol=0.0)
     X, found = matrix(), []
-    for capture in (graphed.cuda_capture, None):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("skmc.loop.run.capture_for", lambda data, c=capture: c)
+    for context in (cuda_graphs(), nullcontext()):
+        with context:
             found.append(copy.deepcopy(completer).set_params(device="cuda").fit(X))
     ours, expected = (fit.reconstruction_ for fit in found)
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)

@@ -38,7 +38,7 @@ from skmc.solvers.als_line import (
     penalty_along,
     squares_along,
 )
-from skmc.solvers.gibbs import draw_relative, gamma, normal_wishart
+from skmc.solvers.gibbs_draws import draw_relative, gamma, normal_wishart
 
 
 @pytest.fixture(scope="module")

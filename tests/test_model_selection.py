@@ -272,7 +272,7 @@ def test_halving_saves_iterations(damaged, monkeypatch):
     step = Run.check
 
     def check(self, previous):
-        steps.append(self.running.numel())
+        steps.append(self.answers.running.numel())
         return step(self, previous)
 
     monkeypatch.setattr(Run, "check", check)
@@ -374,8 +374,8 @@ def test_a_batch_that_is_too_large_is_halved(kind, damaged, monkeypatch):
     original = Run.advance
 
     def advance(self, until):
-        tried.append(self.running.numel())
-        if self.running.numel() > 5:
+        tried.append(self.answers.running.numel())
+        if self.answers.running.numel() > 5:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         original(self, until)
 

@@ -168,7 +168,7 @@ def test_members_that_are_removed_do_not_change_the_others(name):
     )
     run.advance(30)
     together = run.solution()
-    assert run.members.tolist() == [1]
+    assert run.answers.members.tolist() == [1]
     assert together.n_iter.tolist() == [4, 24, 14]
     for k, n_iter in enumerate([4, 24, 14]):
         one = Observed(data.values[k], data.mask[k])

@@ -21,7 +21,7 @@ from skmc.cells import Side, SparseObserved
 from skmc.linalg import Randomness, conjugate_gradients
 from skmc.persistence import load, save
 from skmc.solvers import ALS
-from skmc.solvers.gibbs import draw_link
+from skmc.solvers.gibbs_draws import draw_link
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -124,7 +124,7 @@ class AutoencoderCompleter(IterativeCompleter):
     )
     fit = fit_weighted
     advice = "many rows that depend nonlinearly on a few factors"
-    cost = Cost(0.1, cells=3e-6, rows=0.002)
+    cost = Cost(0.1, cells=3e-6, n_rows=0.002)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

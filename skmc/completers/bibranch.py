@@ -109,7 +109,7 @@ class BiBNNCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.03)
     fit = fit_weighted
     advice = "a neural-network baseline"
-    cost = Cost(0.09, cells=1e-5, rows=0.001)
+    cost = Cost(0.09, cells=1e-5, n_rows=0.001)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

@@ -16,7 +16,8 @@ class Size(NamedTuple):
     Parameters
     ----------
     n_rows, n_cols : int
-        Shape of the matrix.
+        Shape of the matrix. Costs grow with them where there is a step for each row or
+        batch of rows, or a model for each column, whatever their size.
     n_observed : int
         Number of observed cells.
     """
@@ -55,16 +56,6 @@ class Size(NamedTuple):
         return max(0, self.cells - 2 * self.n_observed) ** 1.5
 
     @property
-    def rows(self) -> int:
-        """Steps, one for each row or batch of rows, whatever their length."""
-        return self.n_rows
-
-    @property
-    def columns(self) -> int:
-        """Models, one for each column, whatever their size."""
-        return self.n_cols
-
-    @property
     def trees(self) -> int:
         """Models of each column whose inputs are the other columns."""
         return self.cells * self.n_cols
@@ -100,16 +91,18 @@ class Cost:
 
     Parameters
     ----------
-    fixed : float
+    fixed : float, default=0.0
         Seconds of any fit.
     informed : float, default=1.0
         How many times as long a fit takes with graphs of rows and columns: geometric
         means of MovieLens-100K and Flixster.
     **seconds : float
-        Seconds for each unit of what grows, by the name of a property of `Size`.
+        Seconds for each unit of what grows, by the name of an attribute of `Size`.
     """
 
-    def __init__(self, fixed: float, informed: float = 1.0, **seconds: float) -> None:
+    def __init__(
+        self, fixed: float = 0.0, informed: float = 1.0, **seconds: float
+    ) -> None:
         self.fixed, self.informed, self.seconds = fixed, informed, seconds
 
     def growing(self, size: Size) -> float:

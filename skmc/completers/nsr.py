@@ -162,24 +162,18 @@ class NSRCompleter(IterativeCompleter):
         weight: Any = self.lambda_decoder
         if weight == "auto":
             brief = max(1, int(TRIAL_SHARE * self.max_iter))
+            tried = {"rank": rank, "max_iter": brief}
             weight = trials.best(
                 DECODER_WEIGHTS,
-                lambda weight, train: self._sparse(
-                    self._params({"rank": rank, "lambda_decoder": weight}),
-                    train,
-                    trials.rng,
-                    brief,
+                lambda weight, train: self._make_solver(
+                    train, self._params({**tried, "lambda_decoder": weight}), trials.rng
                 ),
                 max_iter=brief,
             )
         return {"rank": rank, "lambda_decoder": weight}
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        return self._sparse(params, data, rng, params.max_iter)
-
-    def _sparse(
-        self, params: Any, data: Observed, rng: Randomness, horizon: int
-    ) -> Solver:
+        horizon = params.max_iter
         start = solve_part(HardRank(params.rank), data, max_iter=SVD_STEPS)
         # All trials start with the same units.
         network = SkipNetwork.from_svd(

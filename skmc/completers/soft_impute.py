@@ -108,7 +108,7 @@ class SoftImputeCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=0.05)
     advice = "noisy data, dense or sparse"
-    cost = Cost(0.06, cells=1e-5, rows=0.0006)
+    cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute"),)
     fit = fit_weighted
     storages: ClassVar[dict] = {SparseObserved: "_make_solver"}

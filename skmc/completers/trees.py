@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import KW_ONLY, field
-from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from joblib import effective_n_jobs
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, memory_of
 from skmc.cells import Given, Observed, Priors, Scaling
-from skmc.completers._forest import (
-    FOLDS,
-    MAX_SAMPLES,
-    FittedTrees,
-    Forest,
-    Models,
-    Regressor,
-    TreeRows,
-    filled,
-    predict,
-    scaled,
-    undone,
-)
+from skmc.completers._forests import FOLDS, MAX_SAMPLES, Models, predict, train
+from skmc.completers._tree_rows import FittedTrees, TreeRows, filled, scaled, undone
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import seed_of, threads_for
+from skmc.linalg import seed_of
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
@@ -121,15 +104,11 @@ class TreesCompleter(BaseCompleter):
         recovers=0.9, unweighted="its trees are fitted to rows, not to cells"
     )
     advice = "tables whose columns depend on each other nonlinearly, new rows"
-    cost = Cost(0.3, columns=0.002, trees=7e-6)
+    cost = Cost(0.3, n_cols=0.002, trees=7e-6)
     stacked = (
         Variant("trees"),
-        Variant(
-            "trees, 3 rounds", {"max_iter": 3}, Cost(0.0, columns=0.06, trees=1.2e-5)
-        ),
-        Variant(
-            "boosting", {"estimator": "boosting"}, Cost(0.0, columns=0.01, trees=6e-6)
-        ),
+        Variant("trees, 3 rounds", {"max_iter": 3}, Cost(n_cols=0.06, trees=1.2e-5)),
+        Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=6e-6)),
     )
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [
@@ -174,7 +153,7 @@ class TreesCompleter(BaseCompleter):
         whole, inputs, last = np.zeros(X.shape), X, np.inf
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
-            models, interrupted = self._train(X, inputs, varies, rng, tasks)
+            models, interrupted = train(self, X, inputs, varies, rng, tasks)
             advice = self._out_of_time(len(rounds), len(models), varies)
             late = advice is not None and len(models) < varies.sum()
             if rounds and (interrupted or late):
@@ -227,64 +206,3 @@ class TreesCompleter(BaseCompleter):
                 f"{size / 2**30:.0f} GiB. Use estimator='boosting', fewer "
                 "n_estimators, or FactorizationCompleter."
             )
-
-    def _train(
-        self,
-        X: np.ndarray,
-        inputs: np.ndarray,
-        varies: np.ndarray,
-        rng: np.random.RandomState,
-        tasks: FitTasks,
-    ) -> tuple[Models, bool]:
-        """One model for each column that varies, and whether a user interrupted.
-
-        Columns that would begin after the time limit have none, except for the first.
-        """
-        end = time.perf_counter() + seconds_left()  # workers do not know the limit
-        seeds = rng.randint(2**31, size=len(varies))
-        # Workers have one thread each; without any, scikit-learn starts its own.
-        work = inf if effective_n_jobs(self.n_jobs) == 1 else 0
-
-        def trained(col: int) -> Forest | Regressor | None:
-            if time.perf_counter() >= end and col != cols[0]:
-                return None
-            with threads_for(work):
-                return grown(col)
-
-        def grown(col: int) -> Forest | Regressor:
-            others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
-            if self.estimator == "extra_trees":
-                rng = np.random.RandomState(seeds[col])
-                return Forest.grown(inputs, X[:, col], others, self.n_estimators, rng)
-            seen = ~np.isnan(X[:, col])
-            regressor = self._regressor(int(seeds[col]))
-            regressor.fit(inputs[np.ix_(seen, others)], X[seen, col])
-            return Regressor(regressor, others)
-
-        cols = np.flatnonzero(varies).tolist()
-        if len(cols) < 2:
-            return {}, False
-        models: Models = {}
-        try:
-            workers = Parallel(self.n_jobs, prefer="threads", return_as="generator")
-            found = workers(delayed(trained)(col) for col in cols)
-            for col, model in zip(cols, found, strict=True):
-                if model is not None:
-                    models[col] = model
-                tasks.done("column")
-        except KeyboardInterrupt:
-            return models, True
-        return models, False
-
-    def _regressor(self, seed: int) -> Any:
-        if self.estimator == "boosting":
-            return HistGradientBoostingRegressor(
-                max_iter=self.n_estimators, random_state=seed
-            )
-        regressor = clone(self.estimator)
-        free = [
-            name
-            for name, value in regressor.get_params().items()
-            if name.endswith("random_state") and value is None
-        ]
-        return regressor.set_params(**dict.fromkeys(free, seed))

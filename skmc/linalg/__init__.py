@@ -4,32 +4,25 @@ from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
-from skmc.linalg.gaussian import Expected, Gaussian, Patterns
+from skmc.linalg.gaussian import Expected, Gaussian
 from skmc.linalg.graph import compressed_rows, directions_of, nearest
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
 from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
+from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
 from skmc.linalg.ridge import OVER, RowModel, normal_equations
 from skmc.linalg.schedule import CosineSchedule
+from skmc.linalg.shrinkage import shrink, shrink_dense, subtracted
 from skmc.linalg.spectral import (
     ACTIVATIONS,
     Activation,
     SpectralActivation,
     apply_to_singular_values,
 )
-from skmc.linalg.svd import (
-    SVD,
-    full_svd,
-    partial_svd,
-    shrink,
-    shrink_dense,
-    spectral_norm,
-    subtracted,
-    svd_of,
-)
+from skmc.linalg.svd import SVD, full_svd, partial_svd, spectral_norm, svd_of
 from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
 from skmc.linalg.variogram import expected_error
 

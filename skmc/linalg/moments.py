@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from skmc.linalg.gaussian import Gaussian, Patterns
+from skmc.linalg.gaussian import Gaussian
+from skmc.linalg.patterns import Patterns
 
 
 @dataclass(frozen=True, eq=False)

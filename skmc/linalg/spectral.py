@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from skmc.linalg.svd import EXTRA, GRAM_LIMIT, SVD, full_svd, partial_svd
+from skmc.linalg.shrinkage import GRAM_LIMIT
+from skmc.linalg.svd import EXTRA, SVD, full_svd, partial_svd
 
 # The cubes of singular values below this vanish beside 1: there gamma is its tangent.
 TANGENT = {torch.float32: 1e-3, torch.float64: 1e-5}

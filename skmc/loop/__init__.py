@@ -1,5 +1,6 @@
 """The iteration loop: statuses, history, stop rules, time limits and recorders."""
 
+from skmc.loop.graphed import cuda_graphs
 from skmc.loop.recorder import TITLE, SpectrumRecorder, matrix_of
 from skmc.loop.run import Run
 from skmc.loop.scope import STORE, CheckpointStore, Work, fit_scope
@@ -29,6 +30,7 @@ __all__ = [
     "Status",
     "StopRule",
     "Work",
+    "cuda_graphs",
     "fit_scope",
     "matrix_of",
     "seconds_left",

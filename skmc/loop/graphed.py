@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -21,6 +23,7 @@ Capture = Callable[[Callable[[], None], list[torch.Generator]], Callable[[], Non
 
 log = logging.getLogger(__name__)
 _one_at_a_time = threading.Lock()
+_WANTED: ContextVar[bool] = ContextVar("skmc_cuda_graphs", default=False)
 
 
 def cuda_capture(
@@ -54,8 +57,32 @@ def cuda_capture(
     return graph.replay
 
 
+@contextmanager
+def cuda_graphs() -> Iterator[None]:
+    """Take the steps of fits on CUDA as graphs, where a solver can, in this block.
+
+    It holds for fits in the same thread. Elsewhere all steps are ordinary ones.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> from skmc import AIRCompleter
+    >>> from skmc.loop import cuda_graphs
+    >>> with cuda_graphs():
+    ...     completer = AIRCompleter(max_iter=50).fit([[1.0, 2.0], [2.0, float("nan")]])
+    """
+    token = _WANTED.set(True)
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
+
+
 def capture_for(data: Observed | SparseObserved) -> Capture | None:
-    """How to capture steps on the device of the data; None where that does not pay.
+    """How to capture steps on the data; None outside of `cuda_graphs`.
 
     Parameters
     ----------
@@ -66,7 +93,7 @@ def capture_for(data: Observed | SparseObserved) -> Capture | None:
     -------
     callable or None
     """
-    return cuda_capture if data.device.type == "cuda" else None
+    return cuda_capture if _WANTED.get() and data.device.type == "cuda" else None
 
 
 class Graphed:
@@ -91,8 +118,8 @@ class Graphed:
         Observed cells.
     n_steps : int
         Steps of a call.
-    capture : callable or None
-        Records operations; None makes ordinary steps.
+    capture : callable
+        Records operations.
     """
 
     def __init__(
@@ -100,10 +127,10 @@ class Graphed:
         solver: Solver,
         data: Observed | SparseObserved,
         n_steps: int,
-        capture: Capture | None,
+        capture: Capture,
     ):
         self.solver, self.data, self.n_steps = solver, data, n_steps
-        self.capture = None if solver.eager else capture
+        self.capture: Capture | None = None if solver.eager else capture
         self.warm = False
         self.replay: Callable[[], None] | None = None
         self.last: tuple[State, State] | None = None

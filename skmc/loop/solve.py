@@ -59,12 +59,7 @@ def solve(
         is a single member, it has diverged instead.
     """
     run = Run(
-        solver,
-        data,
-        tol=tol,
-        stop=stop,
-        callbacks=callbacks,
-        check_every=check_every,
+        solver, data, tol=tol, stop=stop, callbacks=callbacks, check_every=check_every
     )
     store = STORE.get()
     if store is None:

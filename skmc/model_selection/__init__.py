@@ -1,12 +1,8 @@
 """Searches, splitters and comparisons that hold out cells."""
 
 from skmc.model_selection.batch import fit_batch
-from skmc.model_selection.comparison import (
-    METRICS,
-    ComparisonDisplay,
-    compare,
-    predict_cells,
-)
+from skmc.model_selection.comparison import METRICS, compare, predict_cells
+from skmc.model_selection.comparison_display import ComparisonDisplay
 from skmc.model_selection.folds import Folds
 from skmc.model_selection.grid import BatchedGridSearchCV, BatchedRandomizedSearchCV
 from skmc.model_selection.grouping import batch_pays

@@ -160,11 +160,11 @@ class BatchedFit:
             Labels of the members that continue.
         """
         self.members = {k: m for k, m in self.members.items() if m.label in labels}
-        present = self.run.members
+        present = self.run.answers.members
         kept = torch.tensor(
             list(self.members), dtype=present.dtype, device=present.device
         )
-        self.run.end(~torch.isin(present, kept), Status.STOPPED)
+        self.run.answers.end(~torch.isin(present, kept), Status.STOPPED)
         self.run.drop_finished()
 
 

@@ -12,7 +12,7 @@ from skmc.base import resolve_device
 from skmc.completers._discovery import completer_classes
 from skmc.completers.costs import Cost, Size, Variant
 
-GENERIC = Cost(0.0, cells=1e-6)
+GENERIC = Cost(cells=1e-6)
 
 
 class Candidate(NamedTuple):
@@ -86,8 +86,8 @@ def _imputers(seed: int) -> list[Candidate]:
     linear = IterativeImputer(**common)
     trees = IterativeImputer(forest, max_iter=5, **common)
     return [
-        Candidate("chained, linear", linear, Cost(0.0, columns=0.02, trees=6e-7)),
-        Candidate("chained, trees", trees, Cost(0.0, columns=0.15, trees=2.5e-5)),
+        Candidate("chained, linear", linear, Cost(n_cols=0.02, trees=6e-7)),
+        Candidate("chained, trees", trees, Cost(n_cols=0.15, trees=2.5e-5)),
     ]
 
 

@@ -41,11 +41,7 @@ class Spread:
 
     @classmethod
     def of(
-        cls,
-        residuals: np.ndarray,
-        variances: np.ndarray,
-        cols: np.ndarray,
-        n_cols: int,
+        cls, residuals: np.ndarray, variances: np.ndarray, cols: np.ndarray, n_cols: int
     ) -> Spread:
         """Measure held-out cells in the columns ``cols``."""
         if not len(residuals):

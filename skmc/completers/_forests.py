@@ -1,21 +1,26 @@
-"""Trees that predict a column from the others, and the rows that they complete."""
+"""Trees as arrays, and models of each column from the others."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
-import torch
+from joblib import effective_n_jobs
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import ExtraTreeRegressor
+from sklearn.utils.parallel import Parallel, delayed
 
-from skmc.base import Completion
-from skmc.cells import Scaling
+from skmc.base import FitTasks
+from skmc.linalg import threads_for
+from skmc.loop import seconds_left
 
 FOLDS = 5  # each tree is trained without the rows of one fold
 MAX_SAMPLES = 10_000  # rows that a tree is trained on
 ROWS_AT_ONCE = 1024  # that go through the trees together
-LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Forest:
 
 
 @dataclass(frozen=True)
-class Regressor:
+class Fitted:
     """A fitted regressor and the columns that it was trained on."""
 
     regressor: Any
@@ -112,59 +117,70 @@ class Regressor:
         return self.regressor.predict(X[:, self.cols])
 
 
-Models = dict[int, "Forest | Regressor"]  # by the column that they predict
+Models = dict[int, "Forest | Fitted"]  # by the column that they predict
 
 
-@dataclass(eq=False)
-class TreeRows:
-    """The rounds of models that complete rows one after the other.
+def train(
+    completer: Any,
+    X: np.ndarray,
+    inputs: np.ndarray,
+    varies: np.ndarray,
+    rng: np.random.RandomState,
+    tasks: FitTasks,
+) -> tuple[Models, bool]:
+    """One model for each column that varies, and whether a user interrupted.
 
-    Parameters
-    ----------
-    rounds : list of dict
-        Models by the column that they predict.
-    scaling : Scaling
-        Scaling of the fit.
+    Columns that would begin after the time limit have none, except for the first.
     """
+    end = time.perf_counter() + seconds_left()  # workers do not know the limit
+    seeds = rng.randint(2**31, size=len(varies))
+    # Workers have one thread each; without any, scikit-learn starts its own.
+    work = inf if effective_n_jobs(completer.n_jobs) == 1 else 0
 
-    rounds: list[Models]
-    scaling: Scaling
+    def trained(col: int) -> Forest | Fitted | None:
+        if time.perf_counter() >= end and col != cols[0]:
+            return None
+        with threads_for(work):
+            return grown(col)
 
-    def __call__(self, cells: np.ndarray) -> np.ndarray:
-        return self.predict(cells, np.full(len(cells), -1))
+    def grown(col: int) -> Forest | Fitted:
+        others = np.flatnonzero(varies & (np.arange(X.shape[1]) != col))
+        if completer.estimator == "extra_trees":
+            rng = np.random.RandomState(seeds[col])
+            return Forest.grown(inputs, X[:, col], others, completer.n_estimators, rng)
+        seen = ~np.isnan(X[:, col])
+        regressor = _regressor(completer, int(seeds[col]))
+        regressor.fit(inputs[np.ix_(seen, others)], X[seen, col])
+        return Fitted(regressor, others)
 
-    def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Complete rows, of which ``own`` are the positions in the fitted matrix."""
-        X = inputs = scaled(cells, self.scaling)
-        whole = np.zeros(X.shape)
-        for models in self.rounds:
-            whole = predict(models, inputs, own)
-            inputs = filled(X, whole)
-        return undone(whole, self.scaling)
-
-
-@dataclass(eq=False)
-class FittedTrees(Completion):
-    """The completed matrix, and trees that complete other rows."""
-
-    row_map: TreeRows
-
-    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        # Trees that were trained on a fitted row have seen what is hidden from it here.
-        own = self.index.find(cells)
-        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
-        return self.statistics.fill(rest, self.row_map.predict(rest, own))
-
-
-def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """Standardized cells in the precision of scikit-learn's trees."""
-    scaled = scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
-    scaled = np.where(np.isnan(cells), np.nan, scaled)
-    return np.clip(scaled, -LARGEST, LARGEST).astype(np.float32)
+    cols = np.flatnonzero(varies).tolist()
+    if len(cols) < 2:
+        return {}, False
+    models: Models = {}
+    try:
+        workers = Parallel(completer.n_jobs, prefer="threads", return_as="generator")
+        found = workers(delayed(trained)(col) for col in cols)
+        for col, model in zip(cols, found, strict=True):
+            if model is not None:
+                models[col] = model
+            tasks.done("column")
+    except KeyboardInterrupt:
+        return models, True
+    return models, False
 
 
-def undone(scaled: np.ndarray, scaling: Scaling) -> np.ndarray:
-    return scaling.undo(torch.from_numpy(scaled)).numpy()
+def _regressor(completer: Any, seed: int) -> Any:
+    if completer.estimator == "boosting":
+        return HistGradientBoostingRegressor(
+            max_iter=completer.n_estimators, random_state=seed
+        )
+    regressor = clone(completer.estimator)
+    free = [
+        name
+        for name, value in regressor.get_params().items()
+        if name.endswith("random_state") and value is None
+    ]
+    return regressor.set_params(**dict.fromkeys(free, seed))
 
 
 def predict(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -173,7 +189,3 @@ def predict(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
     for col, model in models.items():
         whole[:, col] = model.predict(inputs, own)
     return whole
-
-
-def filled(X: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(X), whole, X).astype(np.float32)

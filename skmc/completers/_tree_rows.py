@@ -1,0 +1,70 @@
+"""Rows that are completed by rounds of trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from skmc.base import Completion
+from skmc.cells import Scaling
+from skmc.completers._forests import Models, predict
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(eq=False)
+class TreeRows:
+    """The rounds of models that complete rows one after the other.
+
+    Parameters
+    ----------
+    rounds : list of dict
+        Models by the column that they predict.
+    scaling : Scaling
+        Scaling of the fit.
+    """
+
+    rounds: list[Models]
+    scaling: Scaling
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        return self.predict(cells, np.full(len(cells), -1))
+
+    def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Complete rows, of which ``own`` are the positions in the fitted matrix."""
+        X = inputs = scaled(cells, self.scaling)
+        whole = np.zeros(X.shape)
+        for models in self.rounds:
+            whole = predict(models, inputs, own)
+            inputs = filled(X, whole)
+        return undone(whole, self.scaling)
+
+
+@dataclass(eq=False)
+class FittedTrees(Completion):
+    """The completed matrix, and trees that complete other rows."""
+
+    row_map: TreeRows
+
+    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        # Trees that were trained on a fitted row have seen what is hidden from it here.
+        own = self.index.find(cells)
+        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
+        return self.statistics.fill(rest, self.row_map.predict(rest, own))
+
+
+def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
+    """Standardized cells in the precision of scikit-learn's trees."""
+    scaled = scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
+    scaled = np.where(np.isnan(cells), np.nan, scaled)
+    return np.clip(scaled, -LARGEST, LARGEST).astype(np.float32)
+
+
+def undone(scaled: np.ndarray, scaling: Scaling) -> np.ndarray:
+    return scaling.undo(torch.from_numpy(scaled)).numpy()
+
+
+def filled(X: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(X), whole, X).astype(np.float32)

@@ -1,0 +1,228 @@
+"""What a run knows of each member of its batch."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skmc.cells import Observed, SparseObserved
+from skmc.loop.solution import Solution, Status, tensorwise
+
+# An iterate has diverged if its distance from the observed cells is this many times
+# that of zero.
+DIVERGENCE_FACTOR = 1e3
+# Finished members are dropped from a batch once they are this share of it.
+DROP_SHARE = 0.25
+# A checkpoint stores the other attributes.
+NOT_STORED = ("limit", "members", "dropped")
+
+
+class Answers:
+    """Which members of a batch still run, and the answer of each.
+
+    Parameters
+    ----------
+    outputs : dict
+        Outputs of the solver at its start.
+    data : Observed or SparseObserved
+        Observed cells.
+    """
+
+    def __init__(self, outputs: dict[str, Any], data: Observed | SparseObserved):
+        batch, device = data.batch_shape, data.device
+        self.answer = self.best = {
+            name: value.clone() if isinstance(value, Tensor) else value
+            for name, value in outputs.items()
+        }
+        self.best_objective = torch.full_like(data.n_observed, torch.inf)
+        self.running = torch.ones(batch, dtype=torch.bool, device=device)
+        self.pinned = torch.zeros_like(self.running)
+        self.status = torch.zeros(batch, dtype=torch.long, device=device)
+        self.n_iter = torch.zeros_like(self.status)
+        self.residual = torch.full_like(self.best_objective, torch.inf)
+        self.limit = DIVERGENCE_FACTOR**2 * torch.maximum(data.energy, data.n_observed)
+        self.members = torch.arange(self.running.numel(), device=device)
+        self.dropped: list[dict[str, Any]] = []
+
+    def stored(self) -> dict[str, Any]:
+        """Return what a checkpoint stores.
+
+        Returns
+        -------
+        dict
+        """
+        return {k: v for k, v in vars(self).items() if k not in NOT_STORED}
+
+    def update(
+        self,
+        outputs: dict[str, Any],
+        objective: Tensor,
+        residual: Tensor,
+        n_iter: int,
+        valid: Tensor,
+    ) -> None:
+        """Take over the current iterates, and end the members that have diverged.
+
+        Parameters
+        ----------
+        outputs : dict
+            Current outputs of the solver.
+        objective, residual : Tensor of shape (\\*batch,)
+            Of the current iterates.
+        n_iter : int
+            Number of steps so far.
+        valid : bool Tensor of shape (\\*batch,)
+            Members that have not diverged.
+        """
+        running, diverged = self.running, self.running & ~valid
+        self.residual = torch.where(running, residual, self.residual)
+        self.n_iter = torch.where(running, n_iter, self.n_iter)
+        better = running & ~diverged & (objective < self.best_objective)
+        self.best = _where(better, outputs, self.best)
+        self.best_objective = torch.where(better, objective, self.best_objective)
+        self.answer = _where(running & ~diverged & ~self.pinned, outputs, self.answer)
+        self.answer = _where(diverged & ~self.pinned, self.best, self.answer)
+        self.end(diverged, Status.DIVERGED)
+
+    def pin(self, members: Tensor, outputs: dict[str, Any]) -> None:
+        """Fix the answers of some members, whatever comes later.
+
+        Parameters
+        ----------
+        members : bool Tensor of shape (\\*batch,)
+            Members with these answers.
+        outputs : dict
+            Current outputs of the solver.
+        """
+        self.answer = _where(members, outputs, self.answer)
+        self.pinned = self.pinned | members
+
+    def mark_diverged(self, n_iter: int) -> None:
+        """End all running members as diverged.
+
+        Parameters
+        ----------
+        n_iter : int
+            Number of steps so far.
+        """
+        self.n_iter = torch.where(self.running, n_iter, self.n_iter)
+        self.answer = _where(self.running & ~self.pinned, self.best, self.answer)
+        self.end(self.running, Status.DIVERGED)
+
+    def interrupt(self, outputs: dict[str, Any], valid: Tensor) -> None:
+        """End all running members; valid ones have the current outputs.
+
+        Parameters
+        ----------
+        outputs : dict
+            Current outputs of the solver.
+        valid : bool Tensor of shape (\\*batch,)
+            Members that have not diverged.
+        """
+        free = self.running & ~self.pinned
+        self.answer = _where(free & valid, outputs, self.answer)
+        self.answer = _where(free & ~valid, self.best, self.answer)
+        self.end(self.running, Status.INTERRUPTED)
+
+    def end(self, members: Tensor, status: Status) -> None:
+        """End some members.
+
+        Parameters
+        ----------
+        members : bool Tensor of shape (\\*batch,)
+            Members to end.
+        status : Status
+            Their final status.
+        """
+        self.status = torch.where(members, list(Status).index(status), self.status)
+        self.running = self.running & ~members
+
+    def drop_finished(self) -> Tensor | None:
+        """Remove the finished members if they are a quarter of the batch.
+
+        Returns
+        -------
+        int64 Tensor or None
+            Positions of the members that are kept; None if all are.
+        """
+        kept, finished = (m.nonzero()[:, 0] for m in (self.running, ~self.running))
+        if len(finished) < DROP_SHARE * len(self.running):
+            return None
+        self.dropped.append(self._results(finished))
+        vars(self).update(self._results(kept))
+        self.best = _take(self.best, kept)
+        for name in ("best_objective", "limit", "running", "pinned"):
+            setattr(self, name, getattr(self, name)[kept])
+        return kept
+
+    def _results(self, members: Tensor) -> dict[str, Any]:
+        names = ("members", "status", "n_iter", "residual")
+        results = {name: getattr(self, name)[members] for name in names}
+        return {"answer": _take(self.answer, members), **results}
+
+    def solution(self, history: list[tuple[Tensor, dict[str, Tensor]]]) -> Solution:
+        """Return the current solution; running members have status ``MAX_ITER``.
+
+        Parameters
+        ----------
+        history : list of tuple
+            The members at each check, and what was recorded of them.
+
+        Returns
+        -------
+        Solution
+        """
+        last = list(Status).index(Status.MAX_ITER)
+        status = torch.where(self.running, last, self.status)
+        whole = {"status": status, "n_iter": self.n_iter, "residual": self.residual}
+        answer = self.answer
+        if self.dropped:
+            present = {"members": self.members, "answer": answer, **whole}
+            parts = [*self.dropped, present]
+            order = torch.cat([part["members"] for part in parts]).argsort()
+            whole = {k: torch.cat([p[k] for p in parts])[order] for k in whole}
+            answer = {
+                k: tensorwise(
+                    lambda *each: torch.cat(each)[order],
+                    *(part["answer"][k] for part in parts),
+                )
+                for k in answer
+            }
+        names = history[0][1] if history else {}
+        rows = [_spread(*row, whole["status"]) for row in history]
+        return Solution(
+            outputs=answer,
+            status=[list(Status)[code] for code in whole["status"].flatten().tolist()],
+            n_iter=whole["n_iter"],
+            residual=whole["residual"],
+            history={name: torch.stack([row[name] for row in rows]) for name in names},
+        )
+
+
+def _take(outputs: dict[str, Any], members: Tensor) -> dict[str, Any]:
+    return {k: tensorwise(lambda v: v[members], v) for k, v in outputs.items()}
+
+
+def _spread(
+    members: Tensor, record: dict[str, Tensor], all_members: Tensor
+) -> dict[str, Tensor]:
+    """Return a row of the history for all members, NaN for dropped ones."""
+    if len(members) == all_members.numel():
+        return record
+    spread = dict(record)
+    for name, value in record.items():
+        if value.ndim:
+            spread[name] = value.new_full(all_members.shape, torch.nan)
+            spread[name][members] = value
+    return spread
+
+
+def _where(members: Tensor, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+    """Return ``new`` for the chosen members and ``old`` for the others."""
+    if members.ndim == 0:
+        return new if members else old
+    chosen = partial(torch.where, members[..., None, None])
+    return {name: tensorwise(chosen, new[name], old[name]) for name in old}
