@@ -79,7 +79,7 @@ def test_dask(scratch, quick_workers):
     def seen():
         import torch
 
-        from skmc.base import resolve_device
+        from skmc.linalg import resolve_device
 
         with mock.patch.object(torch.cuda, "is_available", lambda: True):
             device = str(resolve_device("auto"))  # the first that is visible

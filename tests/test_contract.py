@@ -15,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from skmc import AIRCompleter, IALMCompleter, KNNCompleter, MaskedToNaN, SVDCompleter
-from skmc.base import HOOKS, BaseCompleter, resolve_device
+from skmc.base import HOOKS, BaseCompleter
+from skmc.linalg import resolve_device
 
 every_completer = pytest.mark.parametrize("cls", COMPLETERS)
 

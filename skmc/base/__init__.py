@@ -8,7 +8,6 @@ from skmc.base.completer import (
     CompleterTags,
     Outcome,
 )
-from skmc.base.device import memory_of, resolve_device
 from skmc.base.estimator import Estimator
 from skmc.base.factored import (
     FittedFactors,
@@ -25,7 +24,6 @@ from skmc.base.iterative import EDGES, IterativeCompleter
 from skmc.base.lazy import is_lazy
 from skmc.base.partial import MoreCells, partial_fit
 from skmc.base.pictures import pixels
-from skmc.base.reading import check_names, read, read_rows, takes_missing
 from skmc.base.recommending import recommend_from_factors, transform_with_features
 from skmc.base.reporting import (
     CallbackHooks,
@@ -79,7 +77,6 @@ __all__ = [
     "joined_cols",
     "joined_rows",
     "known_of_rows",
-    "memory_of",
     "out_of_time",
     "partial_fit",
     "pixels",
@@ -89,8 +86,6 @@ __all__ = [
     "read_rows",
     "recommend_from_factors",
     "record",
-    "resolve_device",
-    "takes_missing",
     "transform_with_features",
     "unfinished",
     "warn_user",

@@ -229,7 +229,9 @@ def batch_run(
         torch.stack([p.data.values for p in prepared]),
         torch.stack([p.data.mask for p in prepared]),
     )
-    train, rules = hold_out(self, data, seeds)
+    train, rules = data, []
+    if getattr(self, "early_stopping", False):
+        train, rules = hold_out(self, data, seeds)
     dtype = train.dtype
     rng = Randomness.of(seeds, (len(prepared),), dtype)
     params = self._params(_without_trials(self, train))

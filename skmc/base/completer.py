@@ -22,7 +22,7 @@ from skmc.base.fit_methods import fit
 from skmc.base.fitted import Fitted
 from skmc.base.lazy import is_lazy, lazy_transform
 from skmc.base.predicting import cells_at, score_of_cells
-from skmc.base.reading import read, read_rows, takes_missing
+from skmc.base.reading import read, read_rows
 from skmc.base.warning import listed, warn_user
 from skmc.cells import (
     Entries,
@@ -107,9 +107,9 @@ class BaseCompleter(Estimator):
     """
 
     completer_tags: ClassVar[CompleterTags]
-    # How the cells may be stored, and what is made for each: of an iterative completer,
-    # the method that makes its solver, or the solver.
-    storages: ClassVar[Mapping[type, Any]] = {Observed: "_make_solver"}
+    # How the cells may be stored. If there are several ways, the completer says what
+    # makes the solver for each.
+    storages: ClassVar[Mapping[type, Any]] = {Observed: None}
 
     _indicator: Any = field(init=False)
     _fitted: Fitted = field(init=False)
@@ -131,6 +131,8 @@ class BaseCompleter(Estimator):
     }
 
     fit = fit
+    _given = read
+    _read_rows = read_rows
 
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
@@ -138,7 +140,11 @@ class BaseCompleter(Estimator):
         return list(object.__dir__(self))
 
     def __sklearn_tags__(self) -> Tags:
-        return takes_missing(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
@@ -156,10 +162,6 @@ class BaseCompleter(Estimator):
 
         Only scikit-learn's callbacks use ``y``.
         """
-
-    def _given(self, X: Any, known: dict[str, Any]) -> Given:
-        """Read all that is given to `fit`."""
-        return read(self, X, known)
 
     def _run_fit(self, X: Any, y: Any, **known: Any) -> Self:
         """`fit` to a matrix and to what else is known."""
@@ -284,10 +286,6 @@ class BaseCompleter(Estimator):
         """Read rows as floats with NaN where a cell is missing."""
         return self._read_rows(X, reset=reset)[0]
 
-    def _read_rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
-        """Read rows, and what the container of the result is made from."""
-        return read_rows(self, X, reset=reset), None
-
     def _written(self, source: Any, completed: np.ndarray) -> Any:
         """Return a completion in the container of the result."""
         return completed
@@ -406,6 +404,8 @@ class BaseCompleter(Estimator):
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
     def _warn_of_empty(self, statistics: Priors) -> None:
+        if not (statistics.empty_cols.any() or statistics.empty_rows.any()):
+            return
         if self.completer_tags.pictures and self.keep_empty_features:
             return
         empty = np.flatnonzero(statistics.empty_cols)

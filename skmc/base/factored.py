@@ -182,7 +182,7 @@ class RowModels(Fitted):
         """Whether ``cells`` is the fitted matrix, if that matters."""
         if self.identity is None or cells.shape != self.statistics.shape:
             return False
-        return fingerprint(Entries(cells)) == self.identity
+        return fingerprint(Entries.of_matrix(cells)) == self.identity
 
 
 def fingerprint(cells: Entries) -> str:

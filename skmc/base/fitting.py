@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,21 +20,20 @@ from skmc.base.reporting import (
     record,
     unfinished,
 )
-from skmc.base.trials import Trials
+from skmc.base.trials import Choice, choose, no_choice
 from skmc.cells import Given
 from skmc.linalg import Randomness, seed_of
-from skmc.loop import HeldOut, Solution, Status, seconds_left, solve, time_limit
+from skmc.loop import HeldOut, OutOfTime, Solution, Status, solve, time_limit
 from skmc.solvers import ParametricSolver, Solver
 
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
 
-CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 # A relative misfit on the observed cells above this is reported as a poor fit.
 POOR = 0.7
 
 
-def fit_given(completer: IterativeCompleter, given: Given, y: Any) -> Outcome:
+def fit_given(completer: IterativeCompleter, given: Given, y: Any = None) -> Outcome:
     """Scale the data, choose hyper-parameters, solve, and make the answers.
 
     Parameters
@@ -42,41 +42,48 @@ def fit_given(completer: IterativeCompleter, given: Given, y: Any) -> Outcome:
         Is not changed.
     given : Given
         What `fit` was given.
-    y : object
+    y : object, default=None
         Passed on to scikit-learn's callbacks.
 
     Returns
     -------
     Outcome
     """
-    seed = seed_of(completer.random_state)
-    given = completer._scaled(given)
-    last = last_fit(completer, given)
-    train, rules = hold_out(completer, given.data, [seed])
-    rng = Randomness.of([seed], dtype=train.dtype)
-    split = partial(completer._split, train, seed)
-    trials = Trials(split, rng, completer.tol, completer.check_every)
-    attributes = partial(fitted_attributes, completer, given, {})
-    hooks = CallbackHooks(completer, given.read, y, attributes)
-    hooks.begin()
-    with time_limit(CHOICE_SHARE * seconds_left()):
-        chosen = completer._choose(train, trials)
-        hurried = trials.n_solutions > 0 and seconds_left() <= 0
-    solution = Solution.before(train)
-    if not trials.interrupted:
-        with trials.interruptible():
-            solver = completer._solver_for(train, completer._params(chosen, last), rng)
-            solution = solve(
-                solver,
-                train,
-                max_iter=completer.max_iter,
-                tol=completer.tol,
-                stop=[*rules, hooks],
-                check_every=completer.check_every,
-            )
-    outcome = outcome_of(completer, given, chosen, solution, hurried)
-    hooks.end(solution.outputs)
-    return outcome
+    with time_limit(completer.max_time):
+        seed = seed_of(completer.random_state)
+        given = completer._scaled(given)
+        last, train, rules = None, given.data, []
+        if getattr(completer, "warm_start", False):
+            last = last_fit(completer, given)
+        if getattr(completer, "early_stopping", False):
+            train, rules = hold_out(completer, train, [seed])
+        rng = Randomness.of([seed], dtype=train.dtype)
+        attributes = partial(fitted_attributes, completer, given, {})
+        hooks = CallbackHooks(completer, given.read, y, attributes)
+        hooks.begin()
+        choice = Choice()
+        if type(completer)._choose is not no_choice:
+            choice = choose(completer, train, seed, rng)
+        solution = None
+        if not choice.interrupted:
+            params = completer._params(choice.params, last)
+            with suppress(KeyboardInterrupt, OutOfTime):
+                solver = completer._make_solver(train, params, rng)
+                if getattr(completer, "warm_start", False):
+                    resume(solver, last)
+                solution = solve(
+                    solver,
+                    train,
+                    max_iter=completer.max_iter,
+                    tol=completer.tol,
+                    stop=[*rules, hooks],
+                    check_every=completer.check_every,
+                )
+        if solution is None:
+            solution = Solution.before(train)
+        outcome = outcome_of(completer, given, choice.params, solution, choice.hurried)
+        hooks.end(solution.outputs)
+        return outcome
 
 
 def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
@@ -85,7 +92,7 @@ def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
     Parameters
     ----------
     completer : IterativeCompleter
-        Has one if it is fitted and ``warm_start`` is set.
+        Has one if it is fitted.
     given : Given
         What this fit was given.
 
@@ -98,7 +105,7 @@ def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
     ValueError
         The matrix has another shape.
     """
-    if not (getattr(completer, "warm_start", False) and hasattr(completer, "_fitted")):
+    if not hasattr(completer, "_fitted"):
         return None
     shape = given.statistics.shape
     if completer._shape != shape:
@@ -109,7 +116,7 @@ def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
     return completer._fitted
 
 
-def resumed(solver: Solver, last: Fitted | None) -> Solver:
+def resume(solver: Solver, last: Fitted | None) -> None:
     """Let a solver start from the parameters of the last fit, and return its own.
 
     Parameters
@@ -118,21 +125,16 @@ def resumed(solver: Solver, last: Fitted | None) -> Solver:
         Is changed if it trains parameters.
     last : Fitted or None
         The last fit.
-
-    Returns
-    -------
-    Solver
     """
     if isinstance(solver, ParametricSolver):
         solver.remember = True
         solver.start = getattr(last, "warm", {}).get("parameters")
-    return solver
 
 
 def hold_out(
     completer: Any, data: Any, seeds: Sequence[int]
 ) -> tuple[Any, list[HeldOut]]:
-    """Hold out cells if ``early_stopping`` is set.
+    """Hold out cells for early stopping.
 
     Parameters
     ----------
@@ -150,8 +152,6 @@ def hold_out(
     rules : list of HeldOut
         Stop rules that use the others.
     """
-    if not getattr(completer, "early_stopping", False):
-        return data, []
     cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
     matrices = cells if data.batch_shape else [cells]
     share = completer.validation_fraction

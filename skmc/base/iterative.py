@@ -16,13 +16,12 @@ from torch import Tensor
 
 from skmc import patterns
 from skmc.base import batching, fitting
-from skmc.base.completer import BaseCompleter, Outcome
-from skmc.base.device import resolve_device
+from skmc.base.completer import BaseCompleter
 from skmc.base.fitted import Completion, Fitted, ScaledRows
 from skmc.base.trials import no_choice
 from skmc.cells import Given
-from skmc.linalg import Randomness
-from skmc.loop import Solution, time_limit
+from skmc.linalg import Randomness, resolve_device
+from skmc.loop import Solution
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.solvers import Solver
 
@@ -70,6 +69,7 @@ class IterativeCompleter(BaseCompleter):
         "warm_start": ["boolean"],
     }
 
+    _fit_cells = fitting.fit_given
     _choose = no_choice
     batch_key = batching.batch_key
     batch_prepare = batching.batch_prepare
@@ -86,24 +86,12 @@ class IterativeCompleter(BaseCompleter):
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
 
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
-        with time_limit(self.max_time):
-            return fitting.fit_given(self, given, y)
-
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
         device = self.device if given.data.remote else resolve_device(self.device)
         data = given.data.to(device)
         scaling = data.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
-
-    def _solver_for(self, data: Any, params: Any, rng: Randomness) -> Solver:
-        """Return the solver of a single fit, which resumes the last one."""
-        make = getattr(self, self.storages[type(data)])
-        solver: Solver = make(data, params, rng)
-        if getattr(self, "warm_start", False):
-            fitting.resumed(solver, params.last)
-        return solver
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
         """Return a share of the observed cells, which are to be held out."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, validate_data
 
 from skmc.base.identifiers import as_array
@@ -51,7 +50,7 @@ def check_names(X: Any) -> None:
             )
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
+def read_rows(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
     """Read a matrix by `to_cells`, before scikit-learn can drop a mask.
 
     Parameters
@@ -65,37 +64,20 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> np.ndarray:
 
     Returns
     -------
-    ndarray of float32 or float64 of shape (n_rows, n_cols)
+    cells : ndarray of float32 or float64 of shape (n_rows, n_cols)
         NaN where a cell is missing.
+    source : None
+        The container of the result is an array.
     """
     cells: np.ndarray = to_cells(X, missing_values=estimator.missing_values)
-    check_names(X)
+    finite = "allow-nan"
     if hasattr(X, "columns"):  # the array has lost the names of a DataFrame
+        check_names(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return np.asarray(
-            check_array(cells, ensure_all_finite="allow-nan", estimator=estimator)
-        )
-    return np.asarray(
-        validate_data(estimator, cells, reset=reset, ensure_all_finite="allow-nan")
-    )
-
-
-def takes_missing(tags: Tags) -> Tags:
-    """Set the tags of an estimator that reads its input by `read_rows`.
-
-    Parameters
-    ----------
-    tags : Tags
-        Tags of scikit-learn, which are changed.
-
-    Returns
-    -------
-    Tags
-    """
-    tags.input_tags.allow_nan = True
-    tags.input_tags.sparse = True
-    tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-    return tags
+        cells = check_array(cells, ensure_all_finite=finite, estimator=estimator)
+    else:
+        cells = validate_data(estimator, cells, reset=reset, ensure_all_finite=finite)
+    return cells, None
 
 
 def read(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
@@ -114,13 +96,14 @@ def read(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
     -------
     Given
     """
-    if isinstance(X, StoredEntries) and BlockObserved in completer.storages:
+    storages = completer.storages
+    if BlockObserved in storages and isinstance(X, StoredEntries):
         return _read_stored(completer, X, known)
-    if is_lazy(X) and ChunkedRows in completer.storages:
+    if ChunkedRows in storages and is_lazy(X):
         return _read_chunks(completer, X, known)
     known = dict(known)
     weight = known.pop("cell_weight", None)
-    if SparseObserved not in completer.storages:
+    if SparseObserved not in storages:
         matrix, source = completer._read_rows(X, reset=True)
         weights = None
         if weight is not None:
@@ -149,7 +132,7 @@ def _read_entries(completer: BaseCompleter, X: Any) -> Entries:
         triplets = sparse_cells(X, missing_values=completer.missing_values)
         cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape
     else:
-        return Entries(read_rows(completer, X, reset=True))
+        return Entries.of_matrix(read_rows(completer, X, reset=True)[0])
     validate_data(completer, sp.csr_array(shape), accept_sparse=True)
     return cells
 

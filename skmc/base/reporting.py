@@ -41,7 +41,8 @@ class FitTasks:
         context: Any = None,
         name: str = "fit",
     ):
-        self.estimator, self.X, self.y = estimator, X, y
+        self.estimator = estimator
+        self.given = {"estimator": estimator, "X": X, "y": y}
         if context is None:
             context = estimator._init_callback_context(name, max_subtasks=n_tasks)
         self.context = context
@@ -49,7 +50,7 @@ class FitTasks:
 
     def begin(self) -> None:
         """Announce these tasks."""
-        self.context.call_on_fit_task_begin(**self._arguments())
+        self.context.call_on_fit_task_begin(**self.given)
 
     def __enter__(self) -> Self:
         self.begin()
@@ -72,7 +73,7 @@ class FitTasks:
         bool
             Whether a callback asks to stop.
         """
-        arguments = self._arguments()
+        arguments: dict[str, Any] = {**self.given}
         if fitted is not None:
             arguments["reconstruction_attributes"] = fitted
         return bool(self.context.call_on_fit_task_end(**arguments))
@@ -92,7 +93,7 @@ class FitTasks:
         FitTasks
         """
         context = self.context.subcontext(task_name=name, max_subtasks=n_tasks)
-        return FitTasks(self.estimator, self.X, self.y, context=context)
+        return FitTasks(**self.given, context=context)
 
     def done(
         self, name: str, fitted: Callable[[], dict[str, Any]] | None = None
@@ -140,9 +141,6 @@ class FitTasks:
             part.context.propagate_callback_context(estimator),
         ):
             yield
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"estimator": self.estimator, "X": self.X, "y": self.y}
 
 
 class CallbackHooks(FitTasks):

@@ -6,12 +6,18 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skmc.linalg import Randomness
-from skmc.loop import OutOfTime, Solution, seconds_left, solve_part
+from skmc.loop import OutOfTime, Solution, seconds_left, solve_part, time_limit
 from skmc.solvers import Solver
+
+if TYPE_CHECKING:
+    from skmc.base.iterative import IterativeCompleter
+
+CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 
 T = TypeVar("T")
 
@@ -167,6 +173,53 @@ class Trials:
                 if failures == patience:
                     break
         return best
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Hyper-parameters that were chosen on held-out cells.
+
+    Parameters
+    ----------
+    params : dict of str to object, default={}
+        They replace those of the constructor.
+    hurried : bool, default=False
+        Whether there was too little time to try all candidates.
+    interrupted : bool, default=False
+        Whether the user has interrupted the choice.
+    """
+
+    params: dict[str, Any] = field(default_factory=dict)
+    hurried: bool = False
+    interrupted: bool = False
+
+
+def choose(
+    completer: IterativeCompleter, data: Any, seed: int, rng: Randomness
+) -> Choice:
+    """Choose the hyper-parameters of a completer, in half of the time left.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Is not changed.
+    data : Cells
+        Scaled cells to train on.
+    seed : int
+        Determines the cells that are held out.
+    rng : Randomness
+        Random numbers of the fit.
+
+    Returns
+    -------
+    Choice
+    """
+    split = partial(completer._split, data, seed)
+    trials = Trials(split, rng, completer.tol, completer.check_every)
+    with time_limit(CHOICE_SHARE * seconds_left()):
+        params = completer._choose(data, trials)
+        hurried = trials.n_solutions > 0 and seconds_left() <= 0
+    return Choice(params, hurried, trials.interrupted)
 
 
 def no_choice(self: Any, data: Any, trials: Trials) -> dict[str, Any]:

@@ -59,8 +59,9 @@ class Entries:
                     f"Expected 2D array, got {cells.ndim}D array instead: X must be a "
                     "matrix. For ratings as triplets use Entries.from_triplets."
                 )
-            rows, cols = np.nonzero(~np.isnan(cells))
-            values, shape = cells[rows, cols], cells.shape
+            found = Entries.of_matrix(cells)
+            rows, cols = found.rows, found.cols
+            values, shape = found.values, found.matrix_shape
         self._set(rows, cols, values, shape, "error")
 
     @classmethod
@@ -101,6 +102,25 @@ class Entries:
         """
         self = cls.__new__(cls)
         self._set(rows, cols, values, shape, duplicates)
+        return self
+
+    @classmethod
+    def of_matrix(cls, cells: np.ndarray) -> Entries:
+        """From a matrix that `skmc.cells.to_cells` has read.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (n_rows, n_cols)
+            NaN where a cell is missing.
+
+        Returns
+        -------
+        Entries
+        """
+        self = cls.__new__(cls)
+        self.rows, self.cols = np.nonzero(~np.isnan(cells))
+        self.values = cells[self.rows, self.cols]
+        self.matrix_shape = cells.shape[0], cells.shape[1]
         return self
 
     @classmethod

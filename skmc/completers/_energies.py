@@ -10,9 +10,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from skmc.base import EDGES, memory_of
+from skmc.base import EDGES
 from skmc.cells import Observed
-from skmc.linalg import Randomness, directions_of, fill_low_rank, nearest
+from skmc.linalg import Randomness, directions_of, fill_low_rank, memory_of, nearest
 from skmc.terms import (
     AdaptiveDirichletEnergy,
     DirichletEnergy,

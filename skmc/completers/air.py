@@ -210,7 +210,7 @@ class AIRCompleter(IterativeCompleter):
     random_state: int | np.random.RandomState | None = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        blocks = _checked_blocks(params.blocks, data)
+        blocks = _checked_blocks(params.blocks, data) if params.blocks else []
         weighted: list[tuple[Transform, float | Tensor]] = [
             (Rows(), params.lambda_row),
             (Columns(), params.lambda_col),
@@ -259,14 +259,14 @@ class AIRCompleter(IterativeCompleter):
 
 
 def _checked_blocks(
-    blocks: Mapping[int, float] | None, data: Observed
+    blocks: Mapping[int, float], data: Observed
 ) -> list[tuple[int, float]]:
     """Sizes and weights of the parameter ``blocks``."""
-    for size, weight in (blocks or {}).items():
+    for size, weight in blocks.items():
         whole = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
         if not (whole and isinstance(weight, Real) and 0 <= float(weight) < np.inf):
             raise ValueError(
                 "blocks maps sizes in [1, min(n_samples, n_features)="
                 f"{min(data.shape)}] to weights >= 0, got {size!r}: {weight!r}."
             )
-    return list((blocks or {}).items())
+    return list(blocks.items())

@@ -137,7 +137,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     fit = fit_informed
     transform = transform_with_features
     recommend = recommend_from_factors
-    storages: ClassVar[dict] = {SparseObserved: "_make_solver"}
+    storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 1
     advice = "ratings, when accuracy is worth the time; nothing to tune"
     cost = Cost(0.4, factors=6e-8, informed=2.0)

@@ -21,7 +21,6 @@ from skmc.base import (
     partial_fit,
     preferences,
     recommend_from_factors,
-    resolve_device,
     transform_with_features,
     with_more,
 )
@@ -29,7 +28,7 @@ from skmc.blocks import BlockALS, BlockObserved
 from skmc.cells import Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import LowRank, Randomness
+from skmc.linalg import LowRank, Randomness, resolve_device
 from skmc.solvers import ALS, Solver
 
 FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
@@ -328,9 +327,6 @@ class FactorizationCompleter(IterativeCompleter):
         between = sorted(r for r in half_way if r <= most)
         other = best(between) if between else rank
         return other if trials.lowest < lowest else rank
-
-    def _solver_for(self, data: Any, params: Any, rng: Randomness) -> Solver:
-        return self._make_solver(data, params, rng)
 
     def _make_solver(
         self, data: SparseObserved, params: Any, rng: Randomness

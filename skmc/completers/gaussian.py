@@ -13,14 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    MoreCells,
-    Trials,
-    partial_fit,
-    resolve_device,
-)
+from skmc.base import CompleterTags, IterativeCompleter, MoreCells, Trials, partial_fit
 from skmc.blocks import ChunkedEM, ChunkedRows
 from skmc.cells import Given, Observed
 from skmc.completers._conditional import Conditional
@@ -31,6 +24,7 @@ from skmc.linalg import (
     ExpectedSums,
     Gaussian,
     Randomness,
+    resolve_device,
     threads_for,
     work_of,
 )
@@ -43,6 +37,14 @@ RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
 TRIAL_STEPS = 3  # from the solution of the weight before
 ROWS_TRIED = 1000
 STEPS_MORE = 3  # of EM over all rows, in `partial_fit`
+
+
+def _em(ridge: float, rank: int | None, start: Any) -> Solver:
+    return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
+
+
+def _chunked_em(ridge: float, rank: None, start: Any) -> Solver:
+    return ChunkedEM(ridge, start)
 
 
 class GaussianCompleter(IterativeCompleter):
@@ -190,10 +192,7 @@ class GaussianCompleter(IterativeCompleter):
         Variant("copula", {"marginals": "copula"}),
     )
     partial_fit = partial_fit
-    storages: ClassVar[dict] = {
-        Observed: "_make_solver",
-        ChunkedRows: "_make_chunked_solver",
-    }
+    storages: ClassVar[dict] = {Observed: _em, ChunkedRows: _chunked_em}
     check_every = 3
     scaling = "columns"
     _parameter_constraints: ClassVar[dict] = {
@@ -253,7 +252,7 @@ class GaussianCompleter(IterativeCompleter):
 
     def _rank_for(self, data: Any) -> int | None:
         """The rank "auto" of the factors; None is a full covariance."""
-        chunked = self.storages[type(data)] == "_make_chunked_solver"
+        chunked = self.storages[type(data)] is _chunked_em
         full = data.shape[1] <= MOST_COLUMNS or chunked
         return None if full else min(RANK, *data.shape)
 
@@ -264,7 +263,7 @@ class GaussianCompleter(IterativeCompleter):
             if trials.cells[1] is None:
                 return best
             for ridge in RIDGES:
-                trial = trials.run(_solver(ridge, rank, model), max_iter=TRIAL_STEPS)
+                trial = trials.run(_em(ridge, rank, model), max_iter=TRIAL_STEPS)
                 model, error = trial.outputs["model"], trials.error(trial)
                 if error >= lowest:
                     break
@@ -274,14 +273,12 @@ class GaussianCompleter(IterativeCompleter):
     def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
         return super()._split(data.first_rows(ROWS_TRIED), seed)
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        start = getattr(params, "_start", None)
-        return _solver(params.lambda_ridge, params.rank, start)
-
-    def _make_chunked_solver(
-        self, data: ChunkedRows, params: Any, rng: Randomness
-    ) -> Solver:
-        return ChunkedEM(params.lambda_ridge, getattr(params, "_start", None))
+    def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
+        make = self.storages[type(data)]
+        solver: Solver = make(
+            params.lambda_ridge, params.rank, getattr(params, "_start", None)
+        )
+        return solver
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         n_cols = given.data.shape[1]
@@ -307,7 +304,7 @@ class GaussianCompleter(IterativeCompleter):
                 return found.pop("_fitted"), found
             start = self._rescaled(given.scaling, cells.shape[1])
             solution = solve(
-                _solver(self.lambda_ridge_, self.rank_, start),
+                _em(self.lambda_ridge_, self.rank_, start),
                 given.data,
                 max_iter=STEPS_MORE,
                 check_every=STEPS_MORE,
@@ -404,7 +401,3 @@ def _learned(fitted: Conditional) -> dict[str, Any]:
         "covariance_": covariance.numpy(),
         "_fitted": fitted,
     }
-
-
-def _solver(ridge: float, rank: int | None, start: Any) -> Solver:
-    return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)

@@ -12,19 +12,11 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import (
-    BaseCompleter,
-    CompleterTags,
-    FitTasks,
-    Fitted,
-    Outcome,
-    resolve_device,
-    warn_user,
-)
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Fitted, Outcome, warn_user
 from skmc.blocks import ChunkedRows
 from skmc.cells import Given, Observed
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import threads_for, work_of
+from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values
 
 # Between two steps of a progress bar: at least so many rows, at most so many steps.

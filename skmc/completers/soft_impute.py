@@ -111,7 +111,7 @@ class SoftImputeCompleter(IterativeCompleter):
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
     stacked = (Variant("Soft-Impute"),)
     fit = fit_weighted
-    storages: ClassVar[dict] = {SparseObserved: "_make_solver"}
+    storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 5
     _parameter_constraints: ClassVar[dict] = {
         "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],

@@ -33,6 +33,18 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
 
 
+def _hard_rank(data: Observed, params: Any) -> Solver:
+    if params.last is None:
+        return HardRank(params.rank)
+    start = torch.from_numpy(params.last.whole())
+    start = params.last.row_map.scaling.standardise(start)
+    return HardRank(params.rank, start.to(data.values))
+
+
+def _chunked(data: ChunkedRows, params: Any) -> Solver:
+    return ChunkedSVD(partial_svd(data.first_rows().values, params.rank).V)
+
+
 class SVDCompleter(IterativeCompleter):
     r"""Low-rank completion by an iterated truncated SVD.
 
@@ -117,10 +129,7 @@ class SVDCompleter(IterativeCompleter):
     cost = Cost(0.03, cells=6e-6)
     fit = fit_weighted
     partial_fit = partial_fit
-    storages: ClassVar[dict] = {
-        Observed: "_make_solver",
-        ChunkedRows: "_make_chunked_solver",
-    }
+    storages: ClassVar[dict] = {Observed: _hard_rank, ChunkedRows: _chunked}
     stacked = (Variant("SVD"),)
     _parameter_constraints: ClassVar[dict] = {
         "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -141,18 +150,9 @@ class SVDCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
-        if params.last is None:
-            return HardRank(params.rank)
-        start = torch.from_numpy(params.last.whole())
-        start = params.last.row_map.scaling.standardise(start)
-        return HardRank(params.rank, start.to(data.values))
-
-    def _make_chunked_solver(
-        self, data: ChunkedRows, params: Any, rng: Randomness
-    ) -> Solver:
-        head = data.first_rows()
-        return ChunkedSVD(partial_svd(head.values, params.rank).V)
+    def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
+        solver: Solver = self.storages[type(data)](data, params)
+        return solver
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         if given.read is not None:

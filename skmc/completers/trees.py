@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, memory_of
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome
 from skmc.cells import Given, Observed, Priors, Scaling
 from skmc.completers._forests import FOLDS, MAX_SAMPLES, Models, predict, train
 from skmc.completers._tree_rows import FittedTrees, TreeRows, filled, scaled, undone
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import seed_of
+from skmc.linalg import memory_of, seed_of
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 

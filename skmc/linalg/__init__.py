@@ -23,7 +23,14 @@ from skmc.linalg.spectral import (
     apply_to_singular_values,
 )
 from skmc.linalg.svd import SVD, full_svd, partial_svd, spectral_norm, svd_of
-from skmc.linalg.threads import Workload, threads_for, threads_shared_by, work_of
+from skmc.linalg.threads import (
+    Workload,
+    memory_of,
+    resolve_device,
+    threads_for,
+    threads_shared_by,
+    work_of,
+)
 from skmc.linalg.variogram import expected_error
 
 __all__ = [
@@ -59,11 +66,13 @@ __all__ = [
     "full_svd",
     "halve",
     "matmul",
+    "memory_of",
     "nearest",
     "newton",
     "normal_equations",
     "partial_svd",
     "relu_layer",
+    "resolve_device",
     "seed_of",
     "shrink",
     "shrink_by_products",

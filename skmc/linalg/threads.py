@@ -1,4 +1,6 @@
-"""The number of threads of a computation, by its size and the calls it consists of.
+"""The device of a computation, and its number of threads.
+
+The latter depends on the size of the computation and on the calls it consists of.
 
 Torch divides each call among its threads, which then wait for each other. A step on a
 small matrix is many short calls. More threads save little time on an idle machine, and
@@ -8,6 +10,7 @@ on a busy one each call ends when its last thread has been given a processor.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -187,3 +190,56 @@ class _OneBlasThread:
 
 
 _one_blas_thread = _OneBlasThread()
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """Convert the parameter ``device`` of an estimator into a device.
+
+    Parameters
+    ----------
+    device : str or torch.device
+        Name of the device. "auto" is CUDA if there is a CUDA device, else the CPU.
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    ValueError
+        The device is not available; the message lists the available devices.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.zeros(1, device=resolved).item()
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError):
+        raise ValueError(
+            f"device={str(device)!r} is not available; use 'auto' or one of "
+            f"{_available()}."
+        ) from None
+    return resolved
+
+
+def _available() -> list[str]:
+    found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
+    return found + ["mps"] * torch.backends.mps.is_available()
+
+
+def memory_of(device: torch.device) -> int:
+    """Return the total memory of a device.
+
+    Parameters
+    ----------
+    device : torch.device
+        CUDA device or CPU.
+
+    Returns
+    -------
+    int
+        Number of bytes.
+    """
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

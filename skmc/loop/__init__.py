@@ -2,8 +2,16 @@
 
 from skmc.loop.graphed import cuda_graphs
 from skmc.loop.recorder import TITLE, SpectrumRecorder, matrix_of
-from skmc.loop.run import Run
-from skmc.loop.scope import STORE, CheckpointStore, Work, fit_scope
+from skmc.loop.run import Run, solve, solve_part
+from skmc.loop.scope import (
+    STORE,
+    CheckpointStore,
+    OutOfTime,
+    Work,
+    fit_scope,
+    seconds_left,
+    time_limit,
+)
 from skmc.loop.solution import (
     Callback,
     Progress,
@@ -12,9 +20,7 @@ from skmc.loop.solution import (
     StopRule,
     tensorwise,
 )
-from skmc.loop.solve import solve, solve_part
 from skmc.loop.stop import HeldOut
-from skmc.loop.time_limit import OutOfTime, seconds_left, time_limit
 
 __all__ = [
     "STORE",

@@ -1,9 +1,11 @@
-"""The scope of a fit, to which a checkpoint store can be attached."""
+"""The scope of a fit: its time limit, and the checkpoint store that is attached."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -103,3 +105,45 @@ def fit_scope(estimator: Any, cells: Any) -> AbstractContextManager[None]:
     """
     store = STORE.get()
     return nullcontext() if store is None else store.fit(estimator, cells)
+
+
+_END: ContextVar[float] = ContextVar("skmc_end", default=math.inf)
+
+
+class OutOfTime(Exception):
+    """There is no time left for another solve."""
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Limit the time of the solves in this block.
+
+    When the time has passed, a running solve ends after its current step, and later
+    ones after their first. Limits can be nested; the one that ends first counts.
+
+    Parameters
+    ----------
+    seconds : float or None
+        Time from now on. None sets no limit.
+
+    Yields
+    ------
+    None
+    """
+    end = math.inf if seconds is None else time.perf_counter() + seconds
+    token = _END.set(min(end, _END.get()))
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+def seconds_left() -> float:
+    """Return the seconds until the limit.
+
+    Returns
+    -------
+    float
+        Negative once the time has passed, infinite without a limit.
+    """
+    return _END.get() - time.perf_counter()

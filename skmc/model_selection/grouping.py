@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skmc.base import Batchable, CannotBatch, memory_of, resolve_device
+from skmc.base import Batchable, CannotBatch
 from skmc.cells import Entries
+from skmc.linalg import memory_of, resolve_device
 from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.running import warn_alone
 

@@ -24,11 +24,10 @@ from skmc.base import (
     fit_summary,
     out_of_time,
     record,
-    resolve_device,
     unfinished,
     warn_user,
 )
-from skmc.linalg import Randomness, seed_of
+from skmc.linalg import Randomness, resolve_device, seed_of
 from skmc.loop import Solution, Status, solve, time_limit
 from skmc.sensing.checks import check_plain, is_shape
 from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements

@@ -1,7 +1,6 @@
 """Solvers: what one step is, and how far from optimal an iterate is."""
 
 from skmc.linalg import CosineSchedule
-from skmc.solvers.adam import Adam
 from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import ALS, ALSState
 from skmc.solvers.als_half import (
@@ -22,7 +21,7 @@ from skmc.solvers.momentum import Momentum
 from skmc.solvers.ncarl import NCARL, NCARLState
 from skmc.solvers.nonlocal_groups import NonlocalLowRank
 from skmc.solvers.nonsmooth import NonsmoothDescent
-from skmc.solvers.parametric import ParametricSolver
+from skmc.solvers.parametric import Adam, ParametricSolver
 from skmc.solvers.patches import BATCH, PatchTraining
 from skmc.solvers.proximal import ProximalGradient
 from skmc.solvers.row_descent import RowDescent

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
 from skmc.models import FactorProduct
-from skmc.solvers.adam import Adam
 from skmc.solvers.norms import parameter_norm
-from skmc.solvers.parametric import ParametricSolver
+from skmc.solvers.parametric import Adam, ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
-from skmc.solvers.adam import Adam
 from skmc.solvers.norms import parameter_norm
+from skmc.solvers.parametric import Adam
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
 

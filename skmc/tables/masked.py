@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import read_rows, takes_missing
+from skmc.base import read_rows
 
 
 class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -68,7 +68,11 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "n_features_in_")
-        return read_rows(self, X, reset=False)
+        return read_rows(self, X, reset=False)[0]
 
     def __sklearn_tags__(self) -> Tags:
-        return takes_missing(super().__sklearn_tags__())
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

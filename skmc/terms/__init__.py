@@ -1,7 +1,5 @@
 """Terms of an objective: data fits and regularizers."""
 
-from skmc.terms.combined import Sum
-from skmc.terms.fidelity import SquaredError
 from skmc.terms.laplacian import (
     AdaptiveDirichletEnergy,
     DirichletEnergy,
@@ -9,6 +7,7 @@ from skmc.terms.laplacian import (
 )
 from skmc.terms.measurements import MeasurementError
 from skmc.terms.neighbors import NeighborDirichletEnergy
+from skmc.terms.objective import SquaredError, Sum
 from skmc.terms.smoothness import TotalVariation
 from skmc.terms.sparse_laplacian import SparseDirichletEnergy
 from skmc.terms.sparsity import Box, L1Norm

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from skmc.base import resolve_device
 from skmc.completers._discovery import completer_classes
 from skmc.completers.costs import Cost, Size, Variant
+from skmc.linalg import resolve_device
 
 GENERIC = Cost(cells=1e-6)
 
