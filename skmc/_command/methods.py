@@ -84,7 +84,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 def make(name: str, settings: dict[str, Any], seed: int, device: str) -> BaseCompleter:
     """Make a completer and check its hyper-parameters."""
-    from skmc.base import resolve_device
+    from skmc.linalg import resolve_device
 
     completer = class_of(name)()
     known = completer.get_params()

@@ -24,6 +24,7 @@ from skmc.base.iterative import EDGES, IterativeCompleter
 from skmc.base.lazy import is_lazy
 from skmc.base.partial import MoreCells, partial_fit
 from skmc.base.pictures import pixels
+from skmc.base.reading import check_names, read, read_rows
 from skmc.base.recommending import recommend_from_factors, transform_with_features
 from skmc.base.reporting import (
     CallbackHooks,

@@ -13,7 +13,7 @@ from skmc.base.fitting import hold_out, outcome_of
 from skmc.base.trials import CannotBatch, Trials, no_choice
 from skmc.cells import Given, Observed
 from skmc.linalg import Randomness
-from skmc.loop import Run, Solution
+from skmc.loop import HeldOut, Run, Solution
 
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
@@ -229,7 +229,7 @@ def batch_run(
         torch.stack([p.data.values for p in prepared]),
         torch.stack([p.data.mask for p in prepared]),
     )
-    train, rules = data, []
+    train, rules = data, list[HeldOut]()
     if getattr(self, "early_stopping", False):
         train, rules = hold_out(self, data, seeds)
     dtype = train.dtype

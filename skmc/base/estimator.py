@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -74,6 +75,8 @@ class Estimator(
     scaling: str | None
     device: str | torch.device
     random_state: Any
+    like_observed: bool | str
+    _fit_more: Callable[..., tuple[Any, dict[str, Any]]]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _fit_summary = fit_summary

@@ -263,7 +263,7 @@ class FittedFactors(RowModels):
         rows = joined_rows([data.solved(model) for model in models])
         values = None
         if given.read is not None and not given.statistics.weighted:
-            cells = given.read
+            cells = given.entries
             place = cells.rows * data.shape[1] + cells.cols
             values = cells.values[np.argsort(place, kind="stable")]
         return cls(
@@ -299,7 +299,7 @@ def common_parts(
         models = [RowModel.empty(data.shape[1], torch.zeros(0, dtype=data.dtype))]
     identity = None
     if informed and (given.statistics.weighted or any(data.sides)):
-        identity = fingerprint(given.read)
+        identity = fingerprint(given.entries)
     return {
         "statistics": given.statistics,
         "scaling": given.scaling.to("cpu"),

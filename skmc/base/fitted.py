@@ -160,7 +160,7 @@ class Completion(Fitted):
 
     completion: np.ndarray
     index: RowIndex
-    row_map: Callable[[np.ndarray], np.ndarray]
+    row_map: Any
     whole_answer: bool = False
     warm: Mapping[str, Any] = field(default_factory=dict)
 

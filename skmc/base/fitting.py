@@ -52,7 +52,8 @@ def fit_given(completer: IterativeCompleter, given: Given, y: Any = None) -> Out
     with time_limit(completer.max_time):
         seed = seed_of(completer.random_state)
         given = completer._scaled(given)
-        last, train, rules = None, given.data, []
+        last, train = None, given.data
+        rules: list[HeldOut] = []
         if getattr(completer, "warm_start", False):
             last = last_fit(completer, given)
         if getattr(completer, "early_stopping", False):

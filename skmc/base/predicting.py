@@ -69,7 +69,7 @@ def score_of_cells(completer: BaseCompleter, X: Entries | StoredEntries) -> floa
     float
     """
     parts: Any
-    if isinstance(X, StoredEntries):
+    if not isinstance(X, Entries):
         tables = tables_of(X.source, X.columns[:3])
         parts = (
             [table[name].to_numpy() for name in table.column_names]
@@ -77,13 +77,13 @@ def score_of_cells(completer: BaseCompleter, X: Entries | StoredEntries) -> floa
             if len(table)
         )
     else:
-        X = X[X.values != completer.missing_values]
-        if not len(X) or X.matrix_shape != completer._shape:
+        cells: Entries = X[X.values != completer.missing_values]
+        if not len(cells) or cells.matrix_shape != completer._shape:
             raise ValueError(
-                f"X is {X!r}; score needs cells of the fitted matrix, which has "
+                f"X is {cells!r}; score needs cells of the fitted matrix, which has "
                 f"shape {completer._shape}."
             )
-        parts = [(X.rows, X.cols, X.values)]
+        parts = [(cells.rows, cells.cols, cells.values)]
     low, high = completer.data_range_
     total, count = 0.0, 0
     for rows, cols, values in parts:

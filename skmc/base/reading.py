@@ -107,15 +107,15 @@ def read(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
         matrix, source = completer._read_rows(X, reset=True)
         weights = None
         if weight is not None:
-            seen = np.nonzero(~np.isnan(matrix))
+            rows, cols = np.nonzero(~np.isnan(matrix))
             weights = np.zeros(matrix.shape)
-            weights[seen] = read_weights(weight, X, *seen, matrix.shape)
+            weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
         return Given.of_matrix(matrix, weights, source=source, known=known)
     entries = _read_entries(completer, X)
     weights = None
     if weight is not None:
-        place = entries.rows, entries.cols
-        weights = read_weights(weight, X, *place, entries.matrix_shape)
+        rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
+        weights = read_weights(weight, X, rows, cols, shape)
     given = Given.of_entries(entries, weights)
     return sides_of(given, known) if known else given
 

@@ -106,6 +106,12 @@ class Given:
             weights = weights.astype(used.values.dtype)
         return cls(SparseObserved.of(*cells, weights), statistics, entries, **more)
 
+    @property
+    def entries(self) -> Entries:
+        """The cells in memory of a sparsely observed matrix."""
+        assert isinstance(self.read, Entries), "the cells are a matrix"
+        return self.read
+
     @cached_property
     def matrix(self) -> np.ndarray:
         """The cells in memory as a matrix, NaN where a cell is missing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -231,7 +231,7 @@ class FactorizationCompleter(IterativeCompleter):
     lambda_ridge_: float = field(init=False)
     lambda_side_: float = field(init=False)
 
-    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
         if self.alpha is None:
             return given
@@ -352,8 +352,8 @@ class FactorizationCompleter(IterativeCompleter):
         row_biases = explicit and self.biases in ("both", "rows")
         biases = cols = None
         if last is not None and last.left.shape[1] == rank + 1 + row_biases:
-            to = {"dtype": data.dtype, "device": data.device}
-            left, cols = last.left.to(**to), last.right.to(**to)
+            like = torch.empty(0, dtype=data.dtype, device=data.device)
+            left, cols = last.left.to(like), last.right.to(like)
             start, biases = left[:, :rank], left[:, rank] if row_biases else None
             cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
         options: dict[str, Any] = {

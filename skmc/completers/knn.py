@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -68,7 +69,7 @@ class Neighbors(Fitted):
         unit = max(map(abs, self.statistics.data_range)) or 1.0
         queries, seen = tensors(cells, unit, self.device)
         donors, donors_seen = tensors(self.cells, unit, self.device)
-        values = knn_values
+        values: Callable[..., Tensor] = knn_values
         if self.clusters is not None:
             values = self.clusters.to(queries.device).values
         with threads_for(work_of(len(queries) * len(donors), queries.shape[1])):
@@ -193,7 +194,7 @@ class KNNCompleter(BaseCompleter):
 
     recall_: float = field(init=False)
 
-    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
         if given.read is not None:
             return given

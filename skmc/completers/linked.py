@@ -13,7 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
+from skmc.base import (
+    CompleterTags,
+    Completion,
+    IterativeCompleter,
+    Trials,
+    fit_weighted,
+)
 from skmc.cells import Given, Observed
 from skmc.completers._rank import RANKS, choose_rank
 from skmc.completers.costs import Cost
@@ -143,6 +149,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    _fitted: Completion = field(init=False)
 
     rank_: int = field(init=False)
     lambda_ridge_: float = field(init=False)

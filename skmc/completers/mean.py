@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -90,7 +91,7 @@ class MeanCompleter(BaseCompleter):
     cost = Cost(0.001, cells=4e-8)
     stacked = (Variant("means"),)
 
-    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
         if isinstance(X, StoredEntries) and X.weighted:
             raise ValueError(
                 "MeanCompleter takes weights of cells in memory only; pass entries "

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import patterns
 from skmc.base import (
     CompleterTags,
+    Completion,
     IterativeCompleter,
     Trials,
     pixels,
@@ -185,6 +186,8 @@ class NonlocalCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    _fitted: Completion = field(init=False)
 
     patch_size_: int = field(init=False)
     _n_rounds: int = field(init=False)

@@ -16,6 +16,7 @@ from torch import Tensor
 from skmc.base import (
     POOR,
     CompleterTags,
+    Completion,
     IterativeCompleter,
     Trials,
     fit_weighted,
@@ -160,6 +161,8 @@ class PatchCNNCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    _fitted: Completion = field(init=False)
 
     patch_size_: int = field(init=False)
     network_: PatchCNN | None = field(init=False)

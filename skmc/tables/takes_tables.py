@@ -77,8 +77,7 @@ class TakesTables(BaseCompleter):
     {reading}
     """
 
-    like_observed = "auto"  # a parameter of subclasses
-    _table = None  # a `Table`, if the matrix represents one
+    _table: ClassVar[Table | None] = None  # an attribute, if the matrix represents one
     _first_columns = None  # of the matrix that `Table` hands over
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -93,11 +92,12 @@ class TakesTables(BaseCompleter):
         return {"_table": None, "_like": like}
 
     def _read_rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
-        if not (_has_words(X) if reset else self._table is not None):
+        table = None if reset else self._table
+        if table is None and not (reset and _has_words(X)):
             return super()._read_rows(X, reset=reset)
         X = as_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        table = self._described(X) if reset else self._table
+        table = table or self._described(X)
         numbers, missing = table.read(X)
         return table.encode(numbers), Source(table, X, missing)
 

@@ -164,7 +164,7 @@ class AutoCompleter(TakesTables):
 
     fit = fit_with_sides
 
-    def _given(self, X: Any, known: dict[str, Any]) -> Given:
+    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, {})
         for name in known:
             if name.startswith("col") and given.source is not None:
