@@ -111,8 +111,9 @@ def expected(name: str, sizes: list[tuple[int, int]]) -> float | None:
     """The slope of the estimate of `skmc methods --shape`, without its constant."""
     if len(sizes) < 2:
         return None
+    cost = COSTS[name]
     found = [
-        (np.log(m * n), np.log(COSTS[name].growing(Size(m, n, int(0.8 * m * n)))))
+        (np.log(m * n), np.log(cost(Size(m, n, int(0.8 * m * n))) - cost.fixed))
         for m, n in sizes
     ]
     (x, a), (y, b) = found[-2:]

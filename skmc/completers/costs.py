@@ -105,22 +105,10 @@ class Cost:
     ) -> None:
         self.fixed, self.informed, self.seconds = fixed, informed, seconds
 
-    def growing(self, size: Size) -> float:
-        """Return the seconds that grow with the matrix.
-
-        Parameters
-        ----------
-        size : Size
-            Size of the matrix.
-
-        Returns
-        -------
-        float
-        """
-        return sum(s * getattr(size, unit) for unit, s in self.seconds.items())
-
     def __call__(self, size: Size) -> float:
-        return self.fixed + self.growing(size)
+        return self.fixed + sum(
+            s * getattr(size, unit) for unit, s in self.seconds.items()
+        )
 
 
 class Variant(NamedTuple):

@@ -193,7 +193,7 @@ def _fit(
             found, error = np.full(len(test), np.nan), repr(failure)
     return {
         "seconds": time.perf_counter() - start,
-        "memory_mib": _peak() - before,
+        "memory_mib": _status("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
         **{name: METRICS[name](found, test.values, spread) for name in metrics},
@@ -300,10 +300,6 @@ def _start_peak() -> float:
     except OSError:
         return math.nan
     return _status("VmRSS")
-
-
-def _peak() -> float:
-    return _status("VmHWM")
 
 
 def _status(name: str) -> float:
