@@ -126,20 +126,39 @@ def ring(k):
     return A + A.T
 
 
-def test_graphs_given_by_the_user(picture):
+@pytest.mark.parametrize("cls", [DMFCompleter, AIRCompleter])
+def test_graphs_given_by_the_user(picture, cls):
     rows, cols = ring(40), ring(30)
-    dense = make(DMFCompleter, regularizer="dirichlet", row_graph=rows, col_graph=cols)
-    expected = dense.fit(picture[1]).reconstruction_
-    loops = make(
-        DMFCompleter,
-        regularizer="dirichlet",
+    completer = make(cls, regularizer="dirichlet")
+    expected = completer.fit(picture[1], row_graph=rows, col_graph=cols)
+    loops = make(cls, regularizer="dirichlet").fit(
+        picture[1],
         row_graph=sp.csr_array(3 * rows + np.eye(40)),
         col_graph=cols + 7 * np.eye(30),
     )
-    np.testing.assert_allclose(loops.fit(picture[1]).reconstruction_, expected)
-    for bad in (np.triu(rows), -rows, rows[:5]):
-        with pytest.raises(ValueError, match="row_graph must be a symmetric, non-neg"):
-            make(DMFCompleter, regularizer="dirichlet", row_graph=bad).fit(picture[1])
+    for name, A in (("rows", rows), ("columns", cols)):
+        L = loops.laplacians_[name]
+        L = L.toarray() if sp.issparse(L) else L
+        np.testing.assert_allclose(L, np.eye(len(A)) - A / 2, atol=1e-12)
+    whole = loops.reconstruction_
+    np.testing.assert_allclose(whole, expected.reconstruction_, atol=1e-9)
+    plain = make(cls, regularizer="dirichlet").fit(picture[1])
+    assert np.abs(whole - plain.reconstruction_).max() > 1e-6
+    for bad, message in (
+        (np.triu(rows), "row_graph is not symmetric"),
+        (-rows, "row_graph holds -1.0"),
+        (rows[:5], "row_graph has shape"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            completer.fit(picture[1], row_graph=bad)
+
+
+def test_graphs_that_would_have_no_effect(picture):
+    with pytest.raises(ValueError, match="row_graph has no effect with regularizer="):
+        make(DMFCompleter).fit(picture[1], row_graph=ring(40))
+    fixed = make(AIRCompleter, fixed_laplacians={"rows": np.eye(40)})
+    with pytest.raises(ValueError, match="two Laplacians of the rows"):
+        fixed.fit(picture[1], row_graph=ring(40))
 
 
 def test_svd_chooses_a_rank():

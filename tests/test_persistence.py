@@ -22,6 +22,7 @@ from sklearn.callback import ProgressBar
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import (
+    AIRCompleter,
     DMFCompleter,
     Entries,
     MeanCompleter,
@@ -64,7 +65,7 @@ def frame():
 
 
 VARIANTS = [(cls, {}) for cls in COMPLETERS] + [
-    (DMFCompleter, {"row_graph": sp.csr_array(np.ones((12, 12)))}),
+    (AIRCompleter, {"fixed_laplacians": {"rows": sp.csr_array((12, 12))}}),
     (DMFCompleter, {"random_state": np.random.RandomState(3)}),
 ]
 

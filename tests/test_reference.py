@@ -197,15 +197,13 @@ def test_dirichlet_energy_alone_solves_a_sylvester_equation():
         "dirichlet",
         0.3,
         0.7,
-        row_graph=graphs[0],
-        col_graph=graphs[1],
         depth=1,
         lr=0.03,
         scaling=None,
         early_stopping=False,
         random_state=0,
         device="cpu",
-    ).fit(M)
+    ).fit(M, row_graph=graphs[0], col_graph=graphs[1])
     np.testing.assert_allclose(completer.reconstruction_, exact, atol=1e-3)
     assert completer.history_["residual"][-1] < 1e-3
 

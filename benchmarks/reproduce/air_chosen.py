@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +49,8 @@ class DirichletChoice(NamedTuple):
             f"scaling {self.scaling}, k={self.k}"
         )
 
-    def completer(self, graphs: dict, seed: int) -> DMFCompleter:
-        return DMFCompleter(
+    def complete(self, X: np.ma.MaskedArray, graphs: dict, seed: int) -> np.ndarray:
+        completer = DMFCompleter(
             "dirichlet",
             self.lambda_row,
             self.lambda_col,
@@ -57,8 +58,9 @@ class DirichletChoice(NamedTuple):
             max_iter=6000,
             early_stopping=False,
             random_state=seed,
-            **{name: nearest(graph, self.k) for name, graph in graphs.items()},
         )
+        known = {name: nearest(graph, self.k) for name, graph in graphs.items()}
+        return completer.fit_transform(X, **known)
 
     def refined(self) -> list[DirichletChoice]:
         """Other numbers of neighbors, and a larger weight of rows or of columns."""
@@ -79,24 +81,27 @@ EQUAL_WEIGHTS = [
 
 
 def chosen(X: np.ma.MaskedArray, graphs: dict, seed: int) -> dict[str, tuple[str, Any]]:
-    """KNN and DMF+DE that complete a held-out tenth of the observed cells best."""
+    """KNN and DMF+DE that complete a held-out tenth of the observed cells best.
+
+    By the method: what was chosen, and the function that completes a matrix.
+    """
     held_out = patterns.random(X, 0.1, spare=True, random_state=seed)
     train = np.ma.masked_array(X.data, X.mask | held_out)
 
-    def error(completer: Any) -> float:
-        return nmae(completer.fit_transform(train), X, held_out)
+    def error(completed: np.ndarray) -> float:
+        return nmae(completed, X, held_out)
 
     def of_dmf(choice: DirichletChoice) -> float:
         if choice not in known:
-            known[choice] = error(choice.completer(graphs, seed))
+            known[choice] = error(choice.complete(train, graphs, seed))
         return known[choice]
 
     known: dict[DirichletChoice, float] = {}
-    label = min(KNN, key=lambda label: error(KNN[label]))
+    label = min(KNN, key=lambda label: error(KNN[label].fit_transform(train)))
     best = min(min(EQUAL_WEIGHTS, key=of_dmf).refined(), key=of_dmf)
     return {
-        "KNN": (label, KNN[label]),
-        "DMF+DE": (str(best), best.completer(graphs, seed)),
+        "KNN": (label, KNN[label].fit_transform),
+        "DMF+DE": (str(best), partial(best.complete, graphs=graphs, seed=seed)),
     }
 
 
@@ -109,8 +114,8 @@ def run(results: Results, *names: str) -> None:
             if key.format("DMF+DE") in results.records:
                 continue
             X, start = hide(truth, pattern, seed), time.process_time()
-            for method, (label, best) in chosen(X, graphs, seed).items():
-                error = nmae(best.fit_transform(X), truth, X.mask)
+            for method, (label, complete) in chosen(X, graphs, seed).items():
+                error = nmae(complete(X), truth, X.mask)
                 seconds = round(time.process_time() - start, 1)
                 record = {"nmae": float(error), "chosen": label, "seconds": seconds}
                 results.keep(key.format(method), record)

@@ -17,7 +17,13 @@ from skmc.base.factored import (
     joined_rows,
     preferences,
 )
-from skmc.base.fit_methods import fit, fit_informed, fit_weighted, fit_with_sides
+from skmc.base.fit_methods import (
+    fit,
+    fit_informed,
+    fit_weighted,
+    fit_with_graphs,
+    fit_with_sides,
+)
 from skmc.base.fitted import NOT_IN_MEMORY, Completion, Fitted, RowsOnly, ScaledRows
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
@@ -35,7 +41,7 @@ from skmc.base.reporting import (
     unfinished,
 )
 from skmc.base.shared_docs import documented
-from skmc.base.side_information import known_of_rows, read_known
+from skmc.base.side_information import known_of_rows, laplacian_of, read_known
 from skmc.base.streaming import with_more
 from skmc.base.summary import fit_html, fit_summary
 from skmc.base.trials import CannotBatch, Trials
@@ -73,11 +79,13 @@ __all__ = [
     "fit_informed",
     "fit_summary",
     "fit_weighted",
+    "fit_with_graphs",
     "fit_with_sides",
     "is_lazy",
     "joined_cols",
     "joined_rows",
     "known_of_rows",
+    "laplacian_of",
     "out_of_time",
     "partial_fit",
     "pixels",

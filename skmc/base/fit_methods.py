@@ -109,6 +109,54 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
 
 @validated
+def fit_with_graphs(
+    self: C,
+    X: Any,
+    y: Any = None,
+    *,
+    row_graph: Any = None,
+    col_graph: Any = None,
+    cell_weight: Any = None,
+) -> C:
+    """Complete ``X``, and learn a map that completes other rows.
+
+    Parameters
+    ----------
+    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
+tensor or `Entries`, of shape (n_samples, n_features)
+        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
+    y : Ignored
+        Present for pipelines, and passed on to scikit-learn's callbacks. With the
+        truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
+    row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), optional
+        Symmetric weights >= 0 between rows that resemble each other. The diagonal
+        is ignored. Weights are divided by the mean degree of the rows.
+    col_graph : as row_graph, of shape (n_features, n_features), optional
+        Weights between columns.
+    cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. Weights
+        multiply the squared errors of the cells in the loss, in the scaling, and
+        where held-out cells choose hyper-parameters or stop the fit. One number for
+        each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+        `transform` counts each cell of a new row once. What scikit-learn calls
+        ``sample_weight`` belongs to rows.
+
+    Returns
+    -------
+    self
+        The fitted completer.
+
+    Raises
+    ------
+    ValueError
+        Graphs of other sizes, that are not symmetric or have negative weights, or
+        cells whose weight is negative or NaN.
+    """
+    known = {"row_graph": row_graph, "col_graph": col_graph}
+    return self._run_fit(X, y, **known, cell_weight=cell_weight)
+
+
+@validated
 def fit_informed(
     self: C,
     X: Any,

@@ -67,7 +67,7 @@ def fit_given(completer: IterativeCompleter, given: Given, y: Any = None) -> Out
             choice = choose(completer, train, seed, rng)
         solution = None
         if not choice.interrupted:
-            params = completer._params(choice.params, last)
+            params = completer._params(choice.params, last, given.known)
             with suppress(KeyboardInterrupt, OutOfTime):
                 solver = completer._make_solver(train, params, rng)
                 if getattr(completer, "warm_start", False):

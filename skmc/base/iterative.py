@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,8 +81,9 @@ class IterativeCompleter(BaseCompleter):
     def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
         """Return the solver for scaled ``data`` without changing ``self``.
 
-        ``params`` has all hyper-parameters as attributes, and ``last``: the `Fitted` of
-        the fit from which this one starts, or None. In a batch, those named by
+        ``params`` has all hyper-parameters as attributes, ``known``: the graphs that
+        `fit` was given, by name, and ``last``: the `Fitted` of the fit from which this
+        one starts, or None. In a batch, those named by
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
 
@@ -107,10 +108,13 @@ class IterativeCompleter(BaseCompleter):
         return 0.0
 
     def _params(
-        self, chosen: Mapping[str, Any], last: Fitted | None = None
+        self,
+        chosen: Mapping[str, Any],
+        last: Fitted | None = None,
+        known: Mapping[str, Any] = MappingProxyType({}),
     ) -> SimpleNamespace:
-        params = self.get_params(deep=False)
-        return SimpleNamespace(**{**params, **chosen, "last": last})
+        more = {**chosen, "last": last, "known": known}
+        return SimpleNamespace(**{**self.get_params(deep=False), **more})
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         """Return fitted attributes, of which ``_fitted`` answers all questions."""

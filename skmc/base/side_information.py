@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.sparse.csgraph import laplacian
 
 from skmc.cells import Given, Side, SparseObserved, to_cells
 
@@ -130,8 +131,8 @@ def read_features(
     return read
 
 
-def read_graph(graph: Any, n: int, name: str) -> Side:
-    """Read a graph of rows or of columns as a linear prior.
+def checked_graph(graph: Any, n: int, name: str) -> sp.csr_array:
+    """Check a graph of rows or of columns.
 
     Parameters
     ----------
@@ -144,7 +145,8 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
 
     Returns
     -------
-    Side
+    csr_array of float64 of shape (n, n)
+        Without its diagonal.
 
     Raises
     ------
@@ -175,12 +177,48 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
             f"{name} is not symmetric: the weights at ({off.row[k]}, {off.col[k]}) and "
             f"({off.col[k]}, {off.row[k]}) differ; pass (graph + graph.T) / 2."
         )
-    upper = sp.triu(coo, 1).tocoo()
-    upper.eliminate_zeros()
+    upper = sp.triu(coo, 1)
+    checked = sp.csr_array(upper + upper.T)
+    checked.eliminate_zeros()
+    return checked
+
+
+def laplacian_of(graph: sp.csr_array) -> sp.csr_array:
+    """The Laplacian of a checked graph, divided by the mean degree of its nodes.
+
+    Parameters
+    ----------
+    graph : csr_array of shape (n, n)
+        As returned by `checked_graph`.
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+    """
+    degree = graph.sum() / graph.shape[0]
+    return sp.csr_array(laplacian(graph / (degree or 1.0)))
+
+
+def read_graph(graph: Any, n: int, name: str) -> Side:
+    """Read a graph of rows or of columns as a linear prior.
+
+    Parameters
+    ----------
+    graph : array or SciPy sparse matrix of shape (n, n)
+        As for `checked_graph`.
+    n : int
+        Number of items.
+    name : str
+        What errors call ``graph``.
+
+    Returns
+    -------
+    Side
+    """
+    checked = checked_graph(graph, n, name)
+    upper = sp.triu(checked, 1).tocoo()
     # Units of the mean degree of the nodes that have neighbors.
-    degree = np.bincount(upper.row, upper.data, n) + np.bincount(
-        upper.col, upper.data, n
-    )
+    degree = checked.sum(0)
     unit = degree[degree > 0].mean() if upper.nnz else 1.0
     weight = np.sqrt(upper.data / unit)
     edge = np.tile(np.arange(upper.nnz), 2)
@@ -207,7 +245,7 @@ def sides_of(given: Given, known: Mapping[str, Any]) -> Given:
     Raises
     ------
     ValueError
-        As for `read_features` and `read_graph`.
+        As for `read_features` and `checked_graph`.
     """
     data, statistics = given.data, given.statistics
     sides: list[tuple[Side, ...]] = []
@@ -253,18 +291,15 @@ def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, An
     Raises
     ------
     ValueError
-        As for `read_features` and `read_graph`.
+        As for `read_features` and `checked_graph`.
     """
     known: dict[str, Any] = {}
     for name, value in given.items():
         n = shape[name.startswith("col")]
         if name.endswith("features"):
             known[name] = read_features(value, n, name)
-            continue
-        read_graph(value, n, name)
-        if not sp.issparse(value):
-            value = np.asarray(to_cells(value, name=name), float)
-        known[name] = sp.csr_array(value)
+        else:
+            known[name] = checked_graph(value, n, name)
     return known
 
 

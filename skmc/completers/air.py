@@ -17,7 +17,8 @@ from torch import Tensor
 from skmc.base import (
     CompleterTags,
     IterativeCompleter,
-    fit_weighted,
+    fit_with_graphs,
+    laplacian_of,
 )
 from skmc.cells import Given, Observed
 from skmc.completers._energies import (
@@ -94,7 +95,8 @@ class AIRCompleter(IterativeCompleter):
         ``max_iter`` they are found again in the completion, and their similarities
         start equal. The numbers and this schedule are ours.
     fixed_laplacians : dict of {str: array or sparse matrix} or None, default=None
-        Laplacians to use instead of learning them, by the names in ``laplacians_``. A
+        Laplacians to use instead of learning them, by the names in ``laplacians_``, for
+        example of another fit. Graphs of rows and columns are arguments of `fit`. A
         sparse one must be diagonally dominant, as the Laplacians of graphs are.
     max_iter : int >= 1, default=400
         Number of steps of Adam.
@@ -161,7 +163,7 @@ class AIRCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.25, batched=("lambda_row", "lambda_col", "random_state")
     )
-    fit = fit_weighted
+    fit = fit_with_graphs
     advice = "pictures, drug-target matrices, grouped ratings, small tables"
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
     stacked = (Variant("AIR"),)
@@ -216,7 +218,7 @@ class AIRCompleter(IterativeCompleter):
             (Columns(), params.lambda_col),
             *((Blocks(size), weight) for size, weight in blocks),
         ]
-        fixed = dict(params.fixed_laplacians or {})
+        fixed = self._fixed(params.known)
         unknown = set(fixed) - {transform.name for transform, _ in weighted}
         if unknown:
             raise ValueError(
@@ -249,10 +251,24 @@ class AIRCompleter(IterativeCompleter):
         lr = 0.6 / width**0.5 if params.lr == "auto" else params.lr
         return Descent(model, terms, lr=lr, horizon=params.max_iter)
 
+    def _fixed(self, graphs: Mapping[str, Any]) -> dict[str, Any]:
+        """Laplacians that are not learned, by the names of their transforms."""
+        fixed = dict(self.fixed_laplacians or {})
+        for name, key in (("rows", "row_graph"), ("columns", "col_graph")):
+            if key not in graphs:
+                continue
+            if name in fixed:
+                raise ValueError(
+                    f"{key} and fixed_laplacians[{name!r}] are two Laplacians of the "
+                    f"{name}; give one of them."
+                )
+            fixed[name] = laplacian_of(graphs[key])
+        return fixed
+
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         found = laplacians(outputs, self.lambda_row, self.lambda_col)
         weights = {"rows": self.lambda_row, "columns": self.lambda_col}
-        for name, L in (self.fixed_laplacians or {}).items():
+        for name, L in self._fixed(given.known).items():
             if sp.issparse(L) and weights.get(name, 1):
                 found[name] = L
         return {**super()._attributes(given, outputs), "laplacians_": found}

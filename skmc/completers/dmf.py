@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
@@ -15,7 +15,8 @@ from torch import Tensor
 from skmc.base import (
     CompleterTags,
     IterativeCompleter,
-    fit_weighted,
+    fit_with_graphs,
+    laplacian_of,
 )
 from skmc.cells import Given, Observed
 from skmc.completers._energies import laplacians, refuse_large_laplacian
@@ -57,16 +58,13 @@ class DMFCompleter(IterativeCompleter):
           sum |X[i,j+1] - X[i,j]|``. The paper leaves exponent and weights open; this
           anisotropic form is ours.
         - "dirichlet" (DMF+DE): ``lambda_row tr(X' L_r X) + lambda_col tr(X L_c X')``
-          with the Laplacians of the graphs.
+          with the Laplacians of graphs. `fit` takes them; without one, the
+          ``n_neighbors`` nearest rows (columns) by `KNNCompleter`'s distance of the
+          scaled data are connected. Graphs are divided by their mean degree, so that
+          the weights mean the same for all graphs; this is ours.
     lambda_row, lambda_col : float >= 0, default=0.1
         Multiply the regularizer between rows and between columns. Values to try: .01,
         .03, .1, .3, 1 (relative to data of variance 1, and to a mean degree of 1).
-    row_graph, col_graph : array or SciPy sparse matrix, default=None
-        Symmetric non-negative adjacency matrices for "dirichlet", of shape (n_samples,
-        n_samples) and (n_features, n_features); their diagonals are ignored. None uses
-        the ``n_neighbors`` nearest rows (columns) by `KNNCompleter`'s distance of the
-        scaled data. Graphs are divided by their mean degree, so that the weights mean
-        the same for all graphs; this is ours.
     n_neighbors : int >= 1, default=10
         Number of neighbors in graphs that are not given.
     depth : int >= 1, default=3
@@ -133,7 +131,7 @@ class DMFCompleter(IterativeCompleter):
     completer_tags = CompleterTags(
         recovers=0.05, batched=("lambda_row", "lambda_col", "random_state")
     )
-    fit = fit_weighted
+    fit = fit_with_graphs
     advice = "matrices of low rank"
     cost = Cost(0.05, svd=3e-7)
     stacked = (Variant("DMF, TV", {"regularizer": "tv"}, Cost(0.2, cells=8e-5)),)
@@ -144,8 +142,6 @@ class DMFCompleter(IterativeCompleter):
         "regularizer": [StrOptions({"tv", "dirichlet"}), None],
         "lambda_row": [Interval(Real, 0, None, closed="left")],
         "lambda_col": [Interval(Real, 0, None, closed="left")],
-        "row_graph": ["array-like", "sparse matrix", None],
-        "col_graph": ["array-like", "sparse matrix", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "depth": [Interval(Integral, 1, None, closed="left")],
         "width": [Interval(Integral, 1, None, closed="left"), None],
@@ -157,8 +153,6 @@ class DMFCompleter(IterativeCompleter):
     lambda_row: float = 0.1
     lambda_col: float = 0.1
     _: KW_ONLY
-    row_graph: Any = None
-    col_graph: Any = None
     n_neighbors: int = 10
     depth: int = 3
     width: int | None = None
@@ -174,6 +168,15 @@ class DMFCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "columns"
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
+        graphs = [name for name in known if name.endswith("graph")]
+        if graphs and self.regularizer != "dirichlet":
+            raise ValueError(
+                f"{graphs[0]} has no effect with regularizer={self.regularizer!r}; set "
+                "regularizer='dirichlet', or leave it out."
+            )
+        return super()._given(X, known)
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         terms: list[Term] = [SquaredError(data)]
@@ -192,8 +195,11 @@ class DMFCompleter(IterativeCompleter):
                         "(lambda_row or lambda_col) to 0",
                     )
                     items, seen = transform(data.values), transform(data.mask)
-                    graph, k = getattr(params, name), params.n_neighbors
-                    L = _laplacian_of(name, graph, items, seen, k)
+                    if name in params.known:
+                        dense = laplacian_of(params.known[name]).toarray()
+                        L = torch.as_tensor(dense).to(data.values)
+                    else:
+                        L = _nearest_laplacian(items, seen, params.n_neighbors)
                     terms.append(DirichletEnergy(L, transform, weight))
         width = params.width or min(data.shape)
         model = FactorProduct.random(
@@ -206,26 +212,9 @@ class DMFCompleter(IterativeCompleter):
         return {**super()._attributes(given, outputs), "laplacians_": found}
 
 
-def _laplacian_of(
-    name: str, graph: Any, values: Tensor, mask: Tensor, n_neighbors: int
-) -> Tensor:
-    """The Laplacian of a graph, scaled to a mean degree of 1.
-
-    ``graph`` is an adjacency matrix that connects the rows of ``values``; None is the
-    graph of nearest neighbors. ``name`` is used in the error message.
-    """
+def _nearest_laplacian(values: Tensor, mask: Tensor, n_neighbors: int) -> Tensor:
+    """The Laplacian of the graph of nearest rows, scaled to a mean degree of 1."""
     k = values.shape[-2]
-    if graph is None:
-        A = knn_graph(values, mask, n_neighbors)
-    else:
-        dense = graph.toarray() if sp.issparse(graph) else np.asarray(graph, float)
-        symmetric = dense.shape == (k, k) and np.allclose(dense, dense.T)
-        if not symmetric or (dense < 0).any():
-            raise ValueError(
-                f"{name} must be a symmetric, non-negative adjacency of shape "
-                f"{(k, k)}, got shape {dense.shape}; (G + G.T) / 2 is symmetric."
-            )
-        A = torch.as_tensor(dense).to(values)
-    A = A * (1 - torch.eye(k, dtype=A.dtype, device=A.device))
+    A = knn_graph(values, mask, n_neighbors)
     degree = A.sum((-2, -1), keepdim=True) / k
     return graph_laplacian(A / torch.where(degree > 0, degree, 1.0))

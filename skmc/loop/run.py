@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -236,8 +236,7 @@ class Run:
         kept = self.answers.drop_finished()
         if kept is None:
             return
-        assert isinstance(self.data, Observed)  # has a batch axis
-        self.data = self.data.select(kept)
+        self.data = cast(Observed, self.data).select(kept)  # it has a batch axis
         self.state = self.solver.select(self.state, kept)
         self.graphed = self._graphed()
         for rule in self.stop:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from skmc.base import fit_with_graphs
 from skmc.completers._discovery import completer_classes
 from skmc.completers.costs import Cost, Size, Variant
 from skmc.linalg import resolve_device
@@ -41,6 +42,8 @@ def informed(
     for candidate in candidates:
         fit = getattr(candidate.estimator, "fit", None)
         accepted = {} if fit is None else inspect.signature(fit).parameters
+        if fit_with_graphs in vars(type(candidate.estimator)).values():
+            continue  # it fills rows without a cell with means, whatever the graph
         if takes := tuple(name for name in known if name in accepted):
             slower = getattr(candidate.estimator, "cost", GENERIC).informed
             found.append(

@@ -47,7 +47,7 @@ def fit_stack(completer: Any, given: Given, tasks: FitTasks) -> Outcome:
         rows = np.sort(rows[:MAX_ROWS])
         sample = _Sample(whole.cells[rows], known_of_rows(known, rows))
     labels = patterns.parts_like_missing(sample.cells, N_PARTS, random_state=seed)
-    entries = Entries(sample.cells)
+    entries = Entries.of_matrix(sample.cells)
     label = completer._together(labels, given)[entries.rows, entries.cols]
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
