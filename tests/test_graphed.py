@@ -267,7 +267,7 @@ def test_what_is_not_only_tensors_is_not_replayed(cls, graphs, caplog):
 
 
 def test_graphs_are_there_for_those_who_ask():
-    on_cuda = SimpleNamespace(values=SimpleNamespace(is_cuda=True))
+    on_cuda = SimpleNamespace(device=torch.device("cuda"))
     assert graphed.capture_for(on_cuda) is None and run_of().graphed is None
     with cuda_graphs():
         assert graphed.capture_for(on_cuda) is graphed.cuda_capture

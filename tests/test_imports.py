@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "model_selection": CONTRACT,
     "tables": CONTRACT,
     "completers": {*CONTRACT, "model_selection", "tables"},
-    "pictures": {"linalg", "patterns", "base", "completers"},
+    "pictures": {"linalg", "cells", "patterns", "base", "completers"},
     "uncertainty": {"cells", "linalg", "patterns", "base", "model_selection"},
     "checks": {"base", "completers"},
     "persistence": {*FITTING, "skmc"},
@@ -71,10 +71,19 @@ SKLEARN_FREE = {*CORE, "blocks", "inverses"}
 FILES = [*ROOT.rglob("*.py"), *(PROJECT / "benchmarks").rglob("*.py")]
 
 
-def imports(path: Path) -> list[tuple[str, str]]:
-    """(module, name) for each name that a file imports; "" for a whole module."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports(path: Path, for_types: bool = True) -> list[tuple[str, str]]:
+    """(module, name) for each name that a file imports; "" for a whole module.
+
+    Imports for type checkers, which are not executed, can be left out.
+    """
+    found, tree = [], ast.parse(path.read_text())
+    unread = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            unread |= {part for line in node.body for part in ast.walk(line)}
+    for node in ast.walk(tree):
+        if node in unread and not for_types:
+            continue
         if isinstance(node, ast.Import):
             found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -129,7 +138,7 @@ def test_no_circles(top):
         return next((found for found in candidates if found in modules), None)
 
     graph = {
-        module: {reached(*named) for named in imports(path)} - {None}
+        module: {reached(*named) for named in imports(path, False)} - {None}
         for module, path in modules.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError

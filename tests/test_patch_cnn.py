@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from conftest import make
 from sklearn.exceptions import ConvergenceWarning
 
 from skmc import MeanCompleter, Observed, patterns
-from skmc.base import trials
+from skmc.base import Trials, trials
 from skmc.completers import PatchCNNCompleter, patch_cnn
 from skmc.linalg import Randomness, relu_layer
 from skmc.loop import Solution, Status
@@ -302,7 +303,8 @@ def test_extreme_shapes(shape, patch_size, rate):
 
 def chosen(completer, shape, seed):
     data = observed(shape)
-    attempts = completer._trials(data, seed, Randomness.of([seed]))
+    split = partial(completer._split, data, seed)
+    attempts = Trials(split, Randomness.of([seed]))
     return completer._choose(data, attempts)["patch_size"]
 
 

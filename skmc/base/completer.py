@@ -6,7 +6,7 @@ import inspect
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,82 +16,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc import patterns
-from skmc.base.estimator import Estimator
+from skmc.base.estimator import CompleterTags, Estimator
 from skmc.base.fit_methods import fit
-from skmc.base.fitted import Fitted
-from skmc.base.lazy import is_lazy, lazy_transform
-from skmc.base.predicting import cells_at, score_of_cells
+from skmc.base.fitted import Fitted, Outcome
+from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
-from skmc.base.warning import listed, warn_user
-from skmc.cells import (
-    Entries,
-    Given,
-    Observed,
-    Priors,
-    StoredEntries,
-    to_cells,
-)
+from skmc.base.reporting import listed, warn_user
+from skmc.blocks import is_lazy, lazy_transform
+from skmc.cells import Given, Observed, Priors
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
-from skmc.metrics import nmae
 
-HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
-
-
-@dataclass(frozen=True)
-class CompleterTags:
-    """Properties of a completer that the common tests verify.
-
-    Parameters
-    ----------
-    recovers : float
-        Largest relative error on the hidden cells of the common rank-2 test problem.
-    monotone : bool, default=False
-        Whether the objective never increases.
-    equivariant : bool, default=False
-        Whether permuting the rows of ``X`` permutes the rows of the completion.
-    batched : tuple of str, default=()
-        Parameters that may differ within one batch.
-    pictures : bool, default=False
-        Whether a fit completes rows and columns without an observed cell from the rows
-        and columns around them. Other completers fill them with means.
-    interpolates : bool, default=False
-        Whether the model's values at observed cells are those cells.
-    unweighted : str, default="it has no weights of cells"
-        Why `fit` takes no ``cell_weight``, if it does not.
-    """
-
-    recovers: float
-    monotone: bool = False
-    equivariant: bool = False
-    batched: tuple[str, ...] = ()
-    pictures: bool = False
-    interpolates: bool = False
-    unweighted: str = "it has no weights of cells"
-
-
-@dataclass
-class Outcome:
-    """Result of a fit.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        Completes rows.
-    attributes : dict
-        Further fitted attributes by name.
-    advice : str or None, default=None
-        Warning about a fit that did not succeed, with the parameters to change.
-    interrupted : bool, default=False
-        Whether a `KeyboardInterrupt` ended the fit.
-    """
-
-    fitted: Fitted
-    attributes: dict[str, Any] = field(default_factory=dict)
-    advice: str | None = None
-    interrupted: bool = False
 
 
 class BaseCompleter(Estimator):
@@ -131,6 +67,8 @@ class BaseCompleter(Estimator):
     }
 
     fit = fit
+    score = score
+    predict_entries = predict_entries
     _given = read
     _read_rows = read_rows
 
@@ -162,6 +100,7 @@ class BaseCompleter(Estimator):
 
         Only scikit-learn's callbacks use ``y``.
         """
+        raise NotImplementedError
 
     def _run_fit(self, X: Any, y: Any, **known: Any) -> Self:
         """`fit` to a matrix and to what else is known."""
@@ -311,73 +250,6 @@ class BaseCompleter(Estimator):
             flags = self._indicator.transform(cells)
             completed = np.hstack([completed, flags.astype(completed.dtype)])
         return completed
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Negative normalized mean absolute error; higher is better, 0 is perfect.
-
-        Parameters
-        ----------
-        X : container as in `fit`
-            Rows to complete. Cells, `Entries` in memory or in files, are compared with
-            the model's values of exactly these cells.
-        y : container of X's shape, optional
-            True values. The score compares the cells that are missing in ``X`` and
-            known in ``y``. Without ``y``, a fifth of each row's observed cells (the
-            same ones each time) are hidden, completed and compared. For rows of the
-            fitted matrix this score is optimistic, because the fit has used those
-            cells. A one-dimensional ``y`` is the target of a pipeline and is ignored.
-
-        Returns
-        -------
-        float
-            ``-mean |X - M| / (max M - min M)``.
-        """
-        check_is_fitted(self)
-        if isinstance(X, (Entries, StoredEntries)):
-            return score_of_cells(self, X)
-        cells = self._read(X, reset=False)
-        if y is None or np.ndim(y) == 1:
-            truth = cells
-            hidden = patterns.per_row(cells, HIDDEN_TO_SCORE, random_state=0)
-            if not hidden.any():
-                raise ValueError(
-                    "X has no row with two observed cells, so score cannot hide any; "
-                    "pass the truth as y."
-                )
-            with _threads(cells):
-                completed = self._fitted.without(cells, hidden)
-        else:
-            truth = to_cells(y, name="y", missing_values=self.missing_values)
-            if truth.shape != cells.shape:
-                raise ValueError(f"y has shape {truth.shape}, X has {cells.shape}.")
-            hidden = np.isnan(cells) & ~np.isnan(truth)
-            if not hidden.any():
-                raise ValueError("X has no missing cell that is observed in y.")
-            completed = self._model_values(cells)
-        return -nmae(completed, truth, hidden)
-
-    def predict_entries(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
-        """Predict single cells of the fitted matrix.
-
-        Parameters
-        ----------
-        rows, cols : array-like of shape (n_cells,)
-            Zero-based positions. After a fit to `Entries.from_parquet` or
-            `Entries.from_dask`, identifiers as in the files. One of them may be a
-            single one: ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
-            Two Dask Series or Arrays give another one, which predicts its partitions
-            when it is computed.
-
-        Returns
-        -------
-        ndarray of shape (n_cells,)
-            ``reconstruction_[rows, cols]``: the model's values, at observed cells too.
-            An identifier of a row that the fit has not seen is predicted by the means
-            of the columns, that of such a column by the means of the rows, with a
-            warning.
-        """
-        check_is_fitted(self)
-        return cells_at(self, rows, cols)
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None

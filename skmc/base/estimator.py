@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from skmc.base.shared_docs import documented
-from skmc.base.summary import fit_html, fit_summary
 
 if TYPE_CHECKING:  # scikit-learn has no types
     import numpy as np
@@ -44,6 +45,137 @@ if TYPE_CHECKING:  # scikit-learn has no types
 else:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
     from sklearn.callback import CallbackSupportMixin
+
+
+# Attributes that the summary shows in its own way, or scikit-learn shows.
+SHOWN = ("n_features_in_", "n_iter_", "status_")
+
+TABLE = """
+<div class="estimator-table">
+  <details open>
+    <summary>Fit</summary>
+    <table class="parameters-table"><tbody>{rows}</tbody></table>
+  </details>
+</div>
+"""
+ROW = '<tr class="default"><td class="param">{}</td><td class="value">{}</td></tr>'
+
+
+def fit_summary(self: Any) -> dict[str, str]:
+    """Summarize the fit, as a method of an estimator.
+
+    Returns
+    -------
+    dict of str to str
+        The rows of the summary, not escaped for HTML.
+    """
+    own = vars(self)
+    found = {}
+    if (shape := own.get("_shape")) is not None:
+        n_rows, n_cols = shape
+        share = own["_n_observed"] / (n_rows * n_cols)
+        found["matrix"] = f"{n_rows} x {n_cols}, {100 * share:.3g} % observed"
+    elif "matrix_" in own:
+        found["matrix"] = "{} x {}".format(*own["matrix_"].shape)
+    if "status_" in own:
+        found["status"] = own["status_"]
+        found["iterations"] = str(own["n_iter_"])
+    if (seconds := own.get("_seconds")) is not None:
+        found["seconds"] = f"{seconds:.3g}"
+    found |= {
+        name.rstrip("_"): _short(value)
+        for name, value in own.items()
+        if _is_public(name) and name not in SHOWN and isinstance(value, str | Number)
+    }
+    history = own.get("history_", {})
+    if len(residual := history.get("residual", ())):
+        found["residual"] = _short(float(residual[-1]))
+    if len(validation := history.get("validation", ())):
+        found["validation RMSE (scaled)"] = _short(float(validation.min()))
+    elif "path_" in own:
+        found["validation RMSE (scaled)"] = _short(float(own["path_"]["error"].min()))
+    return found
+
+
+def fit_html(self: Any, doc_link: str = "") -> _FitHTML:
+    """Make the tables of the fit: the summary and scikit-learn's attributes.
+
+    scikit-learn evaluates all properties, some of which compute dense matrices. The
+    table therefore shows stored attributes only. As ``_get_fitted_attr_html`` of an
+    estimator, this function adds the summary to its HTML, also in diagrams of
+    pipelines.
+
+    Parameters
+    ----------
+    doc_link : str, default=""
+        Ignored.
+
+    Returns
+    -------
+    object
+        Has the methods that scikit-learn calls.
+    """
+    bare: Any = BaseEstimator()
+    vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
+    table = bare._get_fitted_attr_html()._repr_html_inner()
+    return _FitHTML(self._fit_summary(), table)
+
+
+class _FitHTML:
+    """A table with the methods that scikit-learn calls."""
+
+    def __init__(self, summary: dict[str, str], attributes: str):
+        self.summary, self.attributes = summary, attributes
+
+    def __len__(self) -> int:
+        return len(self.summary) + 1
+
+    def _repr_html_inner(self) -> str:
+        rows = "".join(
+            ROW.format(html.escape(name), html.escape(value))
+            for name, value in self.summary.items()
+        )
+        return TABLE.format(rows=rows) + self.attributes
+
+
+def _is_public(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+@dataclass(frozen=True)
+class CompleterTags:
+    """Properties of a completer that the common tests verify.
+
+    Parameters
+    ----------
+    recovers : float
+        Largest relative error on the hidden cells of the common rank-2 test problem.
+    monotone : bool, default=False
+        Whether the objective never increases.
+    equivariant : bool, default=False
+        Whether permuting the rows of ``X`` permutes the rows of the completion.
+    batched : tuple of str, default=()
+        Parameters that may differ within one batch.
+    pictures : bool, default=False
+        Whether a fit completes rows and columns without an observed cell from the rows
+        and columns around them. Other completers fill them with means.
+    interpolates : bool, default=False
+        Whether the model's values at observed cells are those cells.
+    unweighted : str, default="it has no weights of cells"
+        Why `fit` takes no ``cell_weight``, if it does not.
+    """
+
+    recovers: float
+    monotone: bool = False
+    equivariant: bool = False
+    batched: tuple[str, ...] = ()
+    pictures: bool = False
+    interpolates: bool = False
+    unweighted: str = "it has no weights of cells"
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(field,))

@@ -24,6 +24,8 @@ class RowModels(Fitted):
 
     Parameters
     ----------
+    statistics : Priors
+        As for `Fitted`.
     scaling : Scaling
         Scaling of the fit, on the CPU.
     models : list of RowModel
@@ -210,12 +212,14 @@ class FittedFactors(RowModels):
 
     Parameters
     ----------
-    left, right : ndarray of shape (n_rows, k), (n_cols, k)
-        Factors whose product is the scaled completion.
+    statistics, scaling, models, seen, row_sides, row_scaling, identity, alpha : object
+        As for `RowModels`.
     values : ndarray of shape (n_cells,) or None, default=None
         The cells of `seen` in memory, not scaled, if they have no weights.
     sums : tuple of Tensor or None, default=None
         Sums of a `RowStream` over these cells.
+    left, right : ndarray of shape (n_rows, k), (n_cols, k)
+        Factors whose product is the scaled completion.
     """
 
     left: np.ndarray = field(kw_only=True)

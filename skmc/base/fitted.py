@@ -145,6 +145,8 @@ class Completion(Fitted):
 
     Parameters
     ----------
+    statistics : Priors
+        As for `Fitted`.
     completion : ndarray of shape (n_rows, n_cols)
         The model's value of every cell.
     index : RowIndex
@@ -233,6 +235,8 @@ class RowsOnly(Fitted):
 
     Parameters
     ----------
+    statistics : Priors
+        As for `Fitted`.
     row_map : callable
         As for `Completion`.
     """
@@ -248,3 +252,25 @@ class RowsOnly(Fitted):
 
     def whole(self) -> np.ndarray:
         raise AttributeError(NOT_IN_MEMORY)
+
+
+@dataclass
+class Outcome:
+    """Result of a fit.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Completes rows.
+    attributes : dict
+        Further fitted attributes by name.
+    advice : str or None, default=None
+        Warning about a fit that did not succeed, with the parameters to change.
+    interrupted : bool, default=False
+        Whether a `KeyboardInterrupt` ended the fit.
+    """
+
+    fitted: Fitted
+    attributes: dict[str, Any] = field(default_factory=dict)
+    advice: str | None = None
+    interrupted: bool = False

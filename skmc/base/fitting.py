@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from skmc.base.completer import Outcome
-from skmc.base.fitted import Fitted
+from skmc.base.fitted import Fitted, Outcome
 from skmc.base.reporting import (
     CallbackHooks,
     diverged,

@@ -9,10 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array, validate_data
 
-from skmc.base.identifiers import as_array
-from skmc.base.lazy import is_lazy
+from skmc.base.predicting import as_array
 from skmc.base.side_information import read_known, sides_of
-from skmc.blocks import BlockObserved, ChunkedRows, sorted_blocks
+from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
 from skmc.cells import (
     Entries,
     Given,
@@ -110,7 +109,8 @@ def read(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
             rows, cols = np.nonzero(~np.isnan(matrix))
             weights = np.zeros(matrix.shape)
             weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
-        known = read_known(known, (matrix.shape[0], matrix.shape[1]))
+        if known:
+            known = read_known(known, (matrix.shape[0], matrix.shape[1]))
         return Given.of_matrix(matrix, weights, source=source, known=known)
     entries = _read_entries(completer, X)
     weights = None

@@ -231,8 +231,6 @@ def no_choice(self: Any, data: Any, trials: Trials) -> dict[str, Any]:
 
     Parameters
     ----------
-    self : IterativeCompleter
-        Is not changed.
     data : Cells
         Scaled observed cells.
     trials : Trials

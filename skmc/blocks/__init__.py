@@ -3,6 +3,7 @@
 from skmc.blocks.als import BlockALS, block_step
 from skmc.blocks.chunked import ChunkedEM, ChunkedSVD
 from skmc.blocks.chunks import ChunkedRows
+from skmc.blocks.lazy import is_lazy, lazy_entries, lazy_transform
 from skmc.blocks.observed import Block, BlockObserved, Choice
 from skmc.blocks.parts import tables_of
 from skmc.blocks.rows import RowReader
@@ -22,6 +23,9 @@ __all__ = [
     "OnCluster",
     "RowReader",
     "block_step",
+    "is_lazy",
+    "lazy_entries",
+    "lazy_transform",
     "sorted_blocks",
     "tables_of",
 ]

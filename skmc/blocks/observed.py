@@ -246,7 +246,8 @@ class BlockObserved:
 
         Returns
         -------
-        train, held_out : BlockObserved
+        train : BlockObserved
+        held_out : BlockObserved
         """
         kept, held_out = (Choice(seed, share, held) for held in (False, True))
         return (

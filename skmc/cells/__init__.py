@@ -6,6 +6,7 @@ from skmc.cells.entries import Entries, check_positions
 from skmc.cells.given import Given
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
+from skmc.cells.pixels import pixels
 from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling
 from skmc.cells.side import Side, prior_mean
@@ -25,6 +26,7 @@ __all__ = [
     "SparseObserved",
     "StoredEntries",
     "check_positions",
+    "pixels",
     "prior_mean",
     "sparse_cells",
     "to_cells",

@@ -10,15 +10,8 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 
-from skmc.base import (
-    BaseCompleter,
-    CompleterTags,
-    Completion,
-    FitTasks,
-    Outcome,
-    pixels,
-)
-from skmc.cells import Given, Priors
+from skmc.base import BaseCompleter, CompleterTags, Completion, FitTasks, Outcome
+from skmc.cells import Given, Priors, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.new_rows import Deferred, FoldIn, RowIndex
 

@@ -31,6 +31,8 @@ class Neighbors(Fitted):
 
     Parameters
     ----------
+    statistics : Priors
+        As for `skmc.base.Fitted`.
     cells : ndarray of shape (n_donors, n_cols)
         The donors, NaN where a cell is missing.
     n_neighbors : int
@@ -67,8 +69,8 @@ class Neighbors(Fitted):
         self, cells: np.ndarray, leave_out: np.ndarray, everywhere: bool = False
     ) -> np.ndarray:
         unit = max(map(abs, self.statistics.data_range)) or 1.0
-        queries, seen = tensors(cells, unit, self.device)
-        donors, donors_seen = tensors(self.cells, unit, self.device)
+        queries, seen = _tensors(cells, unit, self.device)
+        donors, donors_seen = _tensors(self.cells, unit, self.device)
         values: Callable[..., Tensor] = knn_values
         if self.clusters is not None:
             values = self.clusters.to(queries.device).values
@@ -86,7 +88,7 @@ class Neighbors(Fitted):
         return np.asarray(answer.cpu().numpy() * unit)
 
 
-def tensors(
+def _tensors(
     cells: np.ndarray, unit: float, device: str | torch.device
 ) -> tuple[Tensor, Tensor]:
     """Values in a unit, zero where missing, and the mask of the others."""
@@ -211,7 +213,7 @@ class KNNCompleter(BaseCompleter):
         resolve_device(self.device)
         cells, clusters, recall = given.matrix.copy(), None, 1.0
         if self.recall < 1 and len(cells) > 1:
-            donors = tensors(cells, np.nanmax(np.abs(cells)), self.device)
+            donors = _tensors(cells, np.nanmax(np.abs(cells)), self.device)
             clusters = Clusters.of(*donors, self.n_neighbors, self.recall).to("cpu")
             recall = clusters.recall
         by_distance = self.weights == "distance"

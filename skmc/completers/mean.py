@@ -30,6 +30,8 @@ class Means(Fitted):
 
     Parameters
     ----------
+    statistics : Priors
+        As for `skmc.base.Fitted`.
     cells : ndarray of shape (n_rows, n_cols) or None
         The fitted matrix, if it was in memory.
     """

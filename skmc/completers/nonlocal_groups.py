@@ -12,14 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import (
-    CompleterTags,
-    Completion,
-    IterativeCompleter,
-    Trials,
-    pixels,
-)
-from skmc.cells import Given, Observed
+from skmc.base import CompleterTags, Completion, IterativeCompleter, Trials
+from skmc.cells import Given, Observed, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import solve_part

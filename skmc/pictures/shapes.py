@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import pixels
+from skmc.cells import pixels
 
 
 def as_matrix(picture: Any, mask: Any = None) -> np.ma.MaskedArray:

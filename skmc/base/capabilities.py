@@ -1,0 +1,304 @@
+"""What some completers can do besides: learn more cells, and know features of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skmc.base.completer import BaseCompleter
+from skmc.base.factored import FittedFactors, RowModels
+from skmc.base.fitted import Outcome
+from skmc.base.iterative import IterativeCompleter
+from skmc.cells import (
+    Entries,
+    Priors,
+    SparseObserved,
+    StoredEntries,
+    sparse_cells,
+    to_cells,
+)
+from skmc.linalg import threads_for, work_of
+from skmc.new_rows import RowStream
+
+
+@dataclass(frozen=True)
+class MoreCells:
+    """Cells that a completer is to learn.
+
+    Parameters
+    ----------
+    rows, cols : int ndarray of shape (n_cells,)
+        Positions in the whole matrix, each at most once.
+    values : ndarray of shape (n_cells,)
+        Their values, which replace those that are known.
+    shape : tuple of int
+        Shape of the whole matrix from now on.
+    """
+
+    rows: np.ndarray
+    cols: np.ndarray
+    values: np.ndarray
+    shape: tuple[int, int]
+
+    def into(self, cells: np.ndarray) -> np.ndarray:
+        """Return a dense matrix with these cells.
+
+        Parameters
+        ----------
+        cells : ndarray of shape (m, n)
+            The cells so far; NaN where missing.
+
+        Returns
+        -------
+        ndarray of the new shape
+        """
+        m, n = cells.shape
+        whole = np.full(self.shape, np.nan, cells.dtype)
+        whole[:m, :n] = cells
+        whole[self.rows, self.cols] = self.values
+        return whole
+
+
+def partial_fit(self: BaseCompleter, X: Any, y: Any = None) -> BaseCompleter:
+    """Learn more rows, more cells of known rows, or more columns.
+
+    Nothing is forgotten: the model is one of all cells so far. The first call is
+    `fit`, which also makes all choices ("auto"). The Notes of the class say what a
+    further call costs and where it differs from a fit to all cells.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        New rows, which are appended to those so far. The rows of `Entries` have
+        numbers: they are new if they are larger than those so far, and otherwise
+        rows whose cells are added, or replaced where they are known. If ``X`` has
+        more columns than so far, the last ones are new, and other rows miss them.
+    y : Ignored
+        Present for pipelines.
+
+    Returns
+    -------
+    self
+        The fitted completer.
+    """
+    if not hasattr(self, "_fitted"):
+        return self.fit(X, y)
+    if self._priors.weighted:
+        raise ValueError(
+            "partial_fit cannot continue a fit with weights; call fit with all cells."
+        )
+    before = dict(vars(self))
+    try:
+        fitted, changed = self._fit_more(_read_more(self, X))
+        statistics = fitted.statistics
+        if statistics.empty_cols.any() or statistics.empty_rows[self._shape[0] :].any():
+            self._warn_of_empty(statistics)
+        kept = {name: before[name] for name in before["_fitted_names"]}
+    except BaseException:
+        self.__dict__.clear()
+        self.__dict__.update(before)
+        raise
+    common = self._common(statistics)
+    self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
+    return self
+
+
+def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
+    m, n = completer._shape
+    missing = completer.missing_values
+    if isinstance(X, StoredEntries):
+        raise TypeError(
+            f"partial_fit needs cells in memory, but X is {X!r}; pass Entries, or "
+            "fit to all files again."
+        )
+    if isinstance(X, Entries):
+        X = X[X.values != missing]
+        # A slice may contain a cell twice; the last one counts.
+        place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
+        last = len(X) - 1 - np.unique(place[::-1], return_index=True)[1]
+        X = X[last]
+        shape = max(m, X.matrix_shape[0]), max(n, X.matrix_shape[1])
+        if shape[1] > n:
+            _check_no_names(completer)
+            validate_data(completer, sp.csr_array(shape), accept_sparse=True)
+        return MoreCells(X.rows, X.cols, X.values, shape)
+    if sp.issparse(X):
+        rows, cols, values = sparse_cells(X, missing_values=missing)
+        size = X.shape
+        if size[1] > n:
+            _check_no_names(completer)
+        validate_data(
+            completer, sp.csr_array(size), accept_sparse=True, reset=size[1] > n
+        )
+    else:
+        width = np.shape(to_cells(X, missing_values=missing))
+        appended = len(width) == 2 and width[1] > n
+        if appended:
+            _check_first_names(completer, X)
+        cells = completer._read(X, reset=appended)
+        rows, cols = np.nonzero(~np.isnan(cells))
+        values, size = cells[rows, cols], cells.shape
+    return MoreCells(rows + m, cols, values, (m + size[0], max(n, size[1])))
+
+
+def _check_no_names(completer: BaseCompleter) -> None:
+    if hasattr(completer, "feature_names_in_"):
+        raise ValueError(
+            "The columns of the fit have names, so new columns need names too; "
+            "pass a data frame."
+        )
+
+
+def _check_first_names(completer: BaseCompleter, X: Any) -> None:
+    names = getattr(completer, "feature_names_in_", None)
+    first = list(getattr(X, "columns", ()))[: completer._shape[1]]
+    if names is None and not first:
+        return
+    if names is None or list(names) != first:
+        raise ValueError(
+            "X has more columns than the fit, so the first ones must be those of "
+            f"the fit, {None if names is None else list(names)}, but they are "
+            f"{first or None}."
+        )
+
+
+def with_more(
+    completer: IterativeCompleter, biases: str | None, more: MoreCells
+) -> FittedFactors:
+    """Update factors that a fit to cells in memory has found.
+
+    Parameters
+    ----------
+    completer : IterativeCompleter
+        Fitted, with `FittedFactors` of one model.
+    biases : {"both", "rows", "columns"} or None
+        Which biases the model has.
+    more : MoreCells
+        Further cells.
+
+    Returns
+    -------
+    FittedFactors
+    """
+    fitted = cast(FittedFactors, completer._fitted)
+    _check_can_stream(fitted)
+    model, values = fitted.models[0], cast(np.ndarray, fitted.values)
+    starts, cols = fitted.seen
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    touched, local = np.unique(more.rows, return_inverse=True)
+    known = touched[touched < len(starts) - 1]
+    old = np.flatnonzero(np.isin(rows, known))
+    shape = len(touched), more.shape[1]
+    before = _cells(np.searchsorted(touched, rows[old]), cols[old], values[old], shape)
+    kept = ~np.isin(
+        before.rows.numpy() * shape[1] + before.cols.numpy(),
+        local * shape[1] + more.cols,
+    )
+    after = _cells(
+        np.concatenate([before.rows[kept], local]),
+        np.concatenate([before.cols[kept], more.cols]),
+        np.concatenate([before.values[kept], more.values.astype(values.dtype)]),
+        shape,
+    )
+    rows = np.concatenate([np.delete(rows, old), touched[after.rows]])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    cols = np.concatenate([np.delete(cols, old), after.cols.numpy()])[order]
+    values = np.concatenate([np.delete(values, old), after.values.numpy()])[order]
+    whole = SparseObserved(
+        torch.from_numpy(rows),
+        torch.from_numpy(cols.astype(np.int64)),
+        torch.from_numpy(values),
+        more.shape,
+    )
+    scaling = whole.scaling_of(completer.scaling, centre=completer.centre)
+    row_biases = biases in ("both", "rows")
+    with threads_for(work_of(len(after.values))):
+        stream = _stream(fitted).extended(*more.shape, row_biases)
+        stream = stream.replaced(
+            torch.from_numpy(touched),
+            before,
+            after,
+            scaling,
+            model,
+            row_biases=row_biases,
+            col_biases=biases in ("both", "columns"),
+        )
+    model = replace(model, F=stream.cols[:, :-1], offset=stream.cols[:, -1])
+    return replace(
+        fitted,
+        statistics=Priors.of(rows, cols, values, more.shape),
+        scaling=scaling,
+        models=[model],
+        left=stream.rows.numpy(),
+        right=stream.cols.numpy(),
+        seen=(whole.starts.numpy(), cols.astype(np.int32)),
+        values=values,
+        sums=(stream.gram, stream.right, stream.origin),
+    )
+
+
+def _stream(fitted: FittedFactors) -> RowStream:
+    factors = fitted.factors()
+    if fitted.sums is not None:
+        return RowStream(factors.left, factors.right, *fitted.sums)
+    starts, cols = fitted.seen
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    shape = len(factors.left), len(factors.right)
+    cells = _cells(rows, cols, fitted.values, shape)
+    return RowStream.of(factors.left, factors.right, cells)
+
+
+def _check_can_stream(fitted: FittedFactors) -> None:
+    reason = None
+    if isinstance(fitted.seen, str):
+        reason = "cells that are not in memory"
+    elif fitted.identity is not None:
+        reason = "features, graphs or weights"
+    elif fitted.alpha is not None:
+        reason = "alpha"
+    if reason:
+        raise ValueError(
+            f"partial_fit cannot continue a fit with {reason}; call fit with all cells."
+        )
+
+
+def _cells(rows: Any, cols: Any, values: Any, shape: tuple[int, int]) -> SparseObserved:
+    rows, cols = (np.asarray(x).astype(np.int64) for x in (rows, cols))
+    return SparseObserved.of(rows, cols, np.asarray(values), shape)
+
+
+def transform_with_features(
+    self: BaseCompleter, X: Any, *, row_features: Any = None
+) -> np.ndarray:
+    """Complete rows of the fitted matrix or new rows.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows to complete.
+    row_features : as in `fit`, of shape (n_samples, p), optional
+        Features of these rows. Without them, the rows of the fitted matrix have the
+        features and neighbors of the fit, if ``X`` has exactly its cells; rows of
+        any other ``X`` count as average.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        The completion in the float dtype of ``X``; a DataFrame under
+        ``set_output``. Observed cells are unchanged unless
+        ``keep_observed=False``. Rows without an observed cell are answered from
+        their features if the fit had features or a graph of rows, and are filled
+        with the column means otherwise.
+    """
+    if row_features is None:
+        return BaseCompleter.transform(self, X)
+    check_is_fitted(self)
+    cells, source = self._read_rows(X, reset=False)
+    values = cast(RowModels, self._fitted).with_features(cells, row_features)
+    return self._written(source, self._completed(cells, values))
