@@ -43,6 +43,11 @@ class TableMeans(TakesTables, MeanCompleter):
             keep_observed=keep_observed,
         )
 
+    def _fit_cells(self, given, y=None):
+        outcome = super()._fit_cells(given, y)
+        outcome.attributes |= self._of_table(given)
+        return outcome
+
 
 def mixed(**params):
     return MixedCompleter(SVDCompleter(rank=1), **params)

@@ -100,7 +100,6 @@ class BaseCompleter(Estimator):
 
         Only scikit-learn's callbacks use ``y``.
         """
-        raise NotImplementedError
 
     def _run_fit(self, X: Any, y: Any, **known: Any) -> Self:
         """`fit` to a matrix and to what else is known."""

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Outcome, warn_user
+from skmc.base import BaseCompleter, warn_user
 from skmc.cells import Given, LikeObserved
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.table import Table, described
@@ -70,7 +70,8 @@ class TakesTables(BaseCompleter):
     """Base class of completers that encode columns which are not numbers.
 
     Its subclasses complete the matrix that represents such a table, see
-    `skmc.MixedCompleter`. They need the parameter ``like_observed``.
+    `skmc.MixedCompleter`. They need the parameter ``like_observed``, and add
+    `_of_table` to the attributes of a fit.
 
     Parameters
     ----------
@@ -83,11 +84,6 @@ class TakesTables(BaseCompleter):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
     }
-
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
-        outcome = super()._fit_cells(given, y)
-        outcome.attributes |= self._of_table(given)
-        return outcome
 
     def _of_table(self, given: Given) -> dict[str, Any]:
         """Fitted attributes of a table, or of a matrix that represents itself."""
