@@ -357,11 +357,22 @@ def test_a_tensor_cannot_reach_beyond_its_memory(saved):
         load(saved)
 
 
-def test_a_newer_format_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(files, "FORMAT", 2)
-    save(load(saved), saved)
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (files.FORMAT + 1, r"format 3, newer than 2.*newer skmc"),
+        (
+            files.OLDEST - 1,
+            "format 1, which .* no longer reads; fit the completer again",
+        ),
+    ],
+)
+def test_other_formats_are_refused(saved, monkeypatch, number, message):
+    completer = load(saved)
+    monkeypatch.setattr(files, "FORMAT", number)
+    save(completer, saved)
     monkeypatch.undo()
-    with pytest.raises(StorageError, match=r"format 2, newer than 1.*newer skmc"):
+    with pytest.raises(StorageError, match=message):
         load(saved)
 
 

@@ -17,7 +17,8 @@ from safetensors import SafetensorError, safe_open
 import skmc
 from skmc.persistence.serialize import Packer, StorageError, Unpacker
 
-FORMAT = 1  # to be raised whenever older code would misread what is written
+FORMAT = 2  # to be raised whenever older code would misread what is written
+OLDEST = 2  # that this version reads: 1 was never released
 
 
 def write(path: str | os.PathLike, kind: str, value: Any, **options: Any) -> None:
@@ -141,6 +142,11 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
                 raise StorageError(
                     f"{path} has format {number}, newer than {FORMAT}, the newest that "
                     f"skmc {skmc.__version__} reads; install a newer skmc."
+                )
+            if number.isdecimal() and int(number) < OLDEST:
+                raise StorageError(
+                    f"{path} has format {number}, which skmc {skmc.__version__} no "
+                    "longer reads; fit the completer again and save it anew."
                 )
             arrays = [file.get_tensor(name) for name in sorted(file.keys(), key=int)]
     except StorageError:
