@@ -11,6 +11,7 @@ from torch import Tensor
 
 from skmc.base import NOT_IN_MEMORY, Fitted
 from skmc.completers._marginals import NormalMarginals
+from skmc.solvers import EM, FactorEM, Solver
 
 
 @dataclass(eq=False)
@@ -91,3 +92,21 @@ class Conditional(Fitted):
             drawn = self.statistics.fill(cells, drawn)
             found[k] = np.where(np.isnan(cells), drawn, cells)
         return found
+
+
+def em(ridge: float, rank: int | None, start: Any) -> Solver:
+    return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
+
+
+def learned(fitted: Conditional) -> dict[str, Any]:
+    """The fitted attributes of a model."""
+    location, covariance = fitted.model.mean, fitted.model.covariance
+    if isinstance(fitted.marginals, NormalMarginals):
+        scale = fitted.marginals.scaling.scale[0]
+        location = fitted.marginals.undo(location)[0]
+        covariance = covariance * torch.outer(scale, scale)
+    return {
+        "location_": location.numpy(),
+        "covariance_": covariance.numpy(),
+        "_fitted": fitted,
+    }

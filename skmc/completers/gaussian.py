@@ -13,34 +13,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, IterativeCompleter, MoreCells, Trials, partial_fit
+from skmc.base import CompleterTags, IterativeCompleter, Trials, partial_fit
 from skmc.blocks import ChunkedEM, ChunkedRows
 from skmc.cells import Given, Observed
-from skmc.completers._conditional import Conditional
+from skmc.completers._conditional import Conditional, em, learned
+from skmc.completers._gaussian_more import fit_more
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
-    ExpectedSums,
     Gaussian,
     Randomness,
     resolve_device,
-    threads_for,
-    work_of,
 )
-from skmc.loop import solve
-from skmc.solvers import EM, FactorEM, Solver
+from skmc.solvers import Solver
 
 MOST_COLUMNS = 300  # of a full covariance
 RANK = 20  # of the factors above
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
 TRIAL_STEPS = 3  # from the solution of the weight before
 ROWS_TRIED = 1000
-STEPS_MORE = 3  # of EM over all rows, in `partial_fit`
-
-
-def _em(ridge: float, rank: int | None, start: Any) -> Solver:
-    return EM(ridge, start) if rank is None else FactorEM(ridge, rank, start)
 
 
 def _chunked_em(ridge: float, rank: None, start: Any) -> Solver:
@@ -192,7 +184,8 @@ class GaussianCompleter(IterativeCompleter):
         Variant("copula", {"marginals": "copula"}),
     )
     partial_fit = partial_fit
-    storages: ClassVar[dict] = {Observed: _em, ChunkedRows: _chunked_em}
+    _fit_more = fit_more
+    storages: ClassVar[dict] = {Observed: em, ChunkedRows: _chunked_em}
     check_every = 3
     scaling = "columns"
     _parameter_constraints: ClassVar[dict] = {
@@ -263,7 +256,7 @@ class GaussianCompleter(IterativeCompleter):
             if trials.cells[1] is None:
                 return best
             for ridge in RIDGES:
-                trial = trials.run(_em(ridge, rank, model), max_iter=TRIAL_STEPS)
+                trial = trials.run(em(ridge, rank, model), max_iter=TRIAL_STEPS)
                 model, error = trial.outputs["model"], trials.error(trial)
                 if error >= lowest:
                     break
@@ -285,60 +278,7 @@ class GaussianCompleter(IterativeCompleter):
         standard = Gaussian(torch.zeros(n_cols).double(), torch.eye(n_cols).double())
         model = outputs.get("model", standard).to("cpu")
         cells = None if given.read is None else given.matrix.copy()
-        return _learned(Conditional(given.statistics, model, given.scaling, cells))
-
-    def _fit_more(self, more: MoreCells) -> tuple[Conditional, dict[str, Any]]:
-        fitted = self._fitted
-        old = len(fitted.in_memory())
-        given = self._scaled(Given.of_matrix(more.into(fitted.in_memory())))
-        cells, marginals = given.matrix, fitted.marginals
-        with threads_for(work_of(cells.size, cells.shape[1])):
-            if self._adds_up(more, given):
-                total = fitted.sums or self._sums_of(cells[:old])
-                total = total.plus(self._sums_of(cells[old:]))
-                # The scaling of the first rows stays; the prior follows that of all.
-                scales = given.scaling.scaling.scale / marginals.scaling.scale
-                model = total.gaussian(self.lambda_ridge_, scales[0].square())
-                answers = Conditional(given.statistics, model, marginals, cells, total)
-                found = _learned(answers)
-                return found.pop("_fitted"), found
-            start = self._rescaled(given.scaling, cells.shape[1])
-            solution = solve(
-                _em(self.lambda_ridge_, self.rank_, start),
-                given.data,
-                max_iter=STEPS_MORE,
-                check_every=STEPS_MORE,
-            )
-        found = self._attributes(given, solution.outputs)
-        return found.pop("_fitted"), found
-
-    def _adds_up(self, more: MoreCells, given: Given) -> bool:
-        """Whether new rows can be added to the sums over those so far."""
-        if self.marginals == "copula" or self.rank_ is not None:
-            return False
-        scales = self._fitted.marginals.scaling.scale, given.scaling.scaling.scale
-        same = more.shape[1] == self._shape[1]
-        later = len(more.rows) > 0 and more.rows.min() >= self._shape[0]
-        return bool(same and later and all((scale > 0).all() for scale in scales))
-
-    def _sums_of(self, cells: np.ndarray) -> ExpectedSums:
-        scores = torch.from_numpy(self._fitted.marginals.scores(cells))
-        return ExpectedSums.of(self._fitted.model, scores, ~torch.isnan(scores))
-
-    def _rescaled(self, marginals: Any, n_cols: int) -> Any:
-        """The present model for other marginals, and for more columns."""
-        model, old = self._fitted.model, len(self._fitted.model.mean)
-        mean = torch.zeros(n_cols, dtype=torch.float64)
-        factor = torch.ones(old, dtype=torch.float64)
-        mean[:old] = model.mean
-        if self.marginals == "normal":
-            a, b = self._fitted.marginals.scaling, marginals.scaling
-            shift, scale = b.shift[0, :old], b.scale[0, :old]
-            varies = (a.scale[0] > 0) & (scale > 0)
-            factor = torch.where(varies, a.scale[0] / scale, factor)
-            moved = torch.where(varies, (a.shift[0] - shift) / scale, 0.0)
-            mean[:old] = model.mean * factor + moved
-        return model.extended(mean, factor)
+        return learned(Conditional(given.statistics, model, given.scaling, cells))
 
     def predict_std(self, X: Any) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.
@@ -387,17 +327,3 @@ class GaussianCompleter(IterativeCompleter):
         check_is_fitted(self)
         rng = check_random_state(random_state)
         return self._fitted.sample(self._read(X, reset=False), n_samples, rng)
-
-
-def _learned(fitted: Conditional) -> dict[str, Any]:
-    """The fitted attributes of a model."""
-    location, covariance = fitted.model.mean, fitted.model.covariance
-    if isinstance(fitted.marginals, NormalMarginals):
-        scale = fitted.marginals.scaling.scale[0]
-        location = fitted.marginals.undo(location)[0]
-        covariance = covariance * torch.outer(scale, scale)
-    return {
-        "location_": location.numpy(),
-        "covariance_": covariance.numpy(),
-        "_fitted": fitted,
-    }
