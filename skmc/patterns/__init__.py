@@ -1,0 +1,24 @@
+"""Patterns of cells to hide, for experiments and for validation.
+
+Every pattern takes a matrix ``X`` (any container, see `skmc.cells.to_cells`) and
+returns a boolean array of its shape, True at the *observed* cells to hide. Cells that
+are already missing are never counted.
+"""
+
+from skmc.patterns.chance import columns, mar, mnar, per_row, random, rows
+from skmc.patterns.shapes import patch, text, texture
+from skmc.patterns.similar import like_missing, parts_like_missing
+
+__all__ = [
+    "columns",
+    "like_missing",
+    "mar",
+    "mnar",
+    "parts_like_missing",
+    "patch",
+    "per_row",
+    "random",
+    "rows",
+    "text",
+    "texture",
+]

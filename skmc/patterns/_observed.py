@@ -1,0 +1,41 @@
+"""What all patterns do with their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skmc.cells import to_cells
+
+
+def observed_in(X: Any) -> np.ndarray:
+    observed = ~np.isnan(to_cells(X))
+    if observed.ndim != 2:
+        raise ValueError(f"X must be a matrix, got {observed.ndim} dimensions.")
+    return observed
+
+
+def fraction_of(fraction: Any) -> float:
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
+    return fraction
+
+
+def hide_likely(likelihood: Any, observed: Any, fraction: Any, rng: Any) -> np.ndarray:
+    """Sample ``fraction`` of the observed cells in proportion to ``likelihood``."""
+    n_hidden = round(fraction * observed.sum())
+    # The largest log(p) + Gumbel noise are a weighted sample without replacement.
+    with np.errstate(divide="ignore"):
+        keys = np.log(likelihood) + rng.gumbel(size=observed.shape)
+    order = np.argsort(np.where(observed, keys, -np.inf), axis=None)
+    hidden = np.zeros(observed.size, bool)
+    hidden[order[observed.size - n_hidden :]] = True
+    return hidden.reshape(observed.shape) & observed
+
+
+def spared(observed: np.ndarray, rng: Any) -> np.ndarray:
+    """The observed cells, except one of each row and one of each column."""
+    lot = np.where(observed, rng.random_sample(observed.shape), -1)
+    kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
+    return observed & ~kept

@@ -1,0 +1,200 @@
+"""Cells, rows and columns that are hidden at random, or by their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from skmc.cells import to_cells
+from skmc.linalg import seed_of
+from skmc.patterns._observed import fraction_of, hide_likely, observed_in, spared
+
+
+def random(
+    X: Any, fraction: float = 0.3, *, spare: bool = False, random_state: Any = None
+) -> np.ndarray:
+    """Cells missing completely at random (MCAR).
+
+    Parameters
+    ----------
+    X : matrix of any container
+        The matrix. Cells that are already missing are not hidden.
+    fraction : float in [0, 1], default=0.3
+        Share of the observed cells to hide.
+    spare : bool, default=False
+        Whether every row and every column keeps at least one observed cell. Fewer
+        cells than ``fraction`` are hidden if this requires it.
+    random_state : int, RandomState instance or None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+        True at the cells to hide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc import patterns
+    >>> patterns.random(np.ones((4, 5)), 0.25, random_state=0).sum()
+    np.int64(5)
+    """
+    observed = observed_in(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    free = spared(observed, rng) if spare else observed
+    n_hidden = min(round(fraction_of(fraction) * observed.sum()), free.sum())
+    hidden = np.zeros(observed.shape, bool)
+    hidden.flat[rng.permutation(np.flatnonzero(free))[:n_hidden]] = True
+    return hidden
+
+
+def rows(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
+    """All cells of randomly chosen rows.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix. Cells that are already missing are not hidden.
+    fraction : float in [0, 1], default=0.1
+        Share of the rows to hide.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
+    observed = observed_in(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    chosen = rng.permutation(len(observed))[
+        : round(fraction_of(fraction) * len(observed))
+    ]
+    hidden = np.zeros(observed.shape, bool)
+    hidden[chosen] = True
+    return hidden & observed
+
+
+def columns(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
+    """All cells of randomly chosen columns.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix. Cells that are already missing are not hidden.
+    fraction : float in [0, 1], default=0.1
+        Share of the columns to hide.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
+    cells = to_cells(X)
+    return rows(cells.T, fraction, random_state=random_state).T
+
+
+def mar(
+    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+) -> np.ndarray:
+    """Cells missing at random (MAR): likely where *other* cells of the row are large.
+
+    A random third of the columns (at least one) is never hidden. The likelihood of
+    the other cells is ``expit(steepness * s)``, where ``s`` is the row's mean
+    standardized value over those columns.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix. Cells that are already missing are not hidden.
+    fraction : float in [0, 1], default=0.3
+        Share of the observed cells to hide.
+    steepness : float >= 0, default=3.0
+        How strongly the likelihood depends on the standardized value.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
+    cells = to_cells(X)
+    observed = observed_in(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    n_cols = observed.shape[1]
+    shown = rng.permutation(n_cols)[: max(1, n_cols // 3)]
+    z = _standardized(cells)[:, shown]
+    score = np.where(np.isnan(z), 0, z).mean(1, keepdims=True)
+    likelihood = np.broadcast_to(expit(steepness * score), observed.shape)
+    free = observed.copy()
+    free[:, shown] = False
+    share = fraction_of(fraction) * observed.sum() / max(1, free.sum())
+    return hide_likely(likelihood, free, min(1.0, share), rng)
+
+
+def mnar(
+    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+) -> np.ndarray:
+    """Cells missing not at random (MNAR): likely where the cell *itself* is large.
+
+    The likelihood is ``expit(steepness * z)``, where ``z`` is the value, standardized
+    by column.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix. Cells that are already missing are not hidden.
+    fraction : float in [0, 1], default=0.3
+        Share of the observed cells to hide.
+    steepness : float >= 0, default=3.0
+        How strongly the likelihood depends on the standardized value.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
+    cells = to_cells(X)
+    observed = observed_in(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    z = np.where(observed, _standardized(cells), 0)
+    return hide_likely(expit(steepness * z), observed, fraction_of(fraction), rng)
+
+
+def _standardized(cells: Any) -> np.ndarray:
+    observed = ~np.isnan(cells)
+    count = np.maximum(observed.sum(0), 1)
+    mean = np.where(observed, cells, 0).sum(0) / count
+    deviation = np.sqrt((np.where(observed, cells - mean, 0) ** 2).sum(0) / count)
+    return (cells - mean) / np.where(deviation > 0, deviation, 1)
+
+
+def per_row(X: Any, fraction: float = 0.2, *, random_state: Any = None) -> np.ndarray:
+    """The same share of each row's observed cells, such as a hold-out per user.
+
+    Every row keeps at least one cell. In rows with two or more observed cells, at least
+    one is hidden.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The matrix. Cells that are already missing are not hidden.
+    fraction : float in [0, 1], default=0.2
+        Share of each row's observed cells to hide.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random choice of cells.
+
+    Returns
+    -------
+    bool ndarray of shape (n_rows, n_cols)
+    """
+    observed = observed_in(X)
+    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    count = observed.sum(1)
+    n_hidden = np.ceil(fraction_of(fraction) * count).clip(max=np.maximum(count - 1, 0))
+    lot = np.where(observed, rng.random_sample(observed.shape), 2.0)
+    rank = lot.argsort(1).argsort(1)
+    return (rank < n_hidden[:, None]) & observed
