@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
+import numpy as np
+
 from skmc.base.shared_docs import documented
 
 if TYPE_CHECKING:  # scikit-learn has no types
-    import numpy as np
     import torch
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags

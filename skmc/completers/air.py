@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -210,6 +210,8 @@ class AIRCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    laplacians_: dict[str, Any] = field(init=False)
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         blocks = _checked_blocks(params.blocks, data) if params.blocks else []

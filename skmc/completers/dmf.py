@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -168,6 +168,8 @@ class DMFCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "columns"
     device: str | torch.device = "auto"
     random_state: int | np.random.RandomState | None = None
+
+    laplacians_: dict[str, Any] = field(init=False)
 
     def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
         graphs = [name for name in known if name.endswith("graph")]
