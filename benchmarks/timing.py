@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from skmc import Observed
-from skmc.base import IterativeCompleter, Trials
+from skmc.base import IterativeCompleter, choose
 from skmc.cells import Given
 from skmc.linalg import Randomness
 from skmc.solvers import Solver
@@ -26,9 +25,7 @@ def solver_of(X: Any, completer: IterativeCompleter) -> tuple[Any, Any]:
     """The solver that a completer would run on ``X``, and its scaled data."""
     data = prepared(X, completer).data
     rng = Randomness.of([0], dtype=data.dtype)
-    split = partial(completer._split, data, 0)
-    trials = Trials(split, rng, completer.tol, completer.check_every)
-    chosen = completer._choose(data, trials)
+    chosen = choose(completer, data, 0, rng).params
     return completer._make_solver(data, completer._params(chosen), rng), data
 
 

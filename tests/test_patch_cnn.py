@@ -303,7 +303,7 @@ def test_extreme_shapes(shape, patch_size, rate):
 
 def chosen(completer, shape, seed):
     data = observed(shape)
-    split = partial(completer._split, data, seed)
+    split = partial(data.split, 0.1, seed, completer._drawn)
     attempts = Trials(split, Randomness.of([seed]))
     return completer._choose(data, attempts)["patch_size"]
 

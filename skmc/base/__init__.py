@@ -47,7 +47,7 @@ from skmc.base.reporting import (
 )
 from skmc.base.shared_docs import documented
 from skmc.base.side_information import known_of_rows, laplacian_of, read_known
-from skmc.base.trials import CannotBatch, Trials
+from skmc.base.trials import CannotBatch, Trials, choose
 
 __all__ = [
     "EDGES",
@@ -73,6 +73,7 @@ __all__ = [
     "ScaledRows",
     "Trials",
     "check_names",
+    "choose",
     "common_parts",
     "diverged",
     "documented",

@@ -25,8 +25,6 @@ from skmc.loop import Solution
 from skmc.new_rows import FoldIn, RowIndex
 from skmc.solvers import Solver
 
-# Share of the observed cells that are held out to choose a hyper-parameter.
-HELD_OUT_SHARE = 0.1
 EDGES = " edges"  # ends the name of a sparse graph among the outputs of a solver
 
 
@@ -90,7 +88,7 @@ class IterativeCompleter(BaseCompleter):
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
         device = self.device if given.data.remote else resolve_device(self.device)
-        data = given.data.to(device)
+        data = given.data if device == given.data.device else given.data.to(device)
         scaling = data.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 
@@ -98,10 +96,9 @@ class IterativeCompleter(BaseCompleter):
         """Return a share of the observed cells, which are to be held out."""
         return patterns.random(cells, share, spare=True, random_state=seed)
 
-    def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
-        """Return nine tenths of the observed cells, and the others or None."""
-        found: tuple[Any, Any] = data.split(HELD_OUT_SHARE, seed, self._drawn)
-        return found
+    def _for_trials(self, data: Any) -> Any:
+        """Return the cells of which some are held out in trials."""
+        return data
 
     def _units_per_cell(self, n_cols: int) -> float:
         """Return how many hidden units have an output for each cell of a row."""

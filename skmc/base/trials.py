@@ -17,6 +17,7 @@ from skmc.solvers import Solver
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
 
+HELD_OUT_SHARE = 0.1  # of the observed cells, to compare candidates on
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 
 T = TypeVar("T")
@@ -214,7 +215,8 @@ def choose(
     -------
     Choice
     """
-    split = partial(completer._split, data, seed)
+    tried = completer._for_trials(data)
+    split = partial(tried.split, HELD_OUT_SHARE, seed, completer._drawn)
     trials = Trials(split, rng, completer.tol, completer.check_every)
     with time_limit(CHOICE_SHARE * seconds_left()):
         params = completer._choose(data, trials)

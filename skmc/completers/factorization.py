@@ -254,9 +254,9 @@ class FactorizationCompleter(IterativeCompleter):
         scaling = Scaling(torch.zeros_like(one), one)
         return replace(given, data=preferences(data, self.alpha), scaling=scaling)
 
-    def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
+    def _for_trials(self, data: Any) -> Any:
         # A choice needs no more than single precision.
-        return super()._split(data if self.scaling is None else data.in_single(), seed)
+        return data if self.scaling is None else data.in_single()
 
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         if self.alpha is not None and "auto" in (self.rank, self.lambda_ridge):
@@ -269,13 +269,10 @@ class FactorizationCompleter(IterativeCompleter):
         rank = min(FIRST_RANK, most)
         weight: Any = self.lambda_ridge
         informed = any(data.sides)
+        per_row = informed and self.per_cell
+        cells = len(data.values) / data.shape[0] if per_row else 1.0
         side: Any = self.lambda_side
-
-        def side_of(weight: float) -> float:
-            if self.lambda_side != "auto":
-                return self.lambda_side
-            per_row = informed and self.per_cell
-            return weight * (len(data.values) / data.shape[0] if per_row else 1.0)
+        automatic = side == "auto"
 
         if self.rank != "auto":
             rank = checked_rank(self.rank, data.shape)
@@ -283,12 +280,13 @@ class FactorizationCompleter(IterativeCompleter):
             weight = trials.best(
                 WEIGHTS,
                 lambda weight, part: self._als(
-                    part, rank, weight, side_of(weight), rng
+                    part, rank, weight, weight * cells if automatic else side, rng
                 ),
                 max_iter=sweeps,
             )
-        side = side_of(weight)
-        if informed and self.lambda_side == "auto":
+        if automatic:
+            side = weight * cells
+        if informed and automatic:
             side = trials.best(
                 [side * factor for factor in SIDE_FACTORS],
                 lambda side, part: self._als(part, rank, weight, side, rng),

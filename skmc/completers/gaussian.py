@@ -263,8 +263,8 @@ class GaussianCompleter(IterativeCompleter):
                 best, lowest = (ridge, model), error
         return best
 
-    def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
-        return super()._split(data.first_rows(ROWS_TRIED), seed)
+    def _for_trials(self, data: Any) -> Any:
+        return data.first_rows(ROWS_TRIED)
 
     def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
         make = self.storages[type(data)]
