@@ -583,7 +583,7 @@ def test_interrupting_a_choice_leaves_a_usable_completer(cls, small, monkeypatch
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Trials, "cells", property(interrupt))
+    monkeypatch.setattr(cls, "_for_trials", interrupt)
     _, masked = small
     completer = make(cls)
     with contextlib.suppress(KeyboardInterrupt):

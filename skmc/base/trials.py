@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skmc.linalg import Randomness
@@ -215,9 +215,13 @@ def choose(
     -------
     Choice
     """
-    tried = completer._for_trials(data)
-    split = partial(tried.split, HELD_OUT_SHARE, seed, completer._drawn)
-    trials = Trials(split, rng, completer.tol, completer.check_every)
+    held_out = HELD_OUT_SHARE, seed, completer._drawn
+    trials = Trials(
+        lambda: completer._for_trials(data).split(*held_out),
+        rng,
+        completer.tol,
+        completer.check_every,
+    )
     with time_limit(CHOICE_SHARE * seconds_left()):
         params = completer._choose(data, trials)
         hurried = trials.n_solutions > 0 and seconds_left() <= 0
