@@ -11,7 +11,7 @@ from torch import Tensor
 
 from skmc.cells import Side, SparseObserved
 from skmc.linalg import OVER, LowRank, Randomness, RowModel, conjugate_gradients
-from skmc.solvers.als_half import product, with_bias
+from skmc.solvers.half_steps import product, with_bias
 from skmc.solvers.solver import Solver, State
 
 CG_STEPS = 20  # enough from a warm start
