@@ -228,7 +228,7 @@ def test_duplicates_in_different_files(tmp_path):
         expected = Entries.from_triplets(
             rows, cols, np.append(values[:3] + added, values[3:]), SHAPE
         )
-        found = np.concatenate([b.values for b in cells.map("row", _block, None)])
+        found = np.concatenate([b.values for b in cells.map(_block)])
         order = np.lexsort((cols, rows))
         np.testing.assert_allclose(found, expected.values[order])
     with pytest.raises(ValueError, match="duplicates must be one of"):
@@ -317,7 +317,7 @@ def test_equal_weights_change_no_choice(tmp_path):
 def sorted_cells(ratings):
     """Values and weights after sorting into blocks, by rows and then columns."""
     cells = observed.BlockObserved(writing.sorted_blocks(ratings))
-    blocks = list(cells.map("row", _block, None))
+    blocks = list(cells.map(_block))
     return [np.concatenate([getattr(b, k) for b in blocks]) for k in BLOCK_COLUMNS]
 
 

@@ -20,7 +20,7 @@ from skmc.base.side_information import FeatureScaling, read_features, read_graph
 from skmc.cells import Side, SparseObserved
 from skmc.linalg import Randomness, conjugate_gradients
 from skmc.persistence import load, save
-from skmc.solvers import ALS
+from skmc.solvers import ALS, solved
 from skmc.solvers.gibbs_draws import draw_link
 
 pytestmark = [
@@ -71,7 +71,11 @@ def small_data() -> SparseObserved:
         sides.append((FeatureScaling.of(features).side(features), graph))
     values = torch.from_numpy(rng.randn(len(rows)))
     return SparseObserved(
-        torch.from_numpy(rows), torch.from_numpy(cols), values, (8, 6), tuple(sides)
+        torch.from_numpy(rows),
+        torch.from_numpy(cols),
+        values,
+        (8, 6),
+        sides=tuple(sides),
     )
 
 
@@ -150,7 +154,7 @@ def test_counts_with_graphs_descend():
     # New rows have the same answer as those of the fit.
     model = solver.outputs(states[-1])["rows"][0]
     torch.testing.assert_close(
-        data.solved(model), states[-1].rows[:, :rank], atol=1e-5, rtol=0
+        solved(data, model), states[-1].rows[:, :rank], atol=1e-5, rtol=0
     )
 
 

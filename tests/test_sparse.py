@@ -11,6 +11,10 @@ from conftest import COMPLETERS, low_rank, make
 from skmc import Entries, Observed, SparseObserved, patterns
 from skmc.cells import Scaling
 from skmc.linalg import LowRank, RowModel
+from skmc.solvers import solved
+from skmc.solvers.half_steps import half_step
+from skmc.solvers.panels import panels_of
+from skmc.solvers.row_systems import Systems, gradient, improved
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FACTORED = [cls for cls in COMPLETERS if SparseObserved in cls.storages]
@@ -202,37 +206,61 @@ def test_rank_above_the_size_is_an_error(cls):
         make(cls, **{name: 9}).fit(low_rank(6, 4))
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["", "residuals known"])
-@pytest.mark.parametrize("cached", [2**21, 300], ids=["whole", "panels"])
-def test_slopes_of_rows_are_derivatives(known, cached, monkeypatch):
-    monkeypatch.setattr("skmc.cells.sparse_observed.CACHED", cached)
+def weighted_rows(m, n, rank):
+    """A row model, and cells with weights; dense and sparse."""
     rng = torch.Generator().manual_seed(0)
-    m, n, rank = 8, 60, 3
     mask = torch.rand(m, n, generator=rng) < 0.8
     values, weights = torch.randn(2, m, n, generator=rng, dtype=torch.float64)
-    weights = weights.square()
-    rows, cols = mask.nonzero().T
-    data = SparseObserved.of(rows, cols, values[mask], (m, n), weights[mask])
+    weights = mask * weights.square()
+    places = mask.nonzero().T
+    data = SparseObserved.of(*places, values[mask], (m, n), weights[mask])
     F = torch.randn(n, rank, generator=rng, dtype=torch.float64)
     offset, mean = F @ torch.ones(rank).double(), torch.arange(rank).double()
-    precision = torch.eye(rank).double() + 0.5
-    model = RowModel(F, offset, precision, mean)
-    assert len(data._panels(F)) == (1 if cached > 300 else 4)
+    model = RowModel(F, offset, torch.eye(rank).double() + 0.5, mean)
+    W = torch.randn(m, rank, generator=rng, dtype=torch.float64)
+    return data, model, W, values, weights
 
-    W = torch.randn(m, rank, generator=rng, dtype=torch.float64, requires_grad=True)
-    off = W @ F.T + offset - values
-    misfit = (mask * weights * off**2).sum()
-    prior = ((W - mean) @ precision * (W - mean)).sum()
+
+@pytest.mark.parametrize("cached", [2**20, 400], ids=["whole", "panels"])
+def test_slopes_of_rows_are_derivatives(cached, monkeypatch):
+    monkeypatch.setattr("skmc.solvers.panels.CACHED", cached)
+    rank = 3
+    data, model, W, values, weights = weighted_rows(8, 60, rank)
+    systems = Systems(model, rank, torch.float64, judge=True)
+    columns = systems.columns(torch.float64)
+    assert len(panels_of(data, columns)) == (1 if cached > 400 else 5)
+
+    W.requires_grad_()
+    off = W @ model.F.T + model.offset - values
+    misfit = (weights * off**2).sum()
+    prior = ((W - model.mean) @ model.precision * (W - model.mean)).sum()
     (misfit + prior).backward()
 
-    off = off.detach()[mask] if known else None
-    slope, found = data.slope(model, W.detach(), off=off)
+    slope, found = gradient(data, W.detach(), systems)
     torch.testing.assert_close(slope, W.grad / 2)
     torch.testing.assert_close(found, misfit.detach())
     # As many steps as unknowns of a row, in single precision.
-    solved, _ = data.improved(model, W.detach(), slope, rank)
-    expected = model.solve(data.starts, data.cols, data.values, weights=data.weights)
-    torch.testing.assert_close(solved, expected, rtol=0, atol=1e-4)
+    improvement, _ = improved(data, W.detach(), slope, systems)
+    torch.testing.assert_close(improvement, solved(data, model), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("steps", [None, 0, 3])
+@pytest.mark.parametrize("chunk", [1, 70, 300])
+def test_a_half_step_goes_by_chunks_of_rows(chunk, steps, monkeypatch):
+    """Its sums are those over all rows, also if some rows have no cells."""
+    data, model, W, *_ = weighted_rows(20, 30, 3)
+    data = data.only((data.rows != 0) & (data.rows != 7) & (data.rows < 18))
+    known = torch.linspace(-1, 1, W.numel(), dtype=torch.float64).view_as(W)
+    systems = Systems(model, steps, torch.float64, judge=True)
+    whole = half_step(data, (W, known), systems)
+    monkeypatch.setattr("skmc.cells.sparse_values.CHUNK", chunk)
+    parts = list(data.map(half_step, (W, known), systems))
+    assert len(parts) >= len(data.values) // (chunk + 30)
+    factors, *sums = zip(*parts, strict=True)
+    near = {"rtol": 1e-12, "atol": 1e-12}
+    torch.testing.assert_close(torch.cat(factors), whole.factors, **near)
+    for found, expected in zip(sums, whole[1:], strict=True):
+        torch.testing.assert_close(torch.stack(found).sum(), expected, **near)
 
 
 def test_values_at_cells_are_differentiable(both):

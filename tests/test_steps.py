@@ -63,7 +63,6 @@ MAY_WAIT = {
     "DouglasRachford": CHOSEN,
     "GradientFlow": "only for `SpectralNetwork`: " + SHAPE,
     "ALS": ROWS,
-    "BlockALS": "blocks are read from files; " + ROWS,
     "ChunkedEM": "chunks are computed by Dask",
     "ChunkedSVD": "chunks are computed by Dask; " + ROWS,
     "Gibbs": ROWS,

@@ -16,6 +16,7 @@ from skmc.base.fitted import Fitted
 from skmc.base.side_information import FeatureScaling, read_features
 from skmc.cells import Entries, Given, Scaling, Side, SparseObserved
 from skmc.linalg import LowRank, RowModel
+from skmc.solvers import solved
 
 
 @dataclass(eq=False)
@@ -175,7 +176,7 @@ class RowModels(Fitted):
         """
         whole = torch.zeros(used.shape, dtype=used.dtype)
         for model in self.models:
-            W = used.solved(model)
+            W = solved(used, model)
             whole += (W @ model.F.mT + model.offset) / len(self.models)
         completed: np.ndarray = self.scaling.undo(whole).numpy()
         return completed
@@ -264,7 +265,7 @@ class FittedFactors(RowModels):
         """
         parts = common_parts(given, outputs, informed)
         data, models = given.data.to("cpu"), parts["models"]
-        rows = joined_rows([data.solved(model) for model in models])
+        rows = joined_rows([solved(data, model) for model in models])
         values = None
         if given.read is not None and not given.statistics.weighted:
             cells = given.entries

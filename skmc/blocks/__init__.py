@@ -1,18 +1,16 @@
 """Observed cells that are not in memory, sorted into blocks of rows and columns."""
 
-from skmc.blocks.als import BlockALS, block_step
+from skmc.blocks.block import Choice
 from skmc.blocks.chunked import ChunkedEM, ChunkedSVD
 from skmc.blocks.chunks import ChunkedRows
 from skmc.blocks.lazy import is_lazy, lazy_entries, lazy_transform
-from skmc.blocks.observed import Block, BlockObserved, Choice
+from skmc.blocks.observed import BlockObserved
 from skmc.blocks.parts import tables_of
 from skmc.blocks.rows import RowReader
 from skmc.blocks.running import Local, OnCluster
 from skmc.blocks.writing import BlockFolder, sorted_blocks
 
 __all__ = [
-    "Block",
-    "BlockALS",
     "BlockFolder",
     "BlockObserved",
     "Choice",
@@ -22,7 +20,6 @@ __all__ = [
     "Local",
     "OnCluster",
     "RowReader",
-    "block_step",
     "is_lazy",
     "lazy_entries",
     "lazy_transform",

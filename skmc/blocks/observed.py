@@ -2,155 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.blocks.parts import arrow
+from skmc.blocks.block import Choice, loaded, over_chunks
 from skmc.blocks.running import OnCluster, logged
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
-from skmc.linalg import LowRank, RowModel, work_of
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Some of the cells, the same ones in every division into blocks.
-
-    Parameters
-    ----------
-    seed : int
-        Determines the cells.
-    share : float in (0, 1)
-        Share of the cells that is held out.
-    held_out : bool
-        Whether the cells that are held out are chosen, or the others.
-    """
-
-    seed: int
-    share: float
-    held_out: bool
-
-    def __call__(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
-        """Choose among some cells.
-
-        Parameters
-        ----------
-        row, col : int ndarray of shape (n_cells,)
-            Positions.
-
-        Returns
-        -------
-        bool ndarray of shape (n_cells,)
-        """
-        # The finalizer of SplitMix64.
-        z = row.astype(np.uint64) << np.uint64(32) | col.astype(np.uint64)
-        z += np.uint64((self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-        return (z < np.uint64(self.share * 2.0**64)) == self.held_out
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """The cells of consecutive rows, or of consecutive columns, of a matrix.
-
-    Parameters
-    ----------
-    row : int32 Tensor of shape (n_cells,)
-        Position within the block, ascending.
-    col : int32 Tensor of shape (n_cells,)
-        Position on the other side.
-    values : Tensor of shape (n_cells,)
-        Scaled values.
-    shape : tuple of int
-        Number of rows of the block, and of the other side.
-    weights : Tensor of shape (n_cells,), optional
-        How often each cell counts.
-    """
-
-    row: Tensor
-    col: Tensor
-    values: Tensor
-    shape: tuple[int, int]
-    weights: Tensor | None = None
-
-    def __sizeof__(self) -> int:  # Dask prefers to run tasks where their data are
-        parts = (self.row, self.col, self.values, self.weights)
-        return sum(x.nbytes for x in parts if x is not None)
-
-    def cells(self, device: Any = "cpu") -> SparseObserved:
-        """Convert to the type that solvers use.
-
-        Parameters
-        ----------
-        device : device
-            Where to compute.
-
-        Returns
-        -------
-        SparseObserved
-        """
-        row, col = self.row.to(device).long(), self.col.to(device).long()
-        weights = None if self.weights is None else self.weights.to(device)
-        values = self.values.to(device)
-        return SparseObserved(row, col, values, self.shape, weights=weights)
-
-
-def loaded(
-    path: Path,
-    side: str,
-    first: int,
-    shape: tuple[int, int],
-    choice: Choice | None,
-    scaling: Scaling | None,
-) -> Block:
-    """Read and scale a block.
-
-    Parameters
-    ----------
-    path : Path
-        File of the block.
-    side : {"row", "col"}
-        Whether it is a block of rows or of columns.
-    first : int
-        Its first row.
-    shape : tuple of int
-        Number of rows of the block, and of the other side.
-    choice : Choice or None
-        Which cells to keep.
-    scaling : Scaling or None
-        How to scale the values.
-
-    Returns
-    -------
-    Block
-    """
-    table = arrow().parquet.read_table(path, memory_map=True)
-    cells = {name: table[name].to_numpy().copy() for name in table.column_names}
-    if choice is not None:
-        row, col = cells["row"], cells["col"]
-        places = (row + first, col) if side == "row" else (col, row + first)
-        kept = choice(*places)
-        cells = {name: column[kept] for name, column in cells.items()}
-    parts = {name: torch.from_numpy(column) for name, column in cells.items()}
-    row, col, values = parts["row"], parts["col"], parts["value"]
-    if scaling is not None:
-        column = (col if side == "row" else row + first).long()
-        shift, scale = (
-            s[0, column] if s.shape[1] > 1 else s[0]
-            for s in (scaling.shift, scaling.scale)
-        )
-        values = Scaling(shift, scale).standardise(values)
-    return Block(row, col, values, shape, parts.get("weight"))
+from skmc.linalg import LowRank, work_of
 
 
 class BlockObserved:
@@ -168,6 +33,8 @@ class BlockObserved:
         Which cells to use; all by default.
     systems_on : device, default="cpu"
         Where systems of rows are solved. Factors are kept on the CPU.
+    side : {"row", "col"}, default="row"
+        "col" is the transpose, whose blocks are those of the columns.
     """
 
     def __init__(
@@ -176,10 +43,12 @@ class BlockObserved:
         scaling: Scaling | None = None,
         choice: Choice | None = None,
         systems_on: torch.device | str = "cpu",
+        side: Literal["row", "col"] = "row",
     ):
         self.folder, self.scaling, self.choice = folder, scaling, choice
-        self.systems_on = systems_on
-        self.shape = folder.shape
+        self.systems_on, self.side = systems_on, side
+        self._starts = folder.starts[side].tolist()  # first rows, and their number
+        self.shape = folder.shape if side == "row" else folder.shape[::-1]
         self.dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
         self.device = torch.device("cpu")
         self.batch_shape = torch.Size(())
@@ -249,11 +118,9 @@ class BlockObserved:
         train : BlockObserved
         held_out : BlockObserved
         """
-        kept, held_out = (Choice(seed, share, held) for held in (False, True))
-        return (
-            BlockObserved(self.folder, self.scaling, kept, self.systems_on),
-            BlockObserved(self.folder, self.scaling, held_out, self.systems_on),
-        )
+        choices = [Choice(seed, share, held) for held in (False, True)]
+        parts = [(self.folder, self.scaling, x, self.systems_on) for x in choices]
+        return BlockObserved(*parts[0]), BlockObserved(*parts[1])
 
     def to(self, device: torch.device | str) -> BlockObserved:
         """Return the same cells, whose systems are solved on a device.
@@ -304,68 +171,54 @@ class BlockObserved:
         return [self.shape, *(x for side in found.values() for x in side.values())]
 
     @cached_property
-    def _handles(self) -> dict[str, Sequence[Any]]:
-        handles = {}
-        for side, n_others in (("row", self.shape[1]), ("col", self.shape[0])):
-            starts = self.folder.starts[side].tolist()
-            loaders = [
-                partial(
-                    loaded,
-                    self.folder.path / side / f"{k:06d}.parquet",
-                    side,
-                    first,
-                    (last - first, n_others),
-                    self.choice,
-                    self.scaling,
-                )
-                for k, (first, last) in enumerate(pairwise(starts))
-            ]
-            handles[side] = self.folder.runner.load(loaders)
-        return handles
+    def T(self) -> BlockObserved:
+        """The transpose."""
+        parts = self.folder, self.scaling, self.choice, self.systems_on
+        return BlockObserved(*parts, "col" if self.side == "row" else "row")
+
+    @cached_property
+    def _handles(self) -> Sequence[Any]:
+        loaders = [
+            partial(
+                loaded,
+                self.folder.path / self.side / f"{k:06d}.parquet",
+                self.side,
+                first,
+                (last - first, self.shape[1]),
+                self.choice,
+                self.scaling,
+            )
+            for k, (first, last) in enumerate(pairwise(self._starts))
+        ]
+        return self.folder.runner.load(loaders)
 
     def map(
-        self, side: str, function: Any, own: Tensor | None, *common: Any
+        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: Any
     ) -> Iterator[Any]:
-        """Call ``function(block, own, *common)`` for all blocks of a side, in order.
+        """Call ``function(chunk, own, *common)`` for all chunks of rows, in order.
 
         Parameters
         ----------
-        side : {"row", "col"}
-            Blocks of rows or of columns.
         function : callable
             Function to call; it must be importable.
-        own : Tensor of shape (n, k) or None
-            A tensor whose rows belong to the rows of the blocks.
+        own : sequence of Tensor of shape (n_rows, k)
+            Tensors of which each call gets the rows of its chunk.
         *common : object
             Arguments that all calls share.
 
-        Returns
-        -------
-        iterator
-            The results, each of which is logged.
+        Yields
+        ------
+        object
         """
-        each = None
-        if own is not None:
-            sizes = np.diff(self.folder.starts[side]).tolist()
-            each = [part.clone() for part in own.split(sizes)]
-        found = self.folder.runner.map(
-            function, self._handles[side], *common, each=each
+        each = (
+            [x[first:last].clone() for x in own]  # what is sent is not a view
+            for first, last in pairwise(self._starts)
         )
-        return logged(found, f"block of {side}s", len(self._handles[side]))
-
-    def solved(self, model: RowModel) -> Tensor:
-        """Solve a row model for all rows.
-
-        Parameters
-        ----------
-        model : RowModel
-            A model of rows.
-
-        Returns
-        -------
-        Tensor of shape (n_rows, rank)
-        """
-        return torch.cat(list(self.map("row", _solved, None, model)))
+        found = self.folder.runner.map(
+            over_chunks, self._handles, function, self.systems_on, *common, each=each
+        )
+        for results in logged(found, f"block of {self.side}s", len(self._handles)):
+            yield from results
 
     @property
     def work(self) -> int:
@@ -384,9 +237,9 @@ class BlockObserved:
     @cached_property
     def _sums(self) -> tuple[Tensor, Tensor]:
         """Number of cells and sum of their squares."""
-        found = list(self.map("row", _energy, None))
-        count = torch.tensor(float(sum(n for n, _ in found)), dtype=self.dtype)
-        return count, torch.stack([square for _, square in found]).sum()
+        numbers, squares = zip(*self.map(_energy), strict=True)
+        count = torch.tensor(float(sum(numbers)), dtype=self.dtype)
+        return count, torch.stack(squares).sum()
 
     @property
     def n_observed(self) -> Tensor:
@@ -398,25 +251,10 @@ class BlockObserved:
         """``|P(M)|_F^2``."""
         return self._sums[1]
 
-    def counts(self, side: str) -> Tensor:
-        """Number of cells of each row or column, or the sum of their weights.
-
-        Parameters
-        ----------
-        side : {"row", "col"}
-            Which of them.
-
-        Returns
-        -------
-        Tensor of shape (n,)
-        """
-        if side not in self._counts:
-            self._counts[side] = torch.cat(list(self.map(side, _counts, None)))
-        return self._counts[side]
-
     @cached_property
-    def _counts(self) -> dict[str, Tensor]:
-        return {}
+    def counts(self) -> Tensor:
+        """Number of cells of each row, or the sum of their weights, ``(n_rows,)``."""
+        return torch.cat(list(self.map(_counts)))
 
     def misfit(self, X: LowRank) -> Tensor:
         """``|P(X - M)|_F^2``, by one pass.
@@ -430,8 +268,7 @@ class BlockObserved:
         -------
         Tensor of shape ()
         """
-        parts = self.map("row", _misfit, X.left, X.right)
-        return torch.stack(list(parts)).sum()
+        return torch.stack(list(self.map(_misfit, (X.left,), X.right))).sum()
 
 
 def moments_of(
@@ -464,17 +301,13 @@ def moments_of(
     return tuple(torch.from_numpy(x)[None] for x in (mean, deviation, count))  # type: ignore[return-value]
 
 
-def _solved(block: Block, own: None, model: RowModel) -> Tensor:
-    return block.cells().solved(model)
+def _energy(data: SparseObserved, own: Sequence[Tensor]) -> tuple[int, Tensor]:
+    return len(data.values), data.energy
 
 
-def _energy(block: Block, own: None) -> tuple[int, Tensor]:
-    return len(block.values), block.cells().energy
+def _counts(data: SparseObserved, own: Sequence[Tensor]) -> Tensor:
+    return data.counts
 
 
-def _counts(block: Block, own: None) -> Tensor:
-    return block.cells().counts
-
-
-def _misfit(block: Block, left: Tensor, right: Tensor) -> Tensor:
-    return block.cells().misfit(LowRank(left, right))
+def _misfit(data: SparseObserved, own: Sequence[Tensor], right: Tensor) -> Tensor:
+    return data.misfit(LowRank(own[0], right))

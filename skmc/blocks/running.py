@@ -61,7 +61,7 @@ class Local:
         function: Callable[..., Any],
         handles: Sequence[Any],
         *common: Any,
-        each: Sequence[Any] | None = None,
+        each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
         """Call ``function(block, own, *common)`` for every block, in order.
 
@@ -73,7 +73,7 @@ class Local:
             What `load` returned.
         *common : object
             Arguments that all calls share.
-        each : sequence, optional
+        each : iterable, optional
             The argument ``own`` of each call; None by default.
 
         Yields
@@ -157,7 +157,7 @@ class OnCluster(Local):
         function: Callable[..., Any],
         handles: Sequence[Any],
         *common: Any,
-        each: Sequence[Any] | None = None,
+        each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
         own = each or [None] * len(handles)
         with _large_messages():

@@ -11,6 +11,7 @@ from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling
 from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
+from skmc.cells.sparse_values import SparseValues
 from skmc.cells.stored import StoredEntries
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Scaling",
     "Side",
     "SparseObserved",
+    "SparseValues",
     "StoredEntries",
     "check_positions",
     "pixels",

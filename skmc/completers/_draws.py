@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from skmc.base import RowModels, joined_cols, joined_rows
+from skmc.solvers import solved
 
 
 @dataclass(eq=False)
@@ -82,7 +83,7 @@ class FittedDraws(RowModels):
         at = given.rows, given.cols
         models: list[Any] = self.models  # each has noise
         for done, model in enumerate(models, start=1):
-            whole = given.solved(model) @ model.F.mT + model.offset
+            whole = solved(given, model) @ model.F.mT + model.offset
             own = model.variance(given.starts, given.cols)
             noise = torch.ones_like(variance[:1])
             if model.relative is not None and model.freedom is not None:

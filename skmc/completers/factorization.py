@@ -24,7 +24,7 @@ from skmc.base import (
     transform_with_features,
     with_more,
 )
-from skmc.blocks import BlockALS, BlockObserved
+from skmc.blocks import BlockObserved
 from skmc.cells import Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.completers.costs import Cost, Variant
@@ -192,7 +192,7 @@ class FactorizationCompleter(IterativeCompleter):
     transform = transform_with_features
     recommend = recommend_from_factors
     partial_fit = partial_fit
-    storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: BlockALS}
+    storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: ALS}
     check_every = 1
     advice = "ratings, new users"
     cost = Cost(0.3, factors=5e-9, informed=15.0)

@@ -6,7 +6,7 @@ from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, Gaussian
 from skmc.linalg.graph import compressed_rows, directions_of, nearest
-from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, padded
 from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
 from skmc.linalg.patterns import Patterns
@@ -70,6 +70,7 @@ __all__ = [
     "nearest",
     "newton",
     "normal_equations",
+    "padded",
     "partial_svd",
     "relu_layer",
     "resolve_device",

@@ -6,8 +6,26 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 BLOCK = 2**22  # numbers gathered at once
+VECTOR = 8  # numbers in a register
+
+
+def padded(factors: Tensor) -> Tensor:
+    """Append columns of zeros, so that rows fill registers.
+
+    Parameters
+    ----------
+    factors : Tensor of shape (m, rank)
+        The factors.
+
+    Returns
+    -------
+    Tensor of shape (m, k), where eight divides k
+    """
+    missing = -factors.shape[1] % VECTOR
+    return pad(factors, (0, missing)) if missing else factors
 
 
 @dataclass(frozen=True, eq=False)

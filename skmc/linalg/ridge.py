@@ -248,7 +248,9 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
     """
     count = starts.diff()
     weights = count.clamp_min(1).to(like.dtype).rsqrt().repeat_interleave(count)
-    return compressed_rows(starts, cols, weights, (len(count), like.shape[0]))
+    return compressed_rows(
+        starts.to(cols.dtype), cols, weights, (len(count), like.shape[0])
+    )
 
 
 @dataclass(frozen=True, eq=False)

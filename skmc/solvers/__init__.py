@@ -3,20 +3,13 @@
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import ALS, ALSState
-from skmc.solvers.als_half import (
-    Effort,
-    HalfStep,
-    half_step,
-    product,
-    with_bias,
-)
-from skmc.solvers.als_line import misfit_along
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
 from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
+from skmc.solvers.half_steps import solved
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.ncarl import NCARL, NCARLState
 from skmc.solvers.nonlocal_groups import NonlocalLowRank
@@ -44,11 +37,9 @@ __all__ = [
     "CosineSchedule",
     "Descent",
     "DouglasRachford",
-    "Effort",
     "FactorEM",
     "Gibbs",
     "GradientFlow",
-    "HalfStep",
     "HardRank",
     "InexactALM",
     "InexactALMState",
@@ -67,9 +58,6 @@ __all__ = [
     "TruncatedADMM",
     "TruncatedAPGL",
     "WeightedTruncated",
-    "half_step",
     "largest_weight",
-    "misfit_along",
-    "product",
-    "with_bias",
+    "solved",
 ]

@@ -10,28 +10,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.cells import Side, SparseObserved, prior_mean
-from skmc.linalg import LowRank, RowModel, conjugate_gradients
-from skmc.solvers.als_half import (
+from skmc.cells import SparseObserved, prior_mean
+from skmc.linalg import LowRank
+from skmc.solvers.als_line import (
+    Sweep,
+    best_step,
+    conjugate,
+)
+from skmc.solvers.als_objective import Objective
+from skmc.solvers.half_steps import (
     STEPS,
-    Effort,
     HalfStep,
     half_step,
     next_steps,
     product,
     with_bias,
 )
-from skmc.solvers.als_line import (
-    Sweep,
-    best_step,
-    conjugate,
-    misfit_along,
-    penalty_along,
-    squares_along,
-)
+from skmc.solvers.row_systems import Systems
 from skmc.solvers.solver import Solver, State
 
-CG_STEPS = 20  # enough from a warm start
 PLAIN = 2  # sweeps before conjugate ones
 # Gradients are computed in single precision while the residual is above the first
 # number, if the root mean square of the cells is between the others.
@@ -47,8 +44,6 @@ class ALSState(State):
     ----------
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
-    X : LowRank
-        The completion.
     rows : Tensor of shape (m, rank + 1)
         Factors and bias of each row.
     cols : Tensor of shape (n, rank + 1)
@@ -70,7 +65,6 @@ class ALSState(State):
         What the next conjugate direction needs.
     """
 
-    X: LowRank
     rows: Tensor  # (m, rank + 1), factors and a bias
     cols: Tensor  # (n, rank + 1)
     next_cols: Tensor  # (n, rank + 1)
@@ -80,6 +74,11 @@ class ALSState(State):
     slopes: tuple[Tensor, Tensor]
     n_steps: int
     last: Sweep | None
+
+    @property
+    def X(self) -> LowRank:
+        """The completion."""
+        return product(self.rows, self.cols)
 
 
 class ALS(Solver):
@@ -163,12 +162,8 @@ class ALS(Solver):
         self.start_biases = start_biases
         self.start_cols = start_cols
         self.conjugate = conjugate
-        self.weight = weight
-        self.row_biases = row_biases
-        self.col_biases = col_biases
-        self.per_cell = per_cell
-        self.link_weight = link_weight
-        self.implicit = implicit
+        biases = row_biases, col_biases
+        self.objective = Objective(weight, biases, per_cell, link_weight, implicit)
 
     def init(self, data: SparseObserved) -> ALSState:
         rows = with_bias(self.start.to(data.device), 0.0)
@@ -182,26 +177,25 @@ class ALS(Solver):
             [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
         ]
         infinite = rows.new_full((), torch.inf)
-        own = rows if self.row_biases else rows[:, :-1]
+        own = rows if self.objective.biases[0] else rows[:, :-1]
         first = HalfStep(own, infinite, infinite, infinite, zero(()))
-        steps, dtype = (STEPS[0], STEPS[0]), self._precision(data, infinite)
+        steps, dtype = (STEPS[0], STEPS[0]), _precision(data, infinite)
         pair = (links[0], links[1])
         return self._state(data, first, cols, pair, steps, dtype, 0, None)
 
     def step(self, data: SparseObserved, state: ALSState) -> ALSState:
-        links = self._link(data, 0, state.rows, state.links[0]), state.links[1]
+        links = self.objective.link(data, 0, state.rows, state.links[0]), state.links[1]
         cols, steps = state.next_cols, state.steps
-        dtype = self._precision(data, self.residual(data, None, state))
-        effort = Effort(steps[0], dtype)
-        half = self._half(data, 0, state.rows, cols, links[0], effort)
+        dtype = _precision(data, self.residual(data, None, state))
+        half = self._half(data, 0, state.rows, cols, links[0], steps[0], dtype)
         steps = next_steps(steps[0], half), steps[1]
         n_steps, last = state.n_steps + 1, None
         if self.conjugate and n_steps > PLAIN and not any(links):
-            rows = self._whole(half.factors, self.row_biases)
+            rows = self._whole(half.factors, 0)
             found = self._conjugate(data, state, rows, dtype)
             if found is not None:
-                rows, cols, last, off = found
-                half = self._half(data, 0, rows, cols, (), Effort(None, dtype), off)
+                rows, cols, last = found
+                half = self._half(data, 0, rows, cols, (), None, dtype)
         return self._state(data, half, cols, links, steps, dtype, n_steps, last)
 
     def _conjugate(
@@ -210,46 +204,26 @@ class ALS(Solver):
         state: ALSState,
         rows: Tensor,
         dtype: torch.dtype,
-    ) -> tuple[Tensor, Tensor, Sweep, Tensor | None] | None:
+    ) -> tuple[Tensor, Tensor, Sweep] | None:
         """Rows and columns after a step along a conjugate direction.
 
-        The last part are the residuals at the cells, if they are in memory. None if
-        there is no better point there than those after a plain sweep, which are
+        None if there is no better point there than those after a plain sweep, which are
         ``rows`` and ``state.next_cols``.
         """
-        m = len(rows)
-        W = torch.cat([state.rows, state.cols])
-        change = torch.cat([rows, state.next_cols]) - W
-        counts = torch.cat([self._counts(data, axis) for axis in (0, 1)])[:, None]
+        now, swept = (state.rows, state.cols), (rows, state.next_cols)
+        counts = self.objective.counts(data, 0), self.objective.counts(data, 1)
+        change = rows - state.rows, state.next_cols - state.cols
         direction = conjugate(change, state.last, counts)
-        own, others = torch.cat([W, direction], 1).tensor_split([m])
-        curve, residuals = self._misfit_along(data, own, others, dtype)
-        curve = curve + self.weight * penalty_along(W, direction, counts).to(curve)
-        if self.implicit:
-            U, V = W[:, :-1].tensor_split([m])
-            P, Q = direction[:, :-1].tensor_split([m])
-            curve = curve + squares_along((U, P), (V, Q))
+        curve = self.objective.along(data, now, direction, dtype)
         step = best_step(curve)
         if step is None:
             return None
         # Rows without cells are not in the objective; they stay at a sweep's zero.
-        W = W + torch.where(counts > 0, step * direction, change)
-        off = None
-        if residuals:
-            first, second, third = residuals
-            off = first.add_(second, alpha=step).add_(third, alpha=step**2)
-        return W[:m], W[m:], Sweep(change, direction), off
-
-    def _misfit_along(
-        self, data: SparseObserved, rows: Tensor, cols: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, list[Tensor]]:
-        return misfit_along(data, rows, cols, dtype)
-
-    def _precision(self, data: SparseObserved, residual: Tensor) -> torch.dtype:
-        """Of gradients: their error must be small beside them."""
-        size = (data.energy / data.n_observed).sqrt()
-        enough = (residual > FAR) & (SINGLE[0] < size) & (size < SINGLE[1])
-        return torch.float32 if enough else data.energy.dtype
+        new_rows, new_cols = (
+            torch.where(count > 0, torch.add(W, D, alpha=step), plain)
+            for W, D, count, plain in zip(now, direction, counts, swept, strict=True)
+        )
+        return new_rows, new_cols, Sweep(change, direction)
 
     def _state(
         self,
@@ -267,22 +241,21 @@ class ALS(Solver):
         The gradient with respect to the columns needs the same products as the next
         half-step, which is therefore made here.
         """
-        rows = self._whole(half.factors, self.row_biases)
-        links = links[0], self._link(data, 1, cols, links[1])
-        ahead = self._half(data, 1, cols, rows, links[1], Effort(steps[1], dtype))
-        X = product(rows, cols)
-        penalty = self.weight * (half.penalty + ahead.penalty)
+        rows = self._whole(half.factors, 0)
+        links = links[0], self.objective.link(data, 1, cols, links[1])
+        ahead = self._half(data, 1, cols, rows, links[1], steps[1], dtype)
+        penalty = self.objective.weight * (half.penalty + ahead.penalty)
         for axis, maps in enumerate(links):
             for side, B in zip(data.sides[axis], maps, strict=True):
-                penalty = penalty + self.link_weight * (B * side.penalty(B)).sum()
-        if self.implicit:
-            penalty = penalty + X.squared_norm()
+                links_penalty = (B * side.penalty(B)).sum()
+                penalty = penalty + self.objective.link_weight * links_penalty
+        if self.objective.implicit:
+            penalty = penalty + product(rows, cols).squared_norm()
         return ALSState(
-            X=X,
             objective=(ahead.misfit + penalty) / 2,
             rows=rows,
             cols=cols,
-            next_cols=self._whole(ahead.factors, self.col_biases),
+            next_cols=self._whole(ahead.factors, 1),
             links=links,
             steps=(steps[0], next_steps(steps[1], ahead)),
             misfit=ahead.misfit,
@@ -298,69 +271,30 @@ class ALS(Solver):
         own: Tensor,
         others: Tensor,
         links: Sequence[Tensor],
-        effort: Effort,
-        off: Tensor | None = None,
+        steps: int | None,
+        dtype: torch.dtype,
     ) -> HalfStep:
-        """A half-step for the rows (``axis=0``) or for the columns.
-
-        ``off`` are the residuals at the cells, if they are known.
-        """
-        model = self._model(others, (self.row_biases, self.col_biases)[axis])
+        """A half-step for the rows (``axis=0``) or for the columns, see `Systems`."""
+        model = self.objective.model(others, axis)
         rank = model.F.shape[1]
-        known = prior_mean(data.sides[axis], [B[:, :rank] for B in links])
-        cells, own = data.T if axis else data, own[:, :rank]
-        if not (links and self.implicit):
-            return half_step(cells, own, model, effort, bool(axis), known, off)
-        shrunk = self._shrunk(model)
-        mean = prior_mean(data.sides[axis], [B[:, :rank] @ shrunk for B in links])
-        half = half_step(cells, own, model, effort, bool(axis), mean)
-        off = (own if axis else half.factors) - known
+        parts = [own[:, :rank]]
+        maps = [B[:, :rank] for B in links]
+        if links:
+            shrunk = self.objective.shrunk(model, maps)
+            parts.append(torch.as_tensor(prior_mean(data.sides[axis], shrunk)))
+        cells = data.T if axis else data
+        systems = Systems(model, steps, dtype, judge=bool(axis))
+        factors, *sums = zip(*cells.map(half_step, parts, systems), strict=True)
+        whole = (torch.stack(x).sum(dtype=torch.float64).to(own) for x in sums)
+        found = parts[0] if steps is None else torch.cat(factors)
+        half = HalfStep(found, *whole)
+        if not (links and self.objective.implicit):
+            return half
+        off = (parts[0] if axis else found) - prior_mean(data.sides[axis], maps)
         return half._replace(penalty=off.square().sum())
 
-    def _shrunk(self, model: RowModel) -> Tensor:
-        """Maps means of linear priors to those of the systems.
-
-        ``lambda |w - m|^2 + |F w|^2`` is ``(w - m')' (lambda I + F'F) (w - m')`` plus a
-        constant, with this times ``m`` for ``m'``.
-        """
-        return self.weight * torch.linalg.inv(model.precision)
-
-    def _whole(self, W: Tensor, biases: bool) -> Tensor:
-        return W if biases else with_bias(W, 0.0)
-
-    def _link(
-        self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
-    ) -> Sequence[Tensor]:
-        """``B`` of each linear prior of one side, given its factors ``W``."""
-        if not links:
-            return links
-        found, sides = list(links), data.sides[axis]
-        weight = self.weight * self._counts(data, axis)[:, None]
-        for k, side in enumerate(sides):
-            others = prior_mean(sides[:k] + sides[k + 1 :], found[:k] + found[k + 1 :])
-
-            def system(Z: Tensor, side: Side = side) -> Tensor:
-                own = side.pull(weight * side.mean(Z))
-                return own + self.link_weight * side.penalty(Z)
-
-            right = side.pull(weight * (W - others))
-            found[k], _ = conjugate_gradients(system, right, found[k], CG_STEPS)
-        return found
-
-    def _model(self, others: Tensor, biases: bool) -> RowModel:
-        """How factors and biases of one side follow from those of the other."""
-        factors, offset = others[:, :-1], others[:, -1].clone()
-        F = with_bias(factors, 1.0) if biases else factors
-        eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
-        zero = F.new_zeros(F.shape[1])
-        precision = self.weight * eye
-        if self.implicit:
-            precision = precision + F.mT @ F
-        return RowModel(F, offset, precision, zero, self.per_cell)
-
-    def _counts(self, data: SparseObserved, axis: int) -> Tensor:
-        counts = (data.T if axis else data).counts
-        return counts if self.per_cell else torch.ones_like(counts)
+    def _whole(self, W: Tensor, axis: int) -> Tensor:
+        return W if self.objective.biases[axis] else with_bias(W, 0.0)
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
         """``(|dF/dU| |U| + |dF/dV| |V|) / |P(M)|^2``.
@@ -383,13 +317,7 @@ class ALS(Solver):
         size = torch.zeros_like(current.misfit)
         for axis, W in enumerate((current.rows, current.cols)):
             size = size + current.slopes[axis] * W.norm()
-            if not current.links[axis]:
-                continue
-            sides, links = data.sides[axis], current.links[axis]
-            off = self._counts(data, axis)[:, None] * (W - prior_mean(sides, links))
-            for side, B in zip(sides, links, strict=True):
-                grad = self.link_weight * side.penalty(B) - side.pull(self.weight * off)
-                size = size + grad.norm() * B.norm()
+            size = size + self.objective.of_links(data, axis, W, current.links[axis])
         # Cells that are all zero are fitted by columns of zeros, whatever the rows.
         energy = data.energy
         return torch.where(energy > 0, size / energy, torch.zeros_like(size))
@@ -398,9 +326,15 @@ class ALS(Solver):
         return state.misfit
 
     def outputs(self, state: ALSState) -> dict[str, Any]:
-        model = self._model(state.cols, self.row_biases)
+        model = self.objective.model(state.cols, 0)
         rank = model.F.shape[1]
-        sides = tuple(B[:, :rank] for B in state.links[0])
-        if self.implicit:
-            sides = tuple(B @ self._shrunk(model) for B in sides)
+        maps = [B[:, :rank] for B in state.links[0]]
+        sides = tuple(self.objective.shrunk(model, maps))
         return {"X": state.X, "rows": [replace(model, sides=sides)]}
+
+
+def _precision(data: SparseObserved, residual: Tensor) -> torch.dtype:
+    """Of gradients: their error must be small beside them."""
+    size = (data.energy / data.n_observed).sqrt()
+    enough = (residual > FAR) & (SINGLE[0] < size) & (size < SINGLE[1])
+    return torch.float32 if enough else data.energy.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,29 +11,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.cells import SparseObserved
+from skmc.cells import SparseValues
 from skmc.linalg import LowRank
+from skmc.solvers.panels import panels_of
+from skmc.solvers.row_systems import widened
 
 FARTHEST = 100.0  # step
 
 
+Sides = tuple[Tensor, Tensor]  # something of the rows, and of the columns
+
+
 @dataclass(frozen=True)
 class Sweep:
-    """What conjugate directions need of the last sweep, rows above columns.
+    """What conjugate directions need of the last sweep, for the rows and the columns.
 
     Parameters
     ----------
-    change : Tensor of shape (m + n, rank + 1)
+    change : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
         How the sweep changed factors and biases.
-    direction : Tensor of shape (m + n, rank + 1)
+    direction : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
         In which direction the iterate went instead.
     """
 
-    change: Tensor
-    direction: Tensor
+    change: Sides
+    direction: Sides
 
 
-def conjugate(change: Tensor, last: Sweep | None, counts: Tensor) -> Tensor:
+def conjugate(change: Sides, last: Sweep | None, counts: Sides) -> Sides:
     """The change of a sweep, made conjugate to the last direction.
 
     The sweep is the preconditioner: ``change + beta direction``, with ``beta`` of Polak
@@ -41,65 +47,69 @@ def conjugate(change: Tensor, last: Sweep | None, counts: Tensor) -> Tensor:
 
     Parameters
     ----------
-    change : Tensor of shape (m + n, rank + 1)
+    change : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
         How a sweep would change factors and biases.
     last : Sweep or None
         The last sweep.
-    counts : Tensor of shape (m + n, 1)
+    counts : pair of Tensor of shape (m, 1), (n, 1)
         Weights of the rows of these.
 
     Returns
     -------
-    Tensor of shape (m + n, rank + 1)
+    pair of Tensor of shape (m, rank + 1), (n, rank + 1)
     """
     if last is None:
         return change
-    size = (counts * last.change).mul_(last.change).sum()
-    beta = (counts * change).mul_(change - last.change).sum() / size
-    return change + beta.nan_to_num(0.0, 0.0, 0.0).clamp_min(0.0) * last.direction
+    size = moved = change[0].new_zeros(())
+    for new, old, count in zip(change, last.change, counts, strict=True):
+        size = size + (count * old).mul_(old).sum()
+        moved = moved + (count * new).mul_(new - old).sum()
+    beta = (moved / size).nan_to_num(0.0, 0.0, 0.0).clamp_min(0.0)
+    rows, cols = (
+        (beta * old).add_(new) for new, old in zip(change, last.direction, strict=True)
+    )
+    return rows, cols
 
 
 def misfit_along(
-    data: SparseObserved, rows: Tensor, cols: Tensor, dtype: torch.dtype
-) -> tuple[Tensor, list[Tensor]]:
-    """The squared distance from the cells, a polynomial of the step.
+    data: SparseValues, own: Sequence[Tensor], cols: Tensor, change: Tensor
+) -> Tensor:
+    """The squared distance of some rows from their cells, a polynomial of the step.
 
     Parameters
     ----------
-    data : SparseObserved
-        The observed cells.
-    rows : Tensor of shape (m, 2 (rank + 1))
+    data : SparseValues
+        The observed cells of the rows.
+    own : pair of Tensor of shape (m, rank)
         Factors and bias of each row, and the direction in which they go.
-    cols : Tensor of shape (n, 2 (rank + 1))
-        The same for the columns.
-    dtype : torch.dtype
-        Precision at the cells.
+    cols : Tensor of shape (n, k)
+        Factors and offset of each column, as `Systems.columns`.
+    change : Tensor of shape (n, k)
+        The direction in which they go.
 
     Returns
     -------
-    coefficients : float64 Tensor of shape (5,)
-        From the constant to that of ``t**4``.
-    residuals : list of three Tensor of shape (n_cells,)
-        Coefficients of the residual of each cell, to that of ``t**2``.
+    float64 Tensor of shape (5,)
+        Coefficients, from the constant to that of ``t**4``.
     """
-    (U, P), (V, Q) = (side.to(dtype).chunk(2, 1) for side in (rows, cols))
-    one, other = torch.ones_like(U[:, :1]), torch.ones_like(V[:, :1])
-    left = torch.cat([U, one], 1), torch.cat([V[:, :-1], other, V[:, -1:]], 1)
-    first = data.at(LowRank(*left)) - data.values.to(dtype)
-    turned = [P, one, U[:, :-1]], [V[:, :-1], other, Q[:, -1:], Q[:, :-1]]
-    second = data.at(LowRank(*(torch.cat(side, 1) for side in turned)))
-    third = data.at(LowRank(P[:, :-1], Q[:, :-1]))
-
-    coefficients = torch.stack(
-        [
-            data.inner(first, first),
-            2 * data.inner(first, second),
-            data.inner(second, second) + 2 * data.inner(first, third),
-            2 * data.inner(second, third),
-            data.inner(third, third),
-        ]
-    )
-    return coefficients, [first, second, third]
+    W, D = (widened(x, cols) for x in own)
+    curve = W.new_zeros(5, dtype=torch.float64)
+    W[:, own[0].shape[1]] = 1.0
+    for panel, part in panels_of(data, cols):
+        V, Q = cols[part], change[part]
+        first = panel.at(LowRank(W, V)).sub_(panel.values.to(W.dtype))
+        second = panel.at(LowRank(D, V)).add_(panel.at(LowRank(W, Q)))
+        third = panel.at(LowRank(D, Q))
+        curve = curve + torch.stack(
+            [
+                panel.inner(first, first),
+                2 * panel.inner(first, second),
+                panel.inner(second, second) + 2 * panel.inner(first, third),
+                2 * panel.inner(second, third),
+                panel.inner(third, third),
+            ]
+        )
+    return curve
 
 
 def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
@@ -119,7 +129,8 @@ def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
     float64 Tensor of shape (5,)
     """
     pairs = ((W, W), (2 * W, D), (D, D))
-    found = [(counts * a).mul_(b).sum(dtype=torch.float64) for a, b in pairs]
+    # A sum in another precision converts all numbers first.
+    found = [(counts * a).mul_(b).sum(1).sum(dtype=torch.float64) for a, b in pairs]
     zero = torch.zeros_like(found[0])
     return torch.stack([*found, zero, zero])
 

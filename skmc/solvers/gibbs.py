@@ -11,8 +11,8 @@ from torch import Tensor
 
 from skmc.cells import Side, SparseObserved
 from skmc.linalg import LowRank, Randomness, RowModel
-from skmc.solvers.als_half import product, with_bias
 from skmc.solvers.gibbs_draws import draw_link, draw_relative, gamma, normal_wishart
+from skmc.solvers.half_steps import product, with_bias
 from skmc.solvers.solver import Solver, State
 
 # In the first draw, for data of variance 1: the precision of the noise, and the

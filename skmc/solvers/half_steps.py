@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from skmc.cells import SparseObserved
+from skmc.cells import SparseValues
 from skmc.linalg import LowRank, RowModel
+from skmc.solvers.row_systems import Systems, gradient, improved
 
 # Conjugate gradients of a half-step: their least and largest number, and the share of
 # the residual that may be left.
 STEPS = (3, 6)
 LEFT = 0.03
-
-
-class Effort(NamedTuple):
-    """How a half-step computes.
-
-    Parameters
-    ----------
-    steps : int or None
-        Conjugate gradients to take; 0 means that systems are solved exactly, None that
-        only the gradient is computed.
-    dtype : torch.dtype
-        Precision of the gradient.
-    """
-
-    steps: int | None
-    dtype: torch.dtype
 
 
 class HalfStep(NamedTuple):
@@ -38,7 +24,7 @@ class HalfStep(NamedTuple):
     Parameters
     ----------
     factors : Tensor of shape (m, rank)
-        New factors and biases.
+        New factors and biases; empty if only the gradient is computed.
     before, after : Tensor of shape ()
         Squared norms of the gradient before and after the half-step.
     misfit : Tensor of shape ()
@@ -54,57 +40,73 @@ class HalfStep(NamedTuple):
     penalty: Tensor
 
 
-def half_step(
-    data: SparseObserved,
-    own: Tensor,
-    model: RowModel,
-    effort: Effort,
-    judge: bool,
-    known: Tensor | float = 0.0,
-    off: Tensor | None = None,
-) -> HalfStep:
-    """Factors of the rows, given those of the columns, from the present ones.
+def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> HalfStep:
+    """Factors of some rows, given those of the columns, from the present ones.
+
+    This function depends on nothing but its arguments: it is called for one chunk of
+    rows after the other, in memory or in blocks, or as tasks of a cluster.
 
     Parameters
     ----------
-    data : SparseObserved
-        The observed cells.
-    own : Tensor of shape (m, rank)
-        The present factors and biases of the rows.
-    model : RowModel
-        Made of the factors of the columns.
-    effort : Effort
-        Number of conjugate gradients, and precision of the gradient.
-    judge : bool
-        Whether ``before`` and ``misfit`` are needed, and the penalty of ``own``.
-        Otherwise the penalty is that of the new factors.
-    known : Tensor of shape (m, rank) or float, default=0.0
-        What is added to the mean of each row.
-    off : Tensor of shape (n_cells,), optional
-        Residuals at the cells, in the precision of the gradient, if they are known.
+    data : SparseValues
+        The observed cells of the rows.
+    own : one or two Tensor of shape (m, rank)
+        The present factors and biases of the rows. Then what is added to the mean of
+        each row; nothing by default.
+    systems : Systems
+        The systems of the rows.
 
     Returns
     -------
     HalfStep
     """
-    before = after = misfit = own.new_full((), torch.inf)
-    W, steps = own, effort.steps
-    if judge or steps != 0:
-        slope, misfit = data.slope(model, own, known, effort.dtype, off)
+    W, model, steps = own[0], systems.model, systems.steps
+    known = own[1] if len(own) > 1 else 0.0
+    new, before = W, W.new_full((), torch.inf)
+    after = misfit = before
+    if systems.judge or steps != 0:
+        slope, misfit = gradient(data, W, systems, known)
         before = slope.square().sum()
         if steps:
-            W, after = data.improved(model, own, slope, steps)
+            new, after = improved(data, W, slope, systems)
     if steps is None:
-        after = before
+        after, new = before, W.new_empty(0)
     elif not torch.isfinite(after):
-        W = model.solve(
+        new = model.solve(
             data.starts, data.cols, data.values, known=known, weights=data.weights
         )
         after = after if steps else torch.zeros_like(after)
     count = data.counts if model.per_cell else torch.ones_like(data.counts)
-    off = (own if judge else W) - known
-    penalty = (off.square().sum(1) * count).sum()
-    return HalfStep(W, before, after, misfit, penalty)
+    off = (W if systems.judge or steps is None else new) - known
+    return HalfStep(new, before, after, misfit, (off.square().sum(1) * count).sum())
+
+
+def solved(data: Any, model: RowModel) -> Tensor:
+    """Solve a row model for all rows, given their linear priors.
+
+    Parameters
+    ----------
+    data : SparseObserved or BlockObserved
+        The observed cells.
+    model : RowModel
+        A model of rows. Rows count as average for linear priors of the model that
+        the rows do not have.
+
+    Returns
+    -------
+    Tensor of shape (n_rows, rank)
+    """
+    priors = zip(data.sides[0], model.sides, strict=False)
+    known = [side.mean(B) for side, B in priors]
+    own = (sum(known[1:], known[0]),) if known else ()
+    return torch.cat(list(data.map(_solved, own, model)))
+
+
+def _solved(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tensor:
+    known = own[0] if own else 0.0
+    return model.solve(
+        data.starts, data.cols, data.values, known=known, weights=data.weights
+    )
 
 
 def next_steps(steps: int, half: HalfStep) -> int:

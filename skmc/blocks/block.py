@@ -1,0 +1,145 @@
+"""Single blocks: reading one, choosing among its cells, and calls for its chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skmc.blocks.parts import arrow
+from skmc.cells import Scaling, SparseObserved
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Some of the cells, the same ones in every division into blocks.
+
+    Parameters
+    ----------
+    seed : int
+        Determines the cells.
+    share : float in (0, 1)
+        Share of the cells that is held out.
+    held_out : bool
+        Whether the cells that are held out are chosen, or the others.
+    """
+
+    seed: int
+    share: float
+    held_out: bool
+
+    def __call__(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
+        """Choose among some cells.
+
+        Parameters
+        ----------
+        row, col : int ndarray of shape (n_cells,)
+            Positions.
+
+        Returns
+        -------
+        bool ndarray of shape (n_cells,)
+        """
+        # The finalizer of SplitMix64.
+        z = row.astype(np.uint64) << np.uint64(32) | col.astype(np.uint64)
+        z += np.uint64((self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+        return (z < np.uint64(self.share * 2.0**64)) == self.held_out
+
+
+def loaded(
+    path: Path,
+    side: str,
+    first: int,
+    shape: tuple[int, int],
+    choice: Choice | None,
+    scaling: Scaling | None,
+) -> SparseObserved:
+    """Read and scale a block.
+
+    Parameters
+    ----------
+    path : Path
+        File of the block.
+    side : {"row", "col"}
+        Whether it is a block of rows or of columns.
+    first : int
+        Its first row.
+    shape : tuple of int
+        Number of rows of the block, and of the other side.
+    choice : Choice or None
+        Which cells to keep.
+    scaling : Scaling or None
+        How to scale the values.
+
+    Returns
+    -------
+    SparseObserved
+    """
+    table = arrow().parquet.read_table(path, memory_map=True)
+    cells = {name: table[name].to_numpy().copy() for name in table.column_names}
+    if choice is not None:
+        row, col = cells["row"], cells["col"]
+        places = (row + first, col) if side == "row" else (col, row + first)
+        kept = choice(*places)
+        cells = {name: column[kept] for name, column in cells.items()}
+    parts = {name: torch.from_numpy(column) for name, column in cells.items()}
+    row, col, values = parts["row"], parts["col"], parts["value"]
+    if scaling is not None:
+        column = (col if side == "row" else row + first).long()
+        shift, scale = (
+            s[0, column] if s.shape[1] > 1 else s[0]
+            for s in (scaling.shift, scaling.scale)
+        )
+        values = Scaling(shift, scale).standardise(values)
+    return SparseObserved(row, col, values, shape, parts.get("weight"))
+
+
+def over_chunks(
+    block: SparseObserved,
+    own: Sequence[Tensor],
+    function: Callable[..., Any],
+    device: torch.device | str,
+    *common: Any,
+) -> list[Any]:
+    """`SparseObserved.map` for one block, on a device.
+
+    Parameters
+    ----------
+    block : SparseObserved
+        The cells of some rows.
+    own : sequence of Tensor of shape (n_rows of the block, k)
+        Tensors of which each call gets the rows of its chunk.
+    function : callable
+        Function to call.
+    device : device
+        Where to compute. "auto" is CUDA if this process has a CUDA device.
+    *common : object
+        Arguments that all calls share.
+
+    Returns
+    -------
+    list
+        The results, on the CPU.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    block = replace(block)  # workers need not keep what is made of it
+    if torch.device(device).type == "cpu":
+        return list(block.map(function, own, *common))
+    moved = [_moved(x, device) for x in common]
+    found = block.to(device).map(function, [x.to(device) for x in own], *moved)
+    return [_moved(result, "cpu") for result in found]
+
+
+def _moved(x: Any, device: torch.device | str) -> Any:
+    if isinstance(x, tuple):
+        return tuple(_moved(part, device) for part in x)
+    return x.to(device) if hasattr(x, "to") else x

@@ -1,0 +1,235 @@
+"""Numbers at few cells of a matrix: sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skmc.cells.sparse_positions import SparsePositions
+from skmc.linalg import LowRank, work_of
+
+SUMMED = 2**16  # numbers
+CHUNK = 2**20  # cells, whose temporary arrays remain in a cache
+
+
+@dataclass(frozen=True, eq=False)
+class SparseValues(SparsePositions):
+    """Values and weights of some cells of a matrix.
+
+    Parameters
+    ----------
+    rows, cols : int64 or int32 Tensor of shape (n_cells,)
+        Positions, sorted by row and then by column, each cell once.
+    values : floating Tensor of shape (n_cells,)
+        Values of the cells.
+    shape : tuple of int
+        ``(n_rows, n_cols)``.
+    weights : Tensor of shape (n_cells,) or None, default=None
+        How often each cell counts in all sums. None means once.
+    """
+
+    rows: Tensor
+    cols: Tensor
+    values: Tensor
+    shape: tuple[int, int]
+    weights: Tensor | None = None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the values."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the values."""
+        return self.values.device
+
+    @property
+    def work(self) -> int:
+        """The work of a pass over the observed cells; a step reads no others."""
+        return work_of(len(self.values))
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Empty: there are no batch axes."""
+        return torch.Size(())
+
+    def zero(self) -> LowRank:
+        """The zero matrix, of rank 0.
+
+        Returns
+        -------
+        LowRank
+        """
+        return LowRank(*(self.values.new_zeros(size, 0) for size in self.shape))
+
+    @property
+    def n_observed(self) -> Tensor:
+        """Number of observed cells, of shape ``()``."""
+        return torch.full_like(self.values[:1].sum(), len(self.values))
+
+    @cached_property
+    def energy(self) -> Tensor:
+        """``|P(M)|_F^2``."""
+        return self.weighted(self.values.square()).sum()
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """Number of cells of each row, or the sum of their weights, ``(n_rows,)``."""
+        if self.weights is None:
+            return self.starts.diff().to(self.values.dtype)
+        return self.row_sums(torch.ones_like(self.weights))
+
+    @cached_property
+    def largest_weight(self) -> float:
+        """The largest weight of a cell, 1 without weights."""
+        return 1.0 if self.weights is None else float(self.weights.max())
+
+    def weighted(self, cells: Tensor) -> Tensor:
+        """Multiply by the weights of the cells.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            Any numbers.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return cells if self.weights is None else cells * self.weights.to(cells.dtype)
+
+    def inner(self, a: Tensor, b: Tensor) -> Tensor:
+        """Weighted inner product of numbers at the cells, in double precision.
+
+        Parameters
+        ----------
+        a, b : Tensor of shape (n_cells,)
+            Any numbers.
+
+        Returns
+        -------
+        float64 Tensor of shape ()
+        """
+        products = self.weighted(a * b)
+        # A sum in another precision converts all numbers first.
+        parts = products.split(SUMMED) if products.device.type == "cpu" else (products,)
+        return torch.stack([part.sum(dtype=torch.float64) for part in parts]).sum()
+
+    def residual(self, X: LowRank) -> Tensor:
+        """``P(X - M)`` at the cells, ``(n_cells,)``.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape (n_cells,)
+        """
+        return self.at(X) - self.values
+
+    def misfit(self, X: LowRank) -> Tensor:
+        """``|P(X - M)|_F^2``.
+
+        Parameters
+        ----------
+        X : LowRank
+            A completion.
+
+        Returns
+        -------
+        Tensor of shape ()
+        """
+        return self.weighted(self.residual(X).square()).sum()
+
+    def sums(self, cells: Tensor, *, by_column: bool) -> Tensor:
+        """Sums over observed cells, ``(1, n_cols)`` or ``(1, 1)``.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            The summands.
+        by_column : bool
+            Whether each column has a sum of its own.
+
+        Returns
+        -------
+        Tensor
+        """
+        cells = self.weighted(cells)
+        if by_column:
+            return cells.new_zeros(1, self.shape[1]).index_add_(
+                1, self.cols, cells[None]
+            )
+        return cells.sum().view(1, 1)
+
+    def row_sums(self, cells: Tensor) -> Tensor:
+        """Sums over the observed cells of each row, ``(n_rows,)``.
+
+        Parameters
+        ----------
+        cells : Tensor of shape (n_cells,)
+            The summands.
+
+        Returns
+        -------
+        Tensor
+        """
+        zero = cells.new_zeros(self.shape[0])
+        return zero.index_add_(0, self.rows, self.weighted(cells))
+
+    @property
+    def chunks(self) -> list[SparseValues]:
+        """The matrix in chunks of consecutive rows, each with about `CHUNK` cells."""
+        whole = self.device.type != "cpu" or len(self.values) <= CHUNK
+        return [self] if whole else self._chunks  # an object must not hold itself
+
+    @cached_property
+    def _chunks(self) -> list[SparseValues]:
+        starts, kind = self.starts, self._kind
+        first = np.unique(starts[:-1].numpy() // CHUNK, return_index=True)[1]
+        chunks = []
+        for begin, end in pairwise([*first.tolist(), self.shape[0]]):
+            cells = slice(int(starts[begin]), int(starts[end]))
+            chunk = SparseValues(
+                self.rows[cells].sub(begin).to(kind),
+                self.cols[cells].to(kind),
+                self.values[cells],
+                (end - begin, self.shape[1]),
+                None if self.weights is None else self.weights[cells],
+            )
+            chunks.append(chunk)
+        return chunks
+
+    def map(
+        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: Any
+    ) -> Iterator[Any]:
+        """Call ``function(chunk, own, *common)`` for all chunks of rows, in order.
+
+        Parameters
+        ----------
+        function : callable
+            Function to call.
+        own : sequence of Tensor of shape (n_rows, k)
+            Tensors of which each call gets the rows of its chunk.
+        *common : object
+            Arguments that all calls share.
+
+        Yields
+        ------
+        object
+        """
+        chunks = self.chunks
+        sizes = [chunk.shape[0] for chunk in chunks]
+        parts = zip(*(x.split(sizes) for x in own), strict=True) if own else None
+        for chunk, part in zip(chunks, parts or [()] * len(sizes), strict=True):
+            yield function(chunk, part, *common)

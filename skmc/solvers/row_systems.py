@@ -1,0 +1,210 @@
+"""The systems of rows in alternating least squares, never formed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from skmc.cells import SparseValues
+from skmc.linalg import LowRank, RowModel, conjugate_gradients, padded
+from skmc.solvers.panels import panels_of
+
+
+@dataclass(frozen=True, eq=False)
+class Systems:
+    """The systems of all rows, and how a half-step treats them.
+
+    Parameters
+    ----------
+    model : RowModel
+        Made of the factors of the columns; without links.
+    steps : int or None
+        Conjugate gradients to take; 0 means that systems are solved exactly, None that
+        only the gradient is computed.
+    dtype : torch.dtype
+        Precision of the part of the gradient that belongs to the cells.
+    judge : bool
+        Whether ``before`` and ``misfit`` of `HalfStep` are needed, and the penalty of
+        the present factors. Otherwise the penalty is that of the new factors.
+    """
+
+    model: RowModel
+    steps: int | None
+    dtype: torch.dtype
+    judge: bool
+    _columns: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
+
+    def __sizeof__(self) -> int:  # Dask reports what it sends and holds
+        return sys.getsizeof(self.model)
+
+    def to(self, device: torch.device | str) -> Systems:
+        """Move the model.
+
+        Parameters
+        ----------
+        device : device
+            Where to compute.
+
+        Returns
+        -------
+        Systems
+        """
+        return replace(self, model=self.model.to(device))
+
+    def columns(self, dtype: torch.dtype) -> Tensor:
+        """Factors and offset of each column, then zeros, the same for all chunks.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+            Precision.
+
+        Returns
+        -------
+        Tensor of shape (n, k)
+        """
+        if dtype not in self._columns:
+            found = columns_of(self.model.F, self.model.offset)
+            self._columns[dtype] = found.to(dtype)
+        return self._columns[dtype]
+
+    def prior_counts(self, data: SparseValues) -> Tensor | float:
+        """How often the precision of the prior counts in each row.
+
+        Parameters
+        ----------
+        data : SparseValues
+            The cells of some rows.
+
+        Returns
+        -------
+        Tensor of shape (m, 1) or float
+        """
+        if not self.model.per_cell:
+            return 1.0
+        return torch.where(data.counts > 0, data.counts, 1)[:, None]
+
+
+def columns_of(F: Tensor, offset: Tensor) -> Tensor:
+    """Factors and offset of each column, then zeros, so that rows fill registers.
+
+    Parameters
+    ----------
+    F : Tensor of shape (n, rank)
+        The factors.
+    offset : Tensor of shape (n,)
+        The offsets.
+
+    Returns
+    -------
+    Tensor of shape (n, k)
+    """
+    return padded(torch.cat([F, offset[:, None]], 1))
+
+
+def gradient(
+    data: SparseValues, W: Tensor, systems: Systems, known: Tensor | float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Left minus right sides of the systems of some rows, and the misfit.
+
+    The former is half the gradient of what `RowModel.solve` minimizes.
+
+    Parameters
+    ----------
+    data : SparseValues
+        The observed cells of the rows.
+    W : Tensor of shape (m, rank)
+        Where to evaluate them.
+    systems : Systems
+        The systems of the rows.
+    known : Tensor of shape (m, rank) or float, default=0.0
+        What is added to the mean of each row.
+
+    Returns
+    -------
+    slope : Tensor of shape (m, rank)
+    misfit : Tensor of shape ()
+        Squared distance from the observed cells.
+    """
+    model, columns = systems.model, systems.columns(systems.dtype)
+    left = widened(W, columns)
+    left[:, W.shape[1]] = 1.0
+    pull = torch.zeros_like(W, dtype=left.dtype)
+    misfit = W.new_zeros((), dtype=torch.float64)
+    for panel, cols in panels_of(data, columns):
+        off = panel.at(LowRank(left, columns[cols]))
+        off -= panel.values.to(off.dtype)
+        pull += panel.matrix(panel.weighted(off)) @ columns[cols, : W.shape[1]]
+        misfit += panel.inner(off, off)
+    prior = (W - model.mean - known) @ model.precision
+    return pull.to(W.dtype) + systems.prior_counts(data) * prior, misfit.to(W.dtype)
+
+
+def improved(
+    data: SparseValues, W: Tensor, slope: Tensor, systems: Systems
+) -> tuple[Tensor, Tensor]:
+    """Take a few steps of conjugate gradients on the systems of some rows at once.
+
+    The change is computed in single precision; that of `slope` is what counts.
+
+    Parameters
+    ----------
+    data : SparseValues
+        The observed cells of the rows.
+    W : Tensor of shape (m, rank)
+        Present solutions.
+    slope : Tensor of shape (m, rank)
+        Left minus right sides of the systems at ``W``.
+    systems : Systems
+        The systems of the rows, and the number of steps.
+
+    Returns
+    -------
+    solutions : Tensor of shape (m, rank)
+    after : Tensor of shape ()
+        Squared norm of the slope at the solutions, not finite if numbers are too
+        large for single precision.
+    """
+    # Single precision has few exponents, so each row has a unit of its own. It is a
+    # power of two, so that rounding does not depend on it.
+    tiny = torch.finfo(slope.dtype).tiny
+    largest = slope.abs().amax(1, keepdim=True).clamp_min(tiny)
+    unit = largest.log2().floor().exp2()
+    columns = systems.columns(torch.float32)
+    prior = systems.model.precision.to(columns)
+    counts = torch.as_tensor(systems.prior_counts(data)).to(columns)
+
+    def system(Z: Tensor) -> Tensor:
+        image = counts * (Z.mT @ prior)
+        left = widened(Z.mT, columns)
+        for panel, cols in panels_of(data, columns):
+            at = panel.weighted(panel.at(LowRank(left, columns[cols])))
+            image += panel.matrix(at) @ columns[cols, : len(Z)]
+        return image.mT
+
+    right = (-slope / unit).to(columns).mT
+    change, left = conjugate_gradients(system, right, None, systems.steps or 0)
+    after = (unit[:, 0].square() * left).sum()
+    return W + unit * change.mT, after
+
+
+def widened(W: Tensor, columns: Tensor) -> Tensor:
+    """Append zeros to rows, one for each further column of ``columns``.
+
+    Parameters
+    ----------
+    W : Tensor of shape (m, rank)
+        The rows.
+    columns : Tensor of shape (n, k)
+        Its precision is that of the result.
+
+    Returns
+    -------
+    Tensor of shape (m, k)
+    """
+    left = columns.new_zeros(len(W), columns.shape[1])
+    left[:, : W.shape[1]] = W
+    return left
