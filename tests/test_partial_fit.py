@@ -49,7 +49,7 @@ def squared_error(completer):
     data = Observed(torch.from_numpy(X), ~torch.isnan(torch.from_numpy(X)))
     scaling = Scaling.of(data, completer.scaling)
     z = scaling.standardise(torch.from_numpy(completer.reconstruction_))
-    return float((z - scaling.apply(data).values)[data.mask].square().sum() / 2)
+    return float((z - data.scaled(scaling).values)[data.mask].square().sum() / 2)
 
 
 def penalized(completer):

@@ -13,8 +13,7 @@ from skmc.cells import Scaling
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers import solved
 from skmc.solvers.half_steps import half_step
-from skmc.solvers.panels import panels_of
-from skmc.solvers.row_systems import Systems, gradient, improved
+from skmc.solvers.row_systems import Systems, gradient, improved, panels_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FACTORED = [cls for cls in COMPLETERS if SparseObserved in cls.storages]
@@ -62,9 +61,9 @@ def test_sparse_and_dense_scaling_agree(how, centre, both):
     theirs = Scaling.of(dense, how, centre=centre)
     torch.testing.assert_close(ours.shift, theirs.shift)
     torch.testing.assert_close(ours.scale, theirs.scale)
-    scaled = ours.apply(sparse)
+    scaled = sparse.scaled(ours)
     torch.testing.assert_close(
-        scaled.matrix(scaled.values).to_dense(), theirs.apply(dense).values
+        scaled.matrix(scaled.values).to_dense(), dense.scaled(theirs).values
     )
 
 
@@ -223,7 +222,7 @@ def weighted_rows(m, n, rank):
 
 @pytest.mark.parametrize("cached", [2**20, 400], ids=["whole", "panels"])
 def test_slopes_of_rows_are_derivatives(cached, monkeypatch):
-    monkeypatch.setattr("skmc.solvers.panels.CACHED", cached)
+    monkeypatch.setattr("skmc.solvers.row_systems.CACHED", cached)
     rank = 3
     data, model, W, values, weights = weighted_rows(8, 60, rank)
     systems = Systems(model, rank, torch.float64, judge=True)

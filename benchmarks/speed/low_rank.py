@@ -358,7 +358,7 @@ def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
     values = torch.from_numpy(train.to_cells().astype(np.float32))
     data = Observed(values, ~torch.isnan(values))
     scaling = Scaling.of(data, "auto", centre=False)
-    data = scaling.apply(data)
+    data = data.scaled(scaling)
     solver, checkpoint = InexactALM(1e-4), Path.cwd() / ".ialm-1m.pt"
     if checkpoint.exists():
         n_iter, spent, fields = torch.load(checkpoint, weights_only=False)

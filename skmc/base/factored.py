@@ -159,7 +159,7 @@ class RowModels(Fitted):
         rows, cols = np.nonzero(used)
         values = torch.from_numpy(cells[rows, cols]).to(self.models[0].F.dtype)
         given = SparseObserved.of(rows, cols, values, cells.shape)
-        given = replace(self.scaling.apply(given), sides=(sides, ()))
+        given = replace(given.scaled(self.scaling), sides=(sides, ()))
         return given if self.alpha is None else preferences(given, self.alpha)
 
     def predict_from(self, used: SparseObserved) -> np.ndarray:

@@ -89,6 +89,8 @@ class IterativeCompleter(BaseCompleter):
         """Return the scaled cells on the device."""
         device = self.device if given.data.remote else resolve_device(self.device)
         data = given.data if device == given.data.device else given.data.to(device)
+        if given.scaling is not None:  # in units of its own
+            return replace(given, data=data)
         scaling = data.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 

@@ -27,6 +27,7 @@ class CannotBatch(ValueError):
     """Fits cannot share a batch; the message gives the reason."""
 
 
+@dataclass(eq=False)
 class Trials:
     """Fits to nine tenths of the observed cells, compared on the others.
 
@@ -53,17 +54,13 @@ class Trials:
         Lowest error in the last search; infinite if nothing was tried.
     """
 
-    def __init__(
-        self,
-        split: Callable[[], tuple[Any, Any]],
-        rng: Randomness,
-        tol: float = 0.0,
-        check_every: int = 25,
-    ):
-        self.split, self.rng, self.tol, self.check_every = split, rng, tol, check_every
-        self.interrupted = False
-        self.lowest = math.inf
-        self.n_solutions = 0
+    split: Callable[[], tuple[Any, Any]]
+    rng: Randomness
+    tol: float = 0.0
+    check_every: int = 25
+    interrupted: bool = field(default=False, init=False)
+    lowest: float = field(default=math.inf, init=False)
+    n_solutions: int = field(default=0, init=False)
 
     @cached_property
     def cells(self) -> tuple[Any, Any]:

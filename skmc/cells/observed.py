@@ -276,7 +276,7 @@ class Observed:
         -------
         Observed
         """
-        return scaling.apply(self)
+        return replace(self, values=scaling.standardise(self.values))
 
     def split(
         self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,8 +13,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from skmc.cells.observed import Observed
     from skmc.cells.sparse_observed import SparseObserved
-
-T = TypeVar("T", "Observed", "SparseObserved")
 
 OFFSET = 100  # deviations that a mean may amount to and not be subtracted
 
@@ -169,21 +167,6 @@ class Scaling:
         Tensor of shape (\\*batch, n_rows, n_cols)
         """
         return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
-
-    def apply(self, data: T) -> T:
-        """Shift and scale the observed cells.
-
-        Parameters
-        ----------
-        data : T
-            The observed cells.
-
-        Returns
-        -------
-        Observed or SparseObserved
-        """
-        here = Scaling(data.spread(self.shift), data.spread(self.scale))
-        return replace(data, values=here.standardise(data.values))
 
     def undo(self, X: Tensor) -> Tensor:
         """Go back to the units of the data.

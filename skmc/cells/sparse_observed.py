@@ -173,7 +173,8 @@ class SparseObserved(SparseValues):
         -------
         SparseObserved
         """
-        return scaling.apply(self)
+        own = Scaling(self.spread(scaling.shift), self.spread(scaling.scale))
+        return replace(self, values=own.standardise(self.values))
 
     def split(
         self, share: float, seed: int, draw: Any = None

@@ -29,7 +29,9 @@ class SparsePositions:
     @cached_property
     def starts(self) -> Tensor:
         """Where each row begins among the cells, and the end, ``(n_rows + 1,)``."""
-        return _starts(self.rows, self.shape[0])
+        starts = self.rows.new_zeros(self.shape[0] + 1)
+        starts[1:] = torch.bincount(self.rows, minlength=self.shape[0]).cumsum(0)
+        return starts
 
     @cached_property
     def by_column(self) -> Tensor:
@@ -108,9 +110,3 @@ class SparsePositions:
         cols : int32 ndarray of shape (n_cells,)
         """
         return self.starts.cpu().numpy(), self.cols.cpu().numpy().astype(np.int32)
-
-
-def _starts(index: Tensor, n: int) -> Tensor:
-    starts = index.new_zeros(n + 1)
-    starts[1:] = torch.bincount(index, minlength=n).cumsum(0)
-    return starts

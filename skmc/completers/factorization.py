@@ -28,7 +28,7 @@ from skmc.blocks import BlockObserved
 from skmc.cells import Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import LowRank, Randomness, resolve_device
+from skmc.linalg import LowRank, Randomness
 from skmc.solvers import ALS, Solver
 
 FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
@@ -244,15 +244,10 @@ class FactorizationCompleter(IterativeCompleter):
             empty_cols=np.zeros_like(given.statistics.empty_cols),
             informed_rows=True,
         )
-        return replace(given, statistics=statistics)
-
-    def _scaled(self, given: Given) -> Given:
-        if self.alpha is None:
-            return super()._scaled(given)
-        data = given.data.to(resolve_device(self.device))
+        data = preferences(given.data, self.alpha)
         one = torch.ones_like(data.values[None, :1])
         scaling = Scaling(torch.zeros_like(one), one)
-        return replace(given, data=preferences(data, self.alpha), scaling=scaling)
+        return replace(given, data=data, statistics=statistics, scaling=scaling)
 
     def _for_trials(self, data: Any) -> Any:
         # A choice needs no more than single precision.

@@ -280,7 +280,7 @@ class NonlocalCompleter(IterativeCompleter):
             raise ValueError("X has no observed cell; at least one is needed.")
         values = torch.from_numpy(np.array(cells, order="C")).double()
         scaling = self._fitted.row_map.scaling
-        data = scaling.apply(Observed(values, ~torch.isnan(values)))
+        data = Observed(values, ~torch.isnan(values)).scaled(scaling)
         solver = self._solver(data, self.patch_size_, self.max_iter)
         solution = solve_part(solver, data, max_iter=max(self._n_rounds, 1))
         completed = scaling.undo(solution.X).numpy()

@@ -258,7 +258,7 @@ class PatchCNNCompleter(IterativeCompleter):
         values = torch.from_numpy(np.array(cells, order="C")).double()
         data = Observed(values, ~torch.isnan(values))
         scaling = self._fitted.row_map.scaling
-        data = scaling.apply(data)
+        data = data.scaled(scaling)
         if self.network_ is None:
             raise ValueError(
                 "fit was interrupted before there was a network; fit again."

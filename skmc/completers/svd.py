@@ -189,7 +189,7 @@ class SVDCompleter(IterativeCompleter):
             )
             completion = stream.rows @ stream.cols.mT
             whole = scaling.to(torch.float64).undo(completion).numpy()
-            folded = FoldIn.later(completion, scaling.apply(given.data))
+            folded = FoldIn.later(completion, given.data.scaled(scaling))
         answers = Completion(
             statistics,
             statistics.fill(cells, whole).astype(cells.dtype),

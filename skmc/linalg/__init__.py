@@ -5,8 +5,8 @@ from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, Gaussian
-from skmc.linalg.graph import compressed_rows, directions_of, nearest
-from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, padded
+from skmc.linalg.graph import directions_of, nearest
+from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
 from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
 from skmc.linalg.patterns import Patterns

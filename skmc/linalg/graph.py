@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import torch
 from torch import Tensor
 
@@ -11,31 +9,6 @@ LEAF = 128  # items of a leaf, at least
 TREES = 4
 EXACT = 2048  # up to so many items all pairs are compared
 BLOCK = 2**22  # numbers held at once
-
-
-def compressed_rows(
-    starts: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]
-) -> Tensor:
-    """A sparse matrix from its compressed rows, without a warning.
-
-    Parameters
-    ----------
-    starts : int64 Tensor of shape (m + 1,)
-        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-    cols : int64 Tensor of shape (n_cells,)
-        Column of each cell.
-    values : Tensor of shape (n_cells,)
-        The cells.
-    shape : tuple of int
-        ``(m, n)``.
-
-    Returns
-    -------
-    Tensor of shape (m, n), layout sparse_csr
-    """
-    with warnings.catch_warnings():  # says that the layout is in beta
-        warnings.simplefilter("ignore")
-        return torch.sparse_csr_tensor(starts, cols, values, shape)
 
 
 def directions_of(n_items: int, n_neighbors: int) -> int:

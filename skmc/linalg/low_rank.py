@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -164,3 +165,28 @@ class SparsePlusLowRank:
     def mT(self) -> SparsePlusLowRank:
         """The transpose."""
         return SparsePlusLowRank(self.transposed, self.sparse, self.low.mT)
+
+
+def compressed_rows(
+    starts: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]
+) -> Tensor:
+    """A sparse matrix from its compressed rows, without a warning.
+
+    Parameters
+    ----------
+    starts : int64 Tensor of shape (m + 1,)
+        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
+    cols : int64 Tensor of shape (n_cells,)
+        Column of each cell.
+    values : Tensor of shape (n_cells,)
+        The cells.
+    shape : tuple of int
+        ``(m, n)``.
+
+    Returns
+    -------
+    Tensor of shape (m, n), layout sparse_csr
+    """
+    with warnings.catch_warnings():  # says that the layout is in beta
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(starts, cols, values, shape)

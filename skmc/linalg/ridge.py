@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.linalg.graph import compressed_rows
+from skmc.linalg.low_rank import compressed_rows
 
 BLOCK = 2**21  # numbers gathered at once, about as many as a cache holds
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor

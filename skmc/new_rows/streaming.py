@@ -138,7 +138,7 @@ class RowStream:
         RowStream
         """
         model = replace(model, F=self.cols[:, :-1], offset=self.cols[:, -1])
-        scaled = scaling.apply(after)
+        scaled = after.scaled(scaling)
         E = self.rows.new_ones(len(touched), self.rows.shape[1])
         E[:, :-1] = model.solve(scaled.starts, scaled.cols, scaled.values)
         gram, right = self.gram.clone(), self.right.clone()

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from skmc.cells import SparseValues
 from skmc.linalg import LowRank
-from skmc.solvers.panels import panels_of
-from skmc.solvers.row_systems import widened
+from skmc.solvers.row_systems import panels_of, widened
 
 FARTHEST = 100.0  # step
 
