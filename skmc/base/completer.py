@@ -107,7 +107,8 @@ class BaseCompleter(Estimator):
         try:
             present = {name: x for name, x in known.items() if x is not None}
             given = self._given(X, present)
-            self._warn_of_empty(given.statistics)
+            if given.statistics.any_empty:
+                self._warn_of_empty(given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
         except Exception:
@@ -275,8 +276,6 @@ class BaseCompleter(Estimator):
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
     def _warn_of_empty(self, statistics: Priors) -> None:
-        if not (statistics.empty_cols.any() or statistics.empty_rows.any()):
-            return
         if self.completer_tags.pictures and self.keep_empty_features:
             return
         empty = np.flatnonzero(statistics.empty_cols)

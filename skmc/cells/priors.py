@@ -182,6 +182,11 @@ class Priors:
         )
 
     @property
+    def any_empty(self) -> bool:
+        """Whether a row or a column has no observed cell."""
+        return bool(self.empty_rows.any() or self.empty_cols.any())
+
+    @property
     def varies(self) -> np.ndarray:
         """Columns with at least two distinct values, bool of shape (n_cols,)."""
         varies: np.ndarray = np.isnan(self.constant)

@@ -106,7 +106,10 @@ class Scaling:
             means, deviations, count = moments(True)
             seen = count > 0
             if how == "auto":
-                unlike = _unlike(means, deviations, scale, seen)
+                between = torch.where(seen, means, torch.nan)
+                apart = (between - between.nanmean(-1, True)).square().nansum(-1, True)
+                unlike = apart / seen.sum(-1, True) > 2 / 3 * scale.square()
+                unlike = unlike | _far_apart(deviations)
                 seen = seen & unlike
                 if not centre:
                     plain = ~unlike & (shift.abs() < OFFSET * scale)
@@ -224,14 +227,6 @@ def _moments(
     noise = 32 * eps * mean.abs()
     deviation = torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
     return mean, deviation, count
-
-
-def _unlike(means: Tensor, deviations: Tensor, scale: Tensor, seen: Tensor) -> Tensor:
-    """Whether columns have different units, shape ``(*batch, 1, 1)``."""
-    between = torch.where(seen, means, torch.nan)
-    count = seen.sum(-1, keepdim=True)
-    variance = (between - between.nanmean(-1, keepdim=True)).square().nansum(-1, True)
-    return _far_apart(deviations) | (variance / count > 2 / 3 * scale.square())
 
 
 def _far_apart(deviations: Tensor) -> Tensor:

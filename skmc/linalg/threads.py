@@ -147,7 +147,10 @@ def _libraries() -> ThreadpoolController:
 def _torch_threads(count: int) -> Iterator[None]:
     """Set the threads of OpenMP and Torch in the calling thread of Python."""
     with _libraries().limit(limits=count, user_api="openmp"):
-        before = _mkl_threads()
+        # The threads of Torch's MKL, or of Torch where it has none.
+        info = torch.__config__.parallel_info()
+        found = re.search(r"mkl_get_max_threads\(\) : (\d+)", info)
+        before = int(found[1]) if found else torch.get_num_threads()
         if before == torch.get_num_threads() == count:
             yield
             return
@@ -161,13 +164,6 @@ def _torch_threads(count: int) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(before)
-
-
-def _mkl_threads() -> int:
-    """Threads of Torch's MKL, or of Torch where it has none."""
-    info = torch.__config__.parallel_info()
-    found = re.search(r"mkl_get_max_threads\(\) : (\d+)", info)
-    return int(found[1]) if found else torch.get_num_threads()
 
 
 class _OneBlasThread:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.cells import SparseObserved, prior_mean
 from skmc.linalg import LowRank
@@ -24,7 +25,6 @@ from skmc.solvers.half_steps import (
     half_step,
     next_steps,
     product,
-    with_bias,
 )
 from skmc.solvers.row_systems import Systems
 from skmc.solvers.solver import Solver, State
@@ -166,7 +166,7 @@ class ALS(Solver):
         self.objective = Objective(weight, biases, per_cell, link_weight, implicit)
 
     def init(self, data: SparseObserved) -> ALSState:
-        rows = with_bias(self.start.to(data.device), 0.0)
+        rows = pad(self.start.to(data.device), (0, 1))
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
         zero = partial(torch.zeros, dtype=data.dtype, device=data.device)
@@ -297,7 +297,7 @@ class ALS(Solver):
         return half._replace(penalty=off.square().sum())
 
     def _whole(self, W: Tensor, axis: int) -> Tensor:
-        return W if self.objective.biases[axis] else with_bias(W, 0.0)
+        return W if self.objective.biases[axis] else pad(W, (0, 1))
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
         """``(|dF/dU| |U| + |dF/dV| |V|) / |P(M)|^2``.

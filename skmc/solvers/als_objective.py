@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.cells import Side, prior_mean
 from skmc.linalg import RowModel, conjugate_gradients
 from skmc.solvers.als_line import Sides, misfit_along, penalty_along, squares_along
-from skmc.solvers.half_steps import with_bias
 from skmc.solvers.row_systems import columns_of
 
 CG_STEPS = 20  # enough from a warm start
@@ -74,7 +74,7 @@ class Objective:
         RowModel
         """
         factors, offset = others[:, :-1], others[:, -1].clone()
-        F = with_bias(factors, 1.0) if self.biases[axis] else factors
+        F = pad(factors, (0, 1), value=1.0) if self.biases[axis] else factors
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
         zero = F.new_zeros(F.shape[1])
         precision = self.weight * eye
@@ -191,7 +191,7 @@ class Objective:
         """
         end = None if self.biases[0] else -1
         line = (
-            columns_of(with_bias(x[:, :-1], one)[:, :end], x[:, -1]).to(dtype)
+            columns_of(pad(x[:, :-1], (0, 1), value=one)[:, :end], x[:, -1]).to(dtype)
             for x, one in ((now[1], 1.0), (direction[1], 0.0))
         )
         own = now[0][:, :end], direction[0][:, :end]

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.cells import Side, SparseObserved
 from skmc.linalg import LowRank, Randomness, RowModel
 from skmc.solvers.gibbs_draws import draw_link, draw_relative, gamma, normal_wishart
-from skmc.solvers.half_steps import product, with_bias
+from skmc.solvers.half_steps import product
 from skmc.solvers.solver import Solver, State
 
 # In the first draw, for data of variance 1: the precision of the noise, and the
@@ -266,7 +267,7 @@ class Gibbs(Solver):
     def _model(self, factors: Factors, others: Factors, noise: Tensor) -> RowModel:
         """How rows follow from their cells, given the columns' factors and biases."""
         return RowModel(
-            with_bias(others.W[:, :-1], 1.0),
+            pad(others.W[:, :-1], (0, 1), value=1.0),
             others.W[:, -1].clone(),
             factors.precision / noise,
             factors.mean,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.cells import SparseValues
 from skmc.linalg import LowRank, RowModel
@@ -131,23 +132,6 @@ def next_steps(steps: int, half: HalfStep) -> int:
     return 0
 
 
-def with_bias(factors: Tensor, value: float) -> Tensor:
-    """Append a column of one value.
-
-    Parameters
-    ----------
-    factors : Tensor of shape (m, rank)
-        The factors.
-    value : float
-        The bias.
-
-    Returns
-    -------
-    Tensor of shape (m, rank + 1)
-    """
-    return torch.cat([factors, factors.new_full((len(factors), 1), value)], 1)
-
-
 def product(rows: Tensor, cols: Tensor) -> LowRank:
     """``U V' + b 1' + 1 c'`` of factors whose last column is a bias.
 
@@ -164,5 +148,5 @@ def product(rows: Tensor, cols: Tensor) -> LowRank:
     """
     return LowRank(
         torch.cat([rows, torch.ones_like(rows[:, :1])], 1),
-        torch.cat([with_bias(cols[:, :-1], 1.0), cols[:, -1:]], 1),
+        torch.cat([pad(cols[:, :-1], (0, 1), value=1.0), cols[:, -1:]], 1),
     )
