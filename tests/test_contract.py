@@ -73,6 +73,17 @@ def test_warnings_point_at_the_line_that_fits(method, small):
         assert w.filename == __file__
 
 
+@every_completer
+def test_warnings_of_every_completer_point_at_this_file(cls, small):
+    if cls.completer_tags.pictures:
+        return  # completes empty rows
+    empty = small[1].copy()
+    empty[3] = np.ma.masked
+    with pytest.warns(UserWarning, match="Row 3 of X has no observed cell") as caught:
+        make(cls).fit_transform(empty)
+    assert {w.filename for w in caught} == {__file__}
+
+
 def test_warnings_name_columns_and_count_the_rest():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(low_rank(9, 3), columns=["age", "fare", "deck"])
