@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import low_rank
-from outside import OutsideCompleter
+from outside import Bending, OutsideCompleter
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skmc import AutoCompleter, Entries, patterns
@@ -106,6 +107,33 @@ def test_a_term_that_cannot_be_batched_is_named(X):
     with pytest.warns(UserWarning, match="outside of a batch: RuntimeError: size of"):
         search.fit(Entries(X))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+class Flat(Bending):
+    def forward(self, X):
+        return (X - X).sum((-2, -1)) / (X - X).abs().sum((-2, -1))
+
+
+def test_a_term_that_is_nan_is_named(X):
+    class Broken(OutsideCompleter):
+        def _make_solver(self, data, params, rng):
+            solver = super()._make_solver(data, params, rng)
+            solver.terms.append(Flat(1.0))
+            return solver
+
+    with pytest.warns(ConvergenceWarning, match="diverged .* To do: correct Flat, who"):
+        completer = quick(Broken).fit(X)
+    assert np.isfinite(completer.transform(X)).all()
+
+    # Large steps are no fault of a term.
+    class Fast(OutsideCompleter):
+        def _make_solver(self, data, params, rng):
+            solver = super()._make_solver(data, params, rng)
+            solver.lr = 1e6
+            return solver
+
+    with pytest.warns(ConvergenceWarning, match="To do: let scaling standardize"):
+        quick(Fast).fit(X)
 
 
 @each

@@ -14,6 +14,7 @@ from skmc.base.trials import CannotBatch, Trials, no_choice
 from skmc.cells import Given, Observed
 from skmc.linalg import Randomness
 from skmc.loop import HeldOut, Run, Solution
+from skmc.solvers import modules_in
 
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
@@ -292,12 +293,7 @@ def batch_memory(self: IterativeCompleter, X: Any) -> int:
     # A stage before the last one is not to be trained.
     params = self._params({**_without_trials(self, data), "max_iter": 1})
     solver: Any = self._make_solver(data, params, rng)
-    parts = [
-        part
-        for value in vars(solver).values()
-        for part in (value if isinstance(value, list | tuple) else [value])
-        if isinstance(part, torch.nn.Module)
-    ]
+    parts = modules_in([*vars(solver).values()])
     learned = sum(p.numel() for part in parts for p in part.parameters())
     per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
     numbers = PER_PARAMETER * learned + per_cell * data.values.numel()

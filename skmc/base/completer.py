@@ -37,6 +37,8 @@ from skmc.loop import fit_scope
 from skmc.metrics import nmae
 
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
+# Parameters that every completer has.
+READING = "missing_values", "add_indicator", "keep_empty_features", "keep_observed"
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
 
 
@@ -133,6 +135,20 @@ class BaseCompleter(Estimator):
     fit = fit
     _given = read
     _read_rows = read_rows
+
+    def _validate_params(self) -> None:
+        if left_out := self._left_out():
+            raise TypeError(
+                f"{type(self).__name__}.__init__ does not set {', '.join(left_out)}, "
+                "which every completer of its kind has. Declare parameters by "
+                "annotations and write no __init__, or take these as parameters of "
+                "__init__ and store them (self.tol = tol), or call super().__init__."
+            )
+        super()._validate_params()
+
+    def _left_out(self) -> list[str]:
+        """Names of the parameters that a constructor written by hand has not set."""
+        return [name for name in READING if name not in vars(self)]
 
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may

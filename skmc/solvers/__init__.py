@@ -18,6 +18,7 @@ from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.momentum import Momentum
+from skmc.solvers.narrowing import modules_in
 from skmc.solvers.ncarl import NCARL, NCARLState
 from skmc.solvers.nonlocal_groups import NonlocalLowRank
 from skmc.solvers.nonsmooth import NonsmoothDescent
@@ -70,6 +71,7 @@ __all__ = [
     "half_step",
     "largest_weight",
     "misfit_along",
+    "modules_in",
     "product",
     "with_bias",
 ]
