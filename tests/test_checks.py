@@ -48,7 +48,7 @@ class UnmaskingCompleter(MeanCompleter):
 
 FAULTS = [
     (TogetherCompleter, "transform_is_row_wise", "the order|depends on other", "alone"),
-    (RandomCompleter, "pickles_and_is_deterministic", "np.random was used", "rng"),
+    (RandomCompleter, "is_deterministic", "np.random was used", "rng"),
     (LooseCompleter, "bad_parameters_are_named", "no constraints: level", "_parameter"),
     (UnmaskingCompleter, "masks_are_never_dropped", "under the mask", "read nothing"),
 ]

@@ -176,9 +176,7 @@ def test_a_constructor_that_leaves_out_a_parameter_is_named(small):
     both = r"^Forgot\.__init__ does not set missing_values, keep_observed, .* super"
     with pytest.raises(TypeError, match=both):
         Forgot().fit(small[1])
-    with pytest.raises(
-        TypeError, match=r"More\.__init__ does not set random_state,"
-    ):
+    with pytest.raises(TypeError, match=r"More\.__init__ does not set random_state,"):
         ForgotMore().fit(small[1])
 
 
