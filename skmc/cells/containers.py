@@ -186,7 +186,9 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
     return cells
 
 
-def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
+def _cell_by_cell(
+    array: np.ndarray, X: object, name: str, unread: np.ndarray | None
+) -> np.ndarray:
     """Read objects: None and pandas.NA are missing, text and the like are errors."""
     cells = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
@@ -209,7 +211,7 @@ def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
 
 
 def _refuse_what_overflows(
-    values: np.ndarray, missing: np.ndarray, X: Any, name: str, place: Callable
+    values: np.ndarray, missing: np.ndarray, X: object, name: str, place: Callable
 ) -> None:
     """``place`` maps a boolean array to the position of its first True."""
     largest = np.sqrt(np.finfo(values.dtype).max)
@@ -227,7 +229,7 @@ def _refuse_what_overflows(
             raise ValueError(f"{name} contains {what} at {where}; {remedy} that cell.")
 
 
-def describe(place: tuple, X: Any = None) -> str:
+def describe(place: tuple, X: object = None) -> str:
     """``row 3, column 1 ('age')``.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -199,7 +199,7 @@ class Scaling:
         """
         return X * self.scale + self.shift
 
-    def to(self, *args, **kwargs) -> Scaling:
+    def to(self, *args: Any, **kwargs: Any) -> Scaling:
         """Move or cast both tensors.
 
         Parameters
