@@ -12,27 +12,32 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skmc.cells import to_cells
-from skmc.linalg import seed_of
+from skmc.cells import Container, to_cells
+from skmc.linalg import Seed, seed_of
 
 MIN_MISSING = 20  # fewer missing cells may be adjacent by chance
 MAX_MOVES = 20
 
 
-def _observed(X: Any) -> np.ndarray:
+def _observed(X: Container) -> np.ndarray:
     observed = ~np.isnan(to_cells(X))
     if observed.ndim != 2:
         raise ValueError(f"X must be a matrix, got {observed.ndim} dimensions.")
     return observed
 
 
-def _fraction(fraction: Any) -> float:
+def _fraction(fraction: float) -> float:
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
     return fraction
 
 
-def _hide_likely(likelihood: Any, observed: Any, fraction: Any, rng: Any) -> np.ndarray:
+def _hide_likely(
+    likelihood: np.ndarray,
+    observed: np.ndarray,
+    fraction: float,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     """Sample ``fraction`` of the observed cells in proportion to ``likelihood``."""
     n_hidden = round(fraction * observed.sum())
     # The largest log(p) + Gumbel noise are a weighted sample without replacement.
@@ -45,7 +50,11 @@ def _hide_likely(likelihood: Any, observed: Any, fraction: Any, rng: Any) -> np.
 
 
 def random(
-    X: Any, fraction: float = 0.3, *, spare: bool = False, random_state: Any = None
+    X: Container,
+    fraction: float = 0.3,
+    *,
+    spare: bool = False,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Cells missing completely at random (MCAR).
 
@@ -83,7 +92,10 @@ def random(
 
 
 def like_missing(
-    X: Any, fraction: float = 0.1, *, random_state: Any = None
+    X: Container,
+    fraction: float = 0.1,
+    *,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Observed cells that are distributed like the missing ones.
 
@@ -152,7 +164,10 @@ def like_missing(
 
 
 def parts_like_missing(
-    X: Any, n_parts: int = 8, *, random_state: Any = None
+    X: Container,
+    n_parts: int = 8,
+    *,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Disjoint parts of the observed cells, each distributed like the missing ones.
 
@@ -205,7 +220,7 @@ def parts_like_missing(
     return number.reshape(labels.shape) - int(found[0] < 0)
 
 
-def _spared(observed: np.ndarray, rng: Any) -> np.ndarray:
+def _spared(observed: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """The observed cells, except one of each row and one of each column."""
     lot = np.where(observed, rng.random_sample(observed.shape), -1)
     kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
@@ -222,7 +237,9 @@ def _adjacent(missing: np.ndarray) -> bool:
     return bool(shifted > 0.3 * energy)
 
 
-def _window(shape: Any, share: float, rng: Any) -> np.ndarray:
+def _window(
+    shape: tuple[int, int], share: float, rng: np.random.RandomState
+) -> np.ndarray:
     """A rectangle with a given share of the cells, at a random place."""
     inside = np.ones(shape, bool)
     for axis, size in enumerate(shape):
@@ -267,7 +284,7 @@ def patch(
     return hidden & observed
 
 
-def texture(X: Any, mask_image: Any) -> np.ndarray:
+def texture(X: Container, mask_image: Any) -> np.ndarray:
     """Cells where a picture of the same shape is dark, below half of its range.
 
     Parameters
@@ -290,7 +307,9 @@ def texture(X: Any, mask_image: Any) -> np.ndarray:
     return (picture < middle) & observed
 
 
-def text(X: Any, words: str = "lorem ipsum", *, height: float = 0.1) -> np.ndarray:
+def text(
+    X: Container, words: str = "lorem ipsum", *, height: float = 0.1
+) -> np.ndarray:
     """Words written over the matrix, line after line.
 
     Parameters
@@ -331,7 +350,12 @@ def text(X: Any, words: str = "lorem ipsum", *, height: float = 0.1) -> np.ndarr
     return (np.asarray(picture) > 127) & observed
 
 
-def rows(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
+def rows(
+    X: Container,
+    fraction: float = 0.1,
+    *,
+    random_state: Seed = None,
+) -> np.ndarray:
     """All cells of randomly chosen rows.
 
     Parameters
@@ -357,7 +381,12 @@ def rows(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarr
     return hidden & observed
 
 
-def columns(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
+def columns(
+    X: Container,
+    fraction: float = 0.1,
+    *,
+    random_state: Seed = None,
+) -> np.ndarray:
     """All cells of randomly chosen columns.
 
     Parameters
@@ -378,7 +407,11 @@ def columns(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.nd
 
 
 def mar(
-    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+    X: Container,
+    fraction: float = 0.3,
+    *,
+    steepness: float = 3.0,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Cells missing at random (MAR): likely where *other* cells of the row are large.
 
@@ -416,7 +449,11 @@ def mar(
 
 
 def mnar(
-    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+    X: Container,
+    fraction: float = 0.3,
+    *,
+    steepness: float = 3.0,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Cells missing not at random (MNAR): likely where the cell *itself* is large.
 
@@ -453,7 +490,12 @@ def _standardized(cells: Any) -> np.ndarray:
     return (cells - mean) / np.where(deviation > 0, deviation, 1)
 
 
-def per_row(X: Any, fraction: float = 0.2, *, random_state: Any = None) -> np.ndarray:
+def per_row(
+    X: Container,
+    fraction: float = 0.2,
+    *,
+    random_state: Seed = None,
+) -> np.ndarray:
     """The same share of each row's observed cells, such as a hold-out per user.
 
     Every row keeps at least one cell. In rows with two or more observed cells, at least

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "model_selection": CONTRACT,
     "tables": CONTRACT,
     "completers": {*CONTRACT, "model_selection", "tables"},
-    "pictures": {"linalg", "patterns", "base", "completers"},
+    "pictures": {"cells", "linalg", "patterns", "base", "completers"},
     "uncertainty": {"cells", "linalg", "patterns", "base", "model_selection"},
     "checks": {"cells", "patterns", "metrics", "base", "completers", "tables"},
     "persistence": {*FITTING, "skmc"},

@@ -11,7 +11,7 @@ import torch
 
 from skmc.base.fitting import hold_out, outcome_of
 from skmc.base.trials import CannotBatch, Trials, no_choice
-from skmc.cells import Given, Observed
+from skmc.cells import Cells, Container, Given, Observed
 from skmc.linalg import Randomness
 from skmc.loop import HeldOut, Run, Solution
 from skmc.solvers import modules_in
@@ -61,7 +61,7 @@ class Batchable(Protocol):
             This estimator must be fitted alone.
         """
 
-    def batch_prepare(self, X: Any) -> Any:
+    def batch_prepare(self, X: Container) -> Any:
         """Read a matrix and convert it for `batch_run`.
 
         Parameters
@@ -116,7 +116,7 @@ class Batchable(Protocol):
             A warning for the user, without the estimator's name.
         """
 
-    def batch_memory(self, X: Any) -> int:
+    def batch_memory(self, X: Container) -> int:
         """Estimate the memory that one fit of a batch needs.
 
         Parameters
@@ -161,7 +161,7 @@ def batch_key(self: IterativeCompleter) -> Hashable:
     return type(self), joblib.hash(shared)
 
 
-def batch_prepare(self: IterativeCompleter, X: Any) -> Given:
+def batch_prepare(self: IterativeCompleter, X: Container) -> Given:
     """Read and scale a matrix for a fit in a batch.
 
     Parameters
@@ -273,7 +273,7 @@ def batch_accept(
     return outcome.advice
 
 
-def batch_memory(self: IterativeCompleter, X: Any) -> int:
+def batch_memory(self: IterativeCompleter, X: Container) -> int:
     """Estimate the memory that one fit of a batch needs.
 
     Parameters
@@ -300,7 +300,7 @@ def batch_memory(self: IterativeCompleter, X: Any) -> int:
     return int(numbers * data.values.itemsize)
 
 
-def _without_trials(completer: IterativeCompleter, data: Any) -> dict[str, Any]:
+def _without_trials(completer: IterativeCompleter, data: Cells) -> dict[str, Any]:
     """Return the choices of a completer in a batch, where it has nothing to try."""
     return completer._choose(data, Trials(_nothing_to_try, Randomness.of([])))
 

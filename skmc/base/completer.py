@@ -25,6 +25,7 @@ from skmc.base.predicting import cells_at, score_of_cells
 from skmc.base.reading import read, read_rows
 from skmc.base.warning import listed, warn_user
 from skmc.cells import (
+    Container,
     Entries,
     Given,
     Observed,
@@ -173,13 +174,13 @@ class BaseCompleter(Estimator):
         return tuple(inspect.signature(cls.fit).parameters)[3:]
 
     @abstractmethod
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         """Complete the cells that are given, without changing ``self``.
 
         Only scikit-learn's callbacks use ``y``.
         """
 
-    def _run_fit(self, X: Any, y: Any, **known: Any) -> Self:
+    def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
         """`fit` to a matrix and to what else is known."""
         before, start = dict(vars(self)), time.perf_counter()
         try:
@@ -205,7 +206,9 @@ class BaseCompleter(Estimator):
             raise KeyboardInterrupt
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(
+        self, X: Container, y: object = None, **fit_params: Any
+    ) -> np.ndarray:
         """Fit to ``X`` and return its completion.
 
         Parameters
@@ -268,7 +271,7 @@ class BaseCompleter(Estimator):
         check_is_fitted(self)
         return self._fitted.whole()
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Container) -> np.ndarray:
         """Complete rows of the fitted matrix or new rows.
 
         Parameters
@@ -298,7 +301,7 @@ class BaseCompleter(Estimator):
         values = self._model_values(cells, not self.keep_observed)
         return self._written(source, self._completed(cells, values))
 
-    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _read(self, X: Container, *, reset: bool) -> np.ndarray:
         """Read rows as floats with NaN where a cell is missing."""
         return self._read_rows(X, reset=reset)[0]
 
@@ -328,7 +331,7 @@ class BaseCompleter(Estimator):
             completed = np.hstack([completed, flags.astype(completed.dtype)])
         return completed
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Container, y: Any = None) -> float:
         """Negative normalized mean absolute error; higher is better, 0 is perfect.
 
         Parameters

@@ -64,6 +64,7 @@ class Estimator(
     row_factors_: Any
     col_factors_: Any
     data_range_: tuple[float, float]
+    laplacians_: dict[str, Any]
     row_ids_: np.ndarray
     col_ids_: np.ndarray
     history_: dict[str, np.ndarray]

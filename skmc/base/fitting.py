@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 POOR = 0.7
 
 
-def fit_given(completer: IterativeCompleter, given: Given, y: Any = None) -> Outcome:
+def fit_given(completer: IterativeCompleter, given: Given, y: object = None) -> Outcome:
     """Scale the data, choose hyper-parameters, solve, and make the answers.
 
     Parameters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -53,7 +51,7 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
     return place
 
 
-def as_array(ids: Any) -> np.ndarray:
+def as_array(ids: ArrayLike) -> np.ndarray:
     """Convert identifiers to an array that can be stored.
 
     Parameters

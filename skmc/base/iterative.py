@@ -19,7 +19,7 @@ from skmc.base import batching, fitting
 from skmc.base.completer import BaseCompleter
 from skmc.base.fitted import Completion, Fitted, ScaledRows
 from skmc.base.trials import no_choice
-from skmc.cells import Given
+from skmc.cells import Cells, Given
 from skmc.linalg import Randomness, resolve_device
 from skmc.loop import Solution
 from skmc.new_rows import FoldIn, RowIndex
@@ -101,7 +101,7 @@ class IterativeCompleter(BaseCompleter):
         """Return a share of the observed cells, which are to be held out."""
         return patterns.random(cells, share, spare=True, random_state=seed)
 
-    def _split(self, data: Any, seed: int) -> tuple[Any, Any]:
+    def _split(self, data: Cells, seed: int) -> tuple[Any, Any]:
         """Return nine tenths of the observed cells, and the others or None."""
         found: tuple[Any, Any] = data.split(HELD_OUT_SHARE, seed, self._drawn)
         return found

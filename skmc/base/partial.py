@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from skmc.base.completer import BaseCompleter, Outcome
-from skmc.cells import Entries, StoredEntries, sparse_cells, to_cells
+from skmc.cells import Container, Entries, StoredEntries, sparse_cells, to_cells
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MoreCells:
         return whole
 
 
-def partial_fit(self: BaseCompleter, X: Any, y: Any = None) -> BaseCompleter:
+def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseCompleter:
     """Learn more rows, more cells of known rows, or more columns.
 
     Nothing is forgotten: the model is one of all cells so far. The first call is
@@ -144,7 +144,7 @@ def _check_no_names(completer: BaseCompleter) -> None:
         )
 
 
-def _check_first_names(completer: BaseCompleter, X: Any) -> None:
+def _check_first_names(completer: BaseCompleter, X: Container) -> None:
     names = getattr(completer, "feature_names_in_", None)
     first = list(getattr(X, "columns", ()))[: completer._shape[1]]
     if names is None and not first:

@@ -14,7 +14,7 @@ from skmc.base.completer import BaseCompleter
 from skmc.base.factored import RowModels
 from skmc.base.identifiers import positions
 from skmc.blocks import RowReader
-from skmc.cells import check_positions
+from skmc.cells import Container, check_positions
 
 BLOCK = 2**23  # numbers of a product of factors
 
@@ -116,7 +116,7 @@ def _seen_reader(fitted: RowModels) -> Callable[[np.ndarray], tuple[Any, Any]]:
 
 
 def transform_with_features(
-    self: BaseCompleter, X: Any, *, row_features: Any = None
+    self: BaseCompleter, X: Container, *, row_features: Container | None = None
 ) -> np.ndarray:
     """Complete rows of the fitted matrix or new rows.
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from skmc.cells import Given, Side, SparseObserved, to_cells
+from skmc.cells import Container, Given, Side, SparseObserved, to_cells
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class FeatureScaling:
 
 
 def read_features(
-    features: Any, n: int, name: str, n_features: int | None = None
+    features: Container, n: int, name: str, n_features: int | None = None
 ) -> np.ndarray | sp.csr_array:
     """Read the features of rows or of columns.
 

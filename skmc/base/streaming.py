@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from skmc.base.factored import FittedFactors
 from skmc.base.iterative import IterativeCompleter
@@ -117,6 +118,8 @@ def _check_can_stream(fitted: FittedFactors) -> None:
         )
 
 
-def _cells(rows: Any, cols: Any, values: Any, shape: tuple[int, int]) -> SparseObserved:
+def _cells(
+    rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None, shape: tuple[int, int]
+) -> SparseObserved:
     rows, cols = (np.asarray(x).astype(np.int64) for x in (rows, cols))
     return SparseObserved.of(rows, cols, np.asarray(values), shape)

@@ -111,5 +111,5 @@ def _is_public(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)

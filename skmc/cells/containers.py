@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
+
+
+class Shaped(Protocol):
+    """A data frame, sparse matrix, tensor, `Entries` or Dask collection."""
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Its lengths; those of Dask collections may be unknown."""
+
+
+Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
 
 
 def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.ndarray:

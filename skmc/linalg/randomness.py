@@ -21,11 +21,12 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
+Seed = int | np.random.RandomState | None  # as scikit-learn has it
 # Gives seeds where a user gave none; a checkpoint has to remember them.
 ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fresh_seed)
 
 
-def seed_of(random_state: int | np.random.RandomState | None) -> int:
+def seed_of(random_state: Seed) -> int:
     """A seed from scikit-learn's ``random_state``; fresh entropy for None.
 
     Parameters

@@ -20,7 +20,7 @@ from skmc.persistence.serialize import Packer, StorageError, Unpacker
 FORMAT = 1  # to be raised whenever older code would misread what is written
 
 
-def write(path: str | os.PathLike, kind: str, value: Any, **options: Any) -> None:
+def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:
     """Write an object to a file, which appears whole or not at all.
 
     Parameters
@@ -70,7 +70,7 @@ def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
         ) from error
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """SHA-256 of what `write` would store, the same in every process.
 
     Parameters
