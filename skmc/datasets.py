@@ -25,7 +25,7 @@ def _folder(path: Any = None) -> Path:
     return Path(path or os.environ.get("SKMC_DATA") or "~/skmc_data").expanduser()
 
 
-def _file(name: str, home: Any) -> Path:
+def _file(name: str, home: str | Path | None) -> Path:
     path = _folder(home) / name
     if not path.is_file():
         raise FileNotFoundError(
@@ -36,7 +36,7 @@ def _file(name: str, home: Any) -> Path:
     return path
 
 
-def _arrays(name: str, home: Any) -> Bunch:
+def _arrays(name: str, home: str | Path | None) -> Bunch:
     path = _file(name, home)
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -89,7 +89,9 @@ def load_photo(name: str = "china") -> np.ndarray:
     return gray.reshape(213, 2, 320, 2).mean((1, 3))
 
 
-def load_image(name: str = "barbara_240", data_home: Any = None) -> np.ndarray:
+def load_image(
+    name: str = "barbara_240", data_home: str | Path | None = None
+) -> np.ndarray:
     """A grayscale picture from ``images/<name>.png``, values in [0, 1].
 
     Parameters
@@ -107,7 +109,7 @@ def load_image(name: str = "barbara_240", data_home: Any = None) -> np.ndarray:
     return _picture(_file(f"images/{name}.png", data_home)) / 255
 
 
-def load_mask(name: str = "texture", data_home: Any = None) -> np.ndarray:
+def load_mask(name: str = "texture", data_home: str | Path | None = None) -> np.ndarray:
     """Observed cells (True) from ``images/masks/<name>_mask_240.png``.
 
     Parameters
@@ -125,7 +127,7 @@ def load_mask(name: str = "texture", data_home: Any = None) -> np.ndarray:
     return _picture(_file(f"images/masks/{name}_mask_240.png", data_home)) > 127
 
 
-def load_syn_netflix(data_home: Any = None) -> Bunch:
+def load_syn_netflix(data_home: str | Path | None = None) -> Bunch:
     """Synthetic ratings with graphs, from ``graph/syn_netflix.npz``.
 
     The result has ``data`` (150 x 200), ``observed``, ``train`` and ``test`` (bool),
@@ -152,7 +154,9 @@ def load_syn_netflix(data_home: Any = None) -> Bunch:
     )
 
 
-def load_drug_target(name: str = "ion_channel", data_home: Any = None) -> Bunch:
+def load_drug_target(
+    name: str = "ion_channel", data_home: str | Path | None = None
+) -> Bunch:
     """Drug-target interactions, from ``drug_target/dti_<name>.npz``.
 
     Parameters
@@ -178,7 +182,7 @@ def load_drug_target(name: str = "ion_channel", data_home: Any = None) -> Bunch:
     )
 
 
-def load_movielens(size: str = "100k", data_home: Any = None) -> Bunch:
+def load_movielens(size: str = "100k", data_home: str | Path | None = None) -> Bunch:
     """Ratings, from ``ratings/movielens_<size>.npz``.
 
     Parameters
@@ -222,7 +226,7 @@ def load_movielens(size: str = "100k", data_home: Any = None) -> Bunch:
     return bunch
 
 
-def load_flixster(data_home: Any = None) -> Bunch:
+def load_flixster(data_home: str | Path | None = None) -> Bunch:
     """Ratings from 0.5 to 5, from ``ratings/flixster_monti3000.npz``.
 
     The result has ``entries`` (3000 x 3000), ``test`` (bool), and the sparse
@@ -257,7 +261,7 @@ def _graph(file: Bunch, key: str, n: Any) -> sp.csr_array:
     return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=(int(n), int(n)))
 
 
-def load_table(name: str = "concrete", data_home: Any = None) -> Bunch:
+def load_table(name: str = "concrete", data_home: str | Path | None = None) -> Bunch:
     """A table of numbers, from ``tabular/<name>.npz``.
 
     The result has ``data`` (NaN where missing), ``feature_names``, and ``target`` if
@@ -284,7 +288,9 @@ def load_table(name: str = "concrete", data_home: Any = None) -> Bunch:
     return bunch
 
 
-def load_expression(name: str = "yeast_spellman1998", data_home: Any = None) -> Bunch:
+def load_expression(
+    name: str = "yeast_spellman1998", data_home: str | Path | None = None
+) -> Bunch:
     """Gene expression (log ratios, NaN where missing), ``gene_expression/<name>.npz``.
 
     The result has ``data`` (genes x samples), and the other arrays of the file under
@@ -307,7 +313,7 @@ def load_expression(name: str = "yeast_spellman1998", data_home: Any = None) -> 
     return Bunch(data=file.X.astype(float), **rest)
 
 
-def load_mnist_digits(data_home: Any = None) -> Bunch:
+def load_mnist_digits(data_home: str | Path | None = None) -> Bunch:
     """The first 100 MNIST digits, from ``digits/mnist_train_first100.npz``.
 
     The result has ``images`` (100 x 28 x 28, in [0, 1]) and ``target``.

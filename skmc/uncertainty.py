@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base import FitTasks
-from skmc.cells import Entries, to_cells
-from skmc.linalg import seed_of
+from skmc.cells import Container, Entries, to_cells
+from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
@@ -107,8 +107,8 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         n_draws: int = 20,
         *,
         pattern: str = "mcar",
-        n_jobs: Any = None,
-        random_state: Any = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.completer = completer
         self.n_draws = n_draws
@@ -118,7 +118,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Container, y: object = None) -> Any:
         """Fit the completions of ``X``.
 
         Parameters
@@ -157,7 +157,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         self._calibrate(left_out)
         return self
 
-    def _leave_out(self, cells: np.ndarray, rng: Any) -> np.ndarray:
+    def _leave_out(self, cells: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         if self.pattern == "mcar":
             return patterns.random(cells, LEFT_OUT, spare=True, random_state=rng)
         entries = Entries(cells)
@@ -229,7 +229,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             observed, self.cells_, high
         )
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: Seed = None,
+    ) -> np.ndarray:
         """Completed matrices for multiple imputation, with the noise of single cells.
 
         The noise is ``sigma`` times the error of a random left-out cell, in units of

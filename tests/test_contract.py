@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from skmc import AIRCompleter, IALMCompleter, KNNCompleter, MaskedToNaN, SVDCompleter
-from skmc.base import HOOKS, BaseCompleter
+from skmc.base import HOOKS, BaseCompleter, IterativeCompleter
 from skmc.linalg import resolve_device
 
 every_completer = pytest.mark.parametrize("cls", COMPLETERS)
@@ -71,6 +71,18 @@ def test_warnings_point_at_the_line_that_fits(method, small):
     assert row.filename == __file__
     for w in lines(make_pipeline(MaskedToNaN(), make(KNNCompleter)), empty):
         assert w.filename == __file__
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@every_completer
+def test_warnings_of_every_completer_point_at_this_file(cls, small):
+    if cls.completer_tags.pictures:
+        return  # completes empty rows
+    empty = small[1].copy()
+    empty[3] = np.ma.masked
+    with pytest.warns(UserWarning, match="Row 3 of X has no observed cell") as caught:
+        make(cls).fit_transform(empty)
+    assert {w.filename for w in caught} == {__file__}
 
 
 def test_warnings_name_columns_and_count_the_rest():
@@ -146,6 +158,26 @@ def test_a_constructor_written_by_hand_stays():
         assert list(inspect.signature(cls).parameters) == ["rank", "note"]
         assert cls(3, note="own").get_params() == {"rank": 3, "note": "own"}
         assert set(cls._parameter_constraints) == {"rank"}
+
+
+def test_a_constructor_that_leaves_out_a_parameter_is_named(small):
+    class Forgot(BaseCompleter):
+        def __init__(self, *, add_indicator=False, keep_empty_features=True):
+            self.add_indicator = add_indicator
+            self.keep_empty_features = keep_empty_features
+
+    class ForgotMore(IterativeCompleter):
+        def __init__(self, missing_values=np.nan):
+            BaseCompleter.__init__(self, missing_values=missing_values)
+            self.max_iter, self.tol, self.scaling, self.device = 10, 0.0, None, "cpu"
+
+    for cls in (Forgot, ForgotMore):
+        cls.__abstractmethods__ = frozenset()
+    both = r"^Forgot\.__init__ does not set missing_values, keep_observed, .* super"
+    with pytest.raises(TypeError, match=both):
+        Forgot().fit(small[1])
+    with pytest.raises(TypeError, match=r"More\.__init__ does not set random_state,"):
+        ForgotMore().fit(small[1])
 
 
 @every_completer

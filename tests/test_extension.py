@@ -10,18 +10,18 @@ import os
 import subprocess
 import sys
 import types
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import low_rank
-from outside import OutsideCompleter
+from outside import Bending, OutsideCompleter
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import check_estimator
 
 from skmc import AutoCompleter, Entries, patterns
+from skmc.checks import check_completer
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
@@ -54,11 +54,8 @@ def quick(cls, **params):
 
 
 @each
-def test_scikit_learns_checks(cls):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        checks = check_estimator(cls(max_iter=10, random_state=0), on_skip=None)
-    assert {check["status"] for check in checks} <= {"passed", "skipped"}
+def test_it_keeps_what_every_completer_promises(cls):
+    check_completer(cls())
 
 
 @each
@@ -110,6 +107,33 @@ def test_a_term_that_cannot_be_batched_is_named(X):
     with pytest.warns(UserWarning, match="outside of a batch: RuntimeError: size of"):
         search.fit(Entries(X))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+class Flat(Bending):
+    def forward(self, X):
+        return (X - X).sum((-2, -1)) / (X - X).abs().sum((-2, -1))
+
+
+def test_a_term_that_is_nan_is_named(X):
+    class Broken(OutsideCompleter):
+        def _make_solver(self, data, params, rng):
+            solver = super()._make_solver(data, params, rng)
+            solver.terms.append(Flat(1.0))
+            return solver
+
+    with pytest.warns(ConvergenceWarning, match="diverged .* To do: correct Flat, who"):
+        completer = quick(Broken).fit(X)
+    assert np.isfinite(completer.transform(X)).all()
+
+    # Large steps are no fault of a term.
+    class Fast(OutsideCompleter):
+        def _make_solver(self, data, params, rng):
+            solver = super()._make_solver(data, params, rng)
+            solver.lr = 1e6
+            return solver
+
+    with pytest.warns(ConvergenceWarning, match="To do: let scaling standardize"):
+        quick(Fast).fit(X)
 
 
 @each

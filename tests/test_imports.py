@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     "completers": {*CONTRACT, "model_selection", "tables"},
     "pictures": {"linalg", "cells", "patterns", "base", "completers"},
     "uncertainty": {"cells", "linalg", "patterns", "base", "model_selection"},
-    "checks": {"base", "completers"},
+    "checks": {"cells", "patterns", "metrics", "base", "completers", "tables"},
     "persistence": {*FITTING, "skmc"},
     "distributed": {"cells", "base", "model_selection", "completers"},
     "plot": {"cells", "loop", "metrics", "base"},
@@ -71,19 +72,23 @@ SKLEARN_FREE = {*CORE, "blocks", "inverses"}
 FILES = [*ROOT.rglob("*.py"), *(PROJECT / "benchmarks").rglob("*.py")]
 
 
-def imports(path: Path, for_types: bool = True) -> list[tuple[str, str]]:
-    """(module, name) for each name that a file imports; "" for a whole module.
+def nodes_of(path: Path, running: bool) -> Iterator[ast.AST]:
+    """All nodes of a file, or those that run: blocks for type checkers do not."""
+    left = [ast.parse(path.read_text())]
+    while left:
+        node = left.pop()
+        yield node
+        for_types = (
+            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        )
+        inner = node.orelse if running and for_types else ast.iter_child_nodes(node)
+        left.extend(inner)
 
-    Imports for type checkers, which are not executed, can be left out.
-    """
-    found, tree = [], ast.parse(path.read_text())
-    unread = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            unread |= {part for line in node.body for part in ast.walk(line)}
-    for node in ast.walk(tree):
-        if node in unread and not for_types:
-            continue
+
+def imports(path: Path, running: bool = False) -> list[tuple[str, str]]:
+    """(module, name) for each name that a file imports; "" for a whole module."""
+    found = []
+    for node in nodes_of(path, running):
         if isinstance(node, ast.Import):
             found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -138,7 +143,7 @@ def test_no_circles(top):
         return next((found for found in candidates if found in modules), None)
 
     graph = {
-        module: {reached(*named) for named in imports(path, False)} - {None}
+        module: {reached(*named) for named in imports(path, running=True)} - {None}
         for module, path in modules.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError

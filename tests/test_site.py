@@ -19,6 +19,7 @@ import shutil
 import sys
 import threading
 import time
+import types
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
@@ -57,6 +58,7 @@ def blocks(path):
 
 RUN = [
     DOCS / "choosing.md",
+    DOCS / "extend.md",
     DOCS / "faq.md",
     DOCS / "missing.md",
     *sorted((DOCS / "guide").glob("*.md")),
@@ -65,7 +67,9 @@ RUN = [
 
 @pytest.mark.parametrize("path", [path for path in RUN if blocks(path)], ids=ids)
 def test_code_of_a_page_runs(path, capsys):
-    page, all_printed = {}, ""
+    # A module, because classes of other places cannot be pickled.
+    module = sys.modules["page"] = types.ModuleType("page")
+    page, all_printed = vars(module), ""
     shown = r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?"
     number = r"\d+(?:\.\d+)?"
     for code, output in re.findall(shown, path.read_text(), re.DOTALL):

@@ -11,9 +11,10 @@ import torch
 
 from skmc.base.fitting import hold_out, outcome_of
 from skmc.base.trials import CannotBatch, Trials, no_choice
-from skmc.cells import Given, Observed
+from skmc.cells import Cells, Container, Given, Observed
 from skmc.linalg import Randomness
 from skmc.loop import HeldOut, Run, Solution
+from skmc.solvers import modules_in
 
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
@@ -60,7 +61,7 @@ class Batchable(Protocol):
             This estimator must be fitted alone.
         """
 
-    def batch_prepare(self, X: Any) -> Any:
+    def batch_prepare(self, X: Container) -> Any:
         """Read a matrix and convert it for `batch_run`.
 
         Parameters
@@ -115,7 +116,7 @@ class Batchable(Protocol):
             A warning for the user, without the estimator's name.
         """
 
-    def batch_memory(self, X: Any) -> int:
+    def batch_memory(self, X: Container) -> int:
         """Estimate the memory that one fit of a batch needs.
 
         Parameters
@@ -160,7 +161,7 @@ def batch_key(self: IterativeCompleter) -> Hashable:
     return type(self), joblib.hash(shared)
 
 
-def batch_prepare(self: IterativeCompleter, X: Any) -> Given:
+def batch_prepare(self: IterativeCompleter, X: Container) -> Given:
     """Read and scale a matrix for a fit in a batch.
 
     Parameters
@@ -272,7 +273,7 @@ def batch_accept(
     return outcome.advice
 
 
-def batch_memory(self: IterativeCompleter, X: Any) -> int:
+def batch_memory(self: IterativeCompleter, X: Container) -> int:
     """Estimate the memory that one fit of a batch needs.
 
     Parameters
@@ -292,19 +293,14 @@ def batch_memory(self: IterativeCompleter, X: Any) -> int:
     # A stage before the last one is not to be trained.
     params = self._params({**_without_trials(self, data), "max_iter": 1})
     solver: Any = self._make_solver(data, params, rng)
-    parts = [
-        part
-        for value in vars(solver).values()
-        for part in (value if isinstance(value, list | tuple) else [value])
-        if isinstance(part, torch.nn.Module)
-    ]
+    parts = modules_in([*vars(solver).values()])
     learned = sum(p.numel() for part in parts for p in part.parameters())
     per_cell = PER_CELL + PER_OUTPUT * self._units_per_cell(data.shape[1])
     numbers = PER_PARAMETER * learned + per_cell * data.values.numel()
     return int(numbers * data.values.itemsize)
 
 
-def _without_trials(completer: IterativeCompleter, data: Any) -> dict[str, Any]:
+def _without_trials(completer: IterativeCompleter, data: Cells) -> dict[str, Any]:
     """Return the choices of a completer in a batch, where it has nothing to try."""
     return completer._choose(data, Trials(_nothing_to_try, Randomness.of([])))
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base.completer import BaseCompleter
@@ -15,6 +16,7 @@ from skmc.base.factored import FittedFactors, RowModels
 from skmc.base.fitted import Outcome
 from skmc.base.iterative import IterativeCompleter
 from skmc.cells import (
+    Container,
     Entries,
     Priors,
     SparseObserved,
@@ -64,7 +66,7 @@ class MoreCells:
         return whole
 
 
-def partial_fit(self: BaseCompleter, X: Any, y: Any = None) -> BaseCompleter:
+def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseCompleter:
     """Learn more rows, more cells of known rows, or more columns.
 
     Nothing is forgotten: the model is one of all cells so far. The first call is
@@ -154,7 +156,7 @@ def _check_no_names(completer: BaseCompleter) -> None:
         )
 
 
-def _check_first_names(completer: BaseCompleter, X: Any) -> None:
+def _check_first_names(completer: BaseCompleter, X: Container) -> None:
     names = getattr(completer, "feature_names_in_", None)
     first = list(getattr(X, "columns", ()))[: completer._shape[1]]
     if names is None and not first:
@@ -268,13 +270,15 @@ def _check_can_stream(fitted: FittedFactors) -> None:
         )
 
 
-def _cells(rows: Any, cols: Any, values: Any, shape: tuple[int, int]) -> SparseObserved:
+def _cells(
+    rows: ArrayLike, cols: ArrayLike, values: ArrayLike | None, shape: tuple[int, int]
+) -> SparseObserved:
     rows, cols = (np.asarray(x).astype(np.int64) for x in (rows, cols))
     return SparseObserved.of(rows, cols, np.asarray(values), shape)
 
 
 def transform_with_features(
-    self: BaseCompleter, X: Any, *, row_features: Any = None
+    self: BaseCompleter, X: Container, *, row_features: Container | None = None
 ) -> np.ndarray:
     """Complete rows of the fitted matrix or new rows.
 

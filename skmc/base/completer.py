@@ -23,10 +23,12 @@ from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
 from skmc.base.reporting import listed, warn_user
 from skmc.blocks import is_lazy, lazy_transform
-from skmc.cells import Given, Observed, Priors
+from skmc.cells import Container, Given, Observed, Priors
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 
+# Parameters that every completer has.
+READING = "missing_values", "add_indicator", "keep_empty_features", "keep_observed"
 HOOKS = ("_skl_callbacks", "_callback")  # attributes of scikit-learn's callbacks
 
 
@@ -72,6 +74,20 @@ class BaseCompleter(Estimator):
     _given = read
     _read_rows = read_rows
 
+    def _validate_params(self) -> None:
+        if left_out := self._left_out():
+            raise TypeError(
+                f"{type(self).__name__}.__init__ does not set {', '.join(left_out)}, "
+                "which every completer of its kind has. Declare parameters by "
+                "annotations and write no __init__, or take these as parameters of "
+                "__init__ and store them (self.tol = tol), or call super().__init__."
+            )
+        super()._validate_params()
+
+    def _left_out(self) -> list[str]:
+        """Names of the parameters that a constructor written by hand has not set."""
+        return [name for name in READING if name not in vars(self)]
+
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
         # be computed at each access.
@@ -95,13 +111,13 @@ class BaseCompleter(Estimator):
         return tuple(inspect.signature(cls.fit).parameters)[3:]
 
     @abstractmethod
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         """Complete the cells that are given, without changing ``self``.
 
         Only scikit-learn's callbacks use ``y``.
         """
 
-    def _run_fit(self, X: Any, y: Any, **known: Any) -> Self:
+    def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
         """`fit` to a matrix and to what else is known."""
         before, start = dict(vars(self)), time.perf_counter()
         try:
@@ -128,7 +144,9 @@ class BaseCompleter(Estimator):
             raise KeyboardInterrupt
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+    def fit_transform(
+        self, X: Container, y: object = None, **fit_params: Any
+    ) -> np.ndarray:
         """Fit to ``X`` and return its completion.
 
         Parameters
@@ -191,7 +209,7 @@ class BaseCompleter(Estimator):
         check_is_fitted(self)
         return self._fitted.whole()
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Container) -> np.ndarray:
         """Complete rows of the fitted matrix or new rows.
 
         Parameters
@@ -221,7 +239,7 @@ class BaseCompleter(Estimator):
         values = self._model_values(cells, not self.keep_observed)
         return self._written(source, self._completed(cells, values))
 
-    def _read(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _read(self, X: Container, *, reset: bool) -> np.ndarray:
         """Read rows as floats with NaN where a cell is missing."""
         return self._read_rows(X, reset=reset)[0]
 

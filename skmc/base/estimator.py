@@ -143,7 +143,7 @@ def _is_public(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
@@ -197,6 +197,7 @@ class Estimator(
     row_factors_: Any
     col_factors_: Any
     data_range_: tuple[float, float]
+    laplacians_: dict[str, Any]
     row_ids_: np.ndarray
     col_ids_: np.ndarray
     history_: dict[str, np.ndarray]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from skmc.base.fitted import Fitted
 from skmc.base.side_information import FeatureScaling, read_features
-from skmc.cells import Entries, Given, Scaling, Side, SparseObserved
+from skmc.cells import Container, Entries, Given, Scaling, Side, SparseObserved
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers import solved
 
@@ -114,7 +114,7 @@ class RowModels(Fitted):
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         return self.statistics.fill(rest, self.predict_from(self.used(rest, sides)))
 
-    def with_features(self, cells: np.ndarray, features: Any) -> np.ndarray:
+    def with_features(self, cells: np.ndarray, features: Container) -> np.ndarray:
         """Complete rows of which features are known.
 
         Parameters

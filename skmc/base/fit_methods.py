@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
 
+from skmc.cells import Container
+
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
 
@@ -35,7 +37,9 @@ def validated(fit: Fit) -> Fit:
     known = inspect.signature(fit).parameters
 
     @functools.wraps(checked)
-    def wrapper(self: BaseCompleter, X: Any, y: Any = None, **given: Any) -> Any:
+    def wrapper(
+        self: BaseCompleter, X: Container, y: object = None, **given: Any
+    ) -> Any:
         for name in given:
             if name not in known:
                 if name == "cell_weight":
@@ -54,7 +58,7 @@ def validated(fit: Fit) -> Fit:
 
 
 @validated
-def fit(self: C, X: Any, y: Any = None) -> C:
+def fit(self: C, X: Container, y: object = None) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 
     Parameters
@@ -75,7 +79,9 @@ tensor or `Entries`, of shape (n_samples, n_features)
 
 
 @validated
-def fit_weighted(self: C, X: Any, y: Any = None, *, cell_weight: Any = None) -> C:
+def fit_weighted(
+    self: C, X: Container, y: object = None, *, cell_weight: Container | None = None
+) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 
     Parameters
@@ -159,14 +165,14 @@ tensor or `Entries`, of shape (n_samples, n_features)
 @validated
 def fit_informed(
     self: C,
-    X: Any,
-    y: Any = None,
+    X: Container,
+    y: object = None,
     *,
-    row_features: Any = None,
-    col_features: Any = None,
-    row_graph: Any = None,
-    col_graph: Any = None,
-    cell_weight: Any = None,
+    row_features: Container | None = None,
+    col_features: Container | None = None,
+    row_graph: Container | None = None,
+    col_graph: Container | None = None,
+    cell_weight: Container | None = None,
 ) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 
@@ -223,13 +229,13 @@ tensor or `Entries`, of shape (n_samples, n_features)
 @validated
 def fit_with_sides(
     self: C,
-    X: Any,
-    y: Any = None,
+    X: Container,
+    y: object = None,
     *,
-    row_features: Any = None,
-    col_features: Any = None,
-    row_graph: Any = None,
-    col_graph: Any = None,
+    row_features: Container | None = None,
+    col_features: Container | None = None,
+    row_graph: Container | None = None,
+    col_graph: Container | None = None,
 ) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from skmc.base.fitted import Fitted, Outcome
 from skmc.base.reporting import (
@@ -23,7 +24,8 @@ from skmc.base.trials import Choice, choose, no_choice
 from skmc.cells import Given
 from skmc.linalg import Randomness, seed_of
 from skmc.loop import HeldOut, OutOfTime, Solution, Status, solve, time_limit
-from skmc.solvers import ParametricSolver, Solver
+from skmc.solvers import ParametricSolver, Solver, modules_in
+from skmc.terms import Sum, Term
 
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 POOR = 0.7
 
 
-def fit_given(completer: IterativeCompleter, given: Given, y: Any = None) -> Outcome:
+def fit_given(completer: IterativeCompleter, given: Given, y: object = None) -> Outcome:
     """Scale the data, choose hyper-parameters, solve, and make the answers.
 
     Parameters
@@ -82,8 +84,41 @@ def fit_given(completer: IterativeCompleter, given: Given, y: Any = None) -> Out
         if solution is None:
             solution = Solution.before(train)
         outcome = outcome_of(completer, given, choice.params, solution, choice.hurried)
+        if solution.status[0] is Status.DIVERGED and (
+            names := faulty(solver, solution)
+        ):
+            remedy = f"correct {names}, whose value or gradient at this iterate is NaN"
+            outcome.advice = diverged(solution, remedy)
         hooks.end(solution.outputs)
         return outcome
+
+
+def faulty(solver: Solver, solution: Solution) -> str:
+    """Names of the terms of an objective that are NaN at the best iterate.
+
+    Parameters
+    ----------
+    solver : Solver
+        Has diverged.
+    solution : Solution
+        Without a batch axis.
+
+    Returns
+    -------
+    str
+        Names of the classes; empty if no term is at fault.
+    """
+    if not isinstance(solution.X, Tensor) or not solution.X.isfinite().all():
+        return ""
+    X, names = solution.X.double(), []  # in which nothing overflows
+    for module in modules_in([*vars(solver).values()]):
+        for term in module.modules():
+            if isinstance(term, Term) and not isinstance(term, Sum):
+                with suppress(RuntimeError):  # of terms of something other than X
+                    value, grad = term.to(X).value_and_grad(X)
+                    if value.isnan() or grad.isnan().any():
+                        names.append(type(term).__name__)
+    return " and ".join(names)
 
 
 def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:

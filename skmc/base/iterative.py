@@ -85,6 +85,10 @@ class IterativeCompleter(BaseCompleter):
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
 
+    def _left_out(self) -> list[str]:
+        names = "max_iter", "tol", "scaling", "device", "random_state"
+        return super()._left_out() + [name for name in names if not hasattr(self, name)]
+
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
         device = self.device if given.data.remote else resolve_device(self.device)

@@ -14,7 +14,7 @@ from skmc import patterns
 from skmc.base.factored import RowModels
 from skmc.base.reporting import warn_user
 from skmc.blocks import RowReader, is_lazy, lazy_entries, tables_of
-from skmc.cells import Entries, StoredEntries, check_positions, to_cells
+from skmc.cells import Container, Entries, StoredEntries, check_positions, to_cells
 from skmc.linalg import threads_for, work_of
 from skmc.metrics import nmae
 
@@ -25,7 +25,7 @@ HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 BLOCK = 2**23  # numbers of a product of factors
 
 
-def score(self: BaseCompleter, X: Any, y: Any = None) -> float:
+def score(self: BaseCompleter, X: Container, y: object = None) -> float:
     """Negative normalized mean absolute error; higher is better, 0 is perfect.
 
     Parameters
@@ -49,7 +49,7 @@ def score(self: BaseCompleter, X: Any, y: Any = None) -> float:
     if isinstance(X, (Entries, StoredEntries)):
         return _score_of_cells(self, X)
     cells = self._read(X, reset=False)
-    if y is None or np.ndim(y) == 1:
+    if y is None or np.ndim(cast(ArrayLike, y)) == 1:
         truth = cells
         hidden = patterns.per_row(cells, HIDDEN_TO_SCORE, random_state=0)
         if not hidden.any():
@@ -284,7 +284,7 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
     return place
 
 
-def as_array(ids: Any) -> np.ndarray:
+def as_array(ids: ArrayLike) -> np.ndarray:
     """Convert identifiers to an array that can be stored.
 
     Parameters

@@ -13,6 +13,7 @@ from skmc.base.predicting import as_array
 from skmc.base.side_information import read_known, sides_of
 from skmc.blocks import BlockObserved, ChunkedRows, is_lazy, sorted_blocks
 from skmc.cells import (
+    Container,
     Entries,
     Given,
     Priors,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
 
 
-def check_names(X: Any) -> None:
+def check_names(X: Container) -> None:
     """Check that no two columns of a data frame have the same name.
 
     Parameters
@@ -49,7 +50,7 @@ def check_names(X: Any) -> None:
             )
 
 
-def read_rows(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
+def read_rows(estimator: Any, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
     """Read a matrix by `to_cells`, before scikit-learn can drop a mask.
 
     Parameters
@@ -79,7 +80,7 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
     return cells, None
 
 
-def read(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
+def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Given:
     """Read everything that is given to ``fit``, once.
 
     Parameters

@@ -42,8 +42,8 @@ class FitTasks:
     def __init__(
         self,
         estimator: Any,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         n_tasks: int | None = 0,
         context: Any = None,
         name: str = "fit",
@@ -63,7 +63,7 @@ class FitTasks:
         self.begin()
         return self
 
-    def __exit__(self, kind: Any, *error: Any) -> None:
+    def __exit__(self, kind: object, *error: Any) -> None:
         if kind is None:
             self.finish()
 
@@ -169,8 +169,8 @@ class CallbackHooks(FitTasks):
     def __init__(
         self,
         estimator: Any,
-        X: Any,
-        y: Any,
+        X: object,
+        y: object,
         fitted: Callable[[dict[str, Any]], dict[str, Any]],
     ):
         self.fitted = fitted

@@ -163,7 +163,7 @@ def documented(estimator: C, /, **descriptions: Description) -> C:
     return estimator
 
 
-def _default(value: Any) -> str:
+def _default(value: object) -> str:
     if value is inspect.Parameter.empty:
         return ""
     shown = f'"{value}"' if isinstance(value, str) else str(value)

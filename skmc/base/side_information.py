@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import laplacian
 
-from skmc.cells import Given, Side, SparseObserved, to_cells
+from skmc.cells import Container, Given, Side, SparseObserved, to_cells
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class FeatureScaling:
 
 
 def read_features(
-    features: Any, n: int, name: str, n_features: int | None = None
+    features: Container, n: int, name: str, n_features: int | None = None
 ) -> np.ndarray | sp.csr_array:
     """Read the features of rows or of columns.
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from skmc.cells import Container
 
-def is_lazy(X: Any) -> bool:
+
+def is_lazy(X: Container) -> bool:
     """Whether ``X`` is a Dask Array, DataFrame or Series.
 
     Parameters
@@ -24,7 +26,7 @@ def is_lazy(X: Any) -> bool:
     )
 
 
-def _framed(X: Any) -> bool:
+def _framed(X: Container) -> bool:
     return hasattr(X, "map_partitions")
 
 

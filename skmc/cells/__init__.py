@@ -1,6 +1,6 @@
 """The observed cells of a matrix, read from any container."""
 
-from skmc.cells.containers import sparse_cells, to_cells
+from skmc.cells.containers import Container, Shaped, sparse_cells, to_cells
 from skmc.cells.data import Cells, Data
 from skmc.cells.entries import Entries, check_positions
 from skmc.cells.given import Given
@@ -16,6 +16,7 @@ from skmc.cells.stored import StoredEntries
 
 __all__ = [
     "Cells",
+    "Container",
     "Data",
     "Entries",
     "Given",
@@ -23,6 +24,7 @@ __all__ = [
     "Observed",
     "Priors",
     "Scaling",
+    "Shaped",
     "Side",
     "SparseObserved",
     "SparseValues",

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
+
+
+class Shaped(Protocol):
+    """A data frame, sparse matrix, tensor, `Entries` or Dask collection."""
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Its lengths; those of Dask collections may be unknown."""
+
+
+Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
 
 
 def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.ndarray:
@@ -186,7 +198,9 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
     return cells
 
 
-def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
+def _cell_by_cell(
+    array: np.ndarray, X: object, name: str, unread: np.ndarray | None
+) -> np.ndarray:
     """Read objects: None and pandas.NA are missing, text and the like are errors."""
     cells = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
@@ -209,7 +223,7 @@ def _cell_by_cell(array, X: Any, name: str, unread) -> np.ndarray:
 
 
 def _refuse_what_overflows(
-    values: np.ndarray, missing: np.ndarray, X: Any, name: str, place: Callable
+    values: np.ndarray, missing: np.ndarray, X: object, name: str, place: Callable
 ) -> None:
     """``place`` maps a boolean array to the position of its first True."""
     largest = np.sqrt(np.finfo(values.dtype).max)
@@ -227,7 +241,7 @@ def _refuse_what_overflows(
             raise ValueError(f"{name} contains {what} at {where}; {remedy} that cell.")
 
 
-def describe(place: tuple, X: Any = None) -> str:
+def describe(place: tuple, X: object = None) -> str:
     """``row 3, column 1 ('age')``.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from skmc.cells.containers import dense, sparse_cells, to_cells
 from skmc.cells.stored import BLOCK_CELLS, StoredEntries
@@ -66,7 +67,13 @@ class Entries:
 
     @classmethod
     def from_triplets(
-        cls, rows, cols, values, shape=None, *, duplicates="error"
+        cls,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        values: ArrayLike,
+        shape: tuple[int, ...] | None = None,
+        *,
+        duplicates: str = "error",
     ) -> Entries:
         """From the row index, column index and value of each cell.
 
@@ -265,7 +272,14 @@ class Entries:
         names = ("row", "column", "value")
         return StoredEntries(matrix, names, folder=folder, block_cells=block_cells)
 
-    def _set(self, rows, cols, values, shape, duplicates) -> None:
+    def _set(
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike,
+        values: ArrayLike,
+        shape: tuple[int, ...] | None,
+        duplicates: str,
+    ) -> None:
         values = to_cells(values, name="values")
         if np.shape(values) != np.shape(rows):
             raise ValueError(
@@ -309,7 +323,7 @@ class Entries:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, tuple):  # scikit-learn's (indices, Ellipsis)
             index = index[0]
         if isinstance(index, (int, np.integer)):
@@ -333,7 +347,9 @@ class Entries:
         return dense(self.matrix_shape, self.rows, self.cols, self.values)
 
 
-def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
+def check_positions(
+    rows: ArrayLike, cols: ArrayLike, shape: tuple[int, ...] | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Integer positions inside a matrix of ``shape``, or an error that says where.
 
     Without a shape there is no upper bound.
@@ -356,7 +372,7 @@ def check_positions(rows, cols, shape) -> tuple[np.ndarray, np.ndarray]:
     sizes = (np.inf, np.inf) if shape is None else shape
     for name, index, size in zip(("rows", "cols"), (rows, cols), sizes, strict=True):
         index = np.asarray(index)
-        if index.ndim != 1 or len(index) != len(rows):
+        if index.ndim != 1 or len(index) != np.size(rows):
             raise ValueError(
                 "rows and cols must be one-dimensional and of equal length, got "
                 f"shapes {np.shape(rows)} and {np.shape(cols)}."

@@ -353,7 +353,7 @@ class Observed:
         weights = None if self.weights is None else self.weights[members]
         return Observed(self.values[members], self.mask[members], weights=weights)
 
-    def to(self, *args, **kwargs) -> Observed:
+    def to(self, *args: Any, **kwargs: Any) -> Observed:
         """Move or cast the values as `torch.Tensor.to` does; the rest follows.
 
         Parameters

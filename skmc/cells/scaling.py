@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -185,7 +185,7 @@ class Scaling:
         """
         return X * self.scale + self.shift
 
-    def to(self, *args, **kwargs) -> Scaling:
+    def to(self, *args: Any, **kwargs: Any) -> Scaling:
         """Move or cast both tensors.
 
         Parameters

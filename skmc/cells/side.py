@@ -105,7 +105,7 @@ class Side:
             return own
         return GRAPH_FLOOR**0.5 * own + _times(self.root.T, normal(self.root.shape[0]))
 
-    def to(self, *args, **kwargs) -> Side:
+    def to(self, *args: Any, **kwargs: Any) -> Side:
         """Move or cast both matrices.
 
         Parameters

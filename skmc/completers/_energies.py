@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) ->
 
 
 def learned_energy(
-    params: Any,
+    params: SimpleNamespace,
     data: Observed,
     transform: Transform,
     weight: float | Tensor,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from skmc.base import Trials
+from skmc.cells import Cells
 from skmc.solvers import HardRank, Solver
 
 RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
@@ -24,7 +25,7 @@ def checked_rank(rank: int, shape: Sequence[int], otherwise: str = "'auto'") -> 
 
 def choose_rank(
     rank: int | str,
-    data: Any,
+    data: Cells,
     trials: Trials,
     solver_of: Callable[[int, Any], Solver] = lambda rank, _: HardRank(rank),
     *,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from functools import partial
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
-from skmc.cells import Observed
+from skmc.cells import Cells, Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -163,7 +164,11 @@ class AutoencoderCompleter(IterativeCompleter):
         return descent(network, data, free=True, inputs=inputs)
 
     def _shells(
-        self, params: Any, first: Autoencoder, inputs: Tensor, rng: Randomness
+        self,
+        params: SimpleNamespace,
+        first: Autoencoder,
+        inputs: Tensor,
+        rng: Randomness,
     ) -> list[Autoencoder]:
         """The autoencoders of the rows, of their codes, of the codes of these, ..."""
         shells, codes = [first], inputs
@@ -182,7 +187,7 @@ class AutoencoderCompleter(IterativeCompleter):
 
     def _descent(
         self,
-        params: Any,
+        params: SimpleNamespace,
         network: Autoencoder,
         data: Observed,
         rng: Randomness,
@@ -214,7 +219,7 @@ class AutoencoderCompleter(IterativeCompleter):
             check_every=self.check_every,
         ).outputs
 
-    def _row_map(self, outputs: Any, data: Any) -> Any:
+    def _row_map(self, outputs: dict[str, Any], data: Cells) -> Any:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)
         return LearnedInputs(outputs["network"])

@@ -20,7 +20,7 @@ from skmc.base import (
     recommend_from_factors,
     transform_with_features,
 )
-from skmc.cells import Given, SparseObserved
+from skmc.cells import Container, Given, SparseObserved
 from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
@@ -211,7 +211,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         check_is_fitted(self)
         return self._fitted.right
 
-    def predict_std(self, X: Any) -> np.ndarray:
+    def predict_std(self, X: Container) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.
 
         The posterior variance of a cell is the mean over the draws of its variance

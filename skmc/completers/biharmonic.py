@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -89,7 +89,7 @@ class BiharmonicCompleter(BaseCompleter):
     _: KW_ONLY
     channels: int = 1
 
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y):
             return self._inpaint(given.matrix, given.statistics)
 

@@ -25,7 +25,7 @@ from skmc.base import (
     with_more,
 )
 from skmc.blocks import BlockObserved
-from skmc.cells import Given, Scaling, SparseObserved
+from skmc.cells import Container, Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import LowRank, Randomness
@@ -231,7 +231,7 @@ class FactorizationCompleter(IterativeCompleter):
     lambda_ridge_: float = field(init=False)
     lambda_side_: float = field(init=False)
 
-    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
         if self.alpha is None:
             return given

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, partial_fit
 from skmc.blocks import ChunkedEM, ChunkedRows
-from skmc.cells import Given, Observed
+from skmc.cells import Cells, Container, Given, Observed
 from skmc.completers._conditional import Conditional, em, learned
 from skmc.completers._gaussian_more import fit_more
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
@@ -24,6 +24,7 @@ from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
     Gaussian,
     Randomness,
+    Seed,
     resolve_device,
 )
 from skmc.solvers import Solver
@@ -243,7 +244,7 @@ class GaussianCompleter(IterativeCompleter):
             ridge, start = self._follow_path(rank, trials)
         return {"lambda_ridge": ridge, "rank": rank, "_start": start}
 
-    def _rank_for(self, data: Any) -> int | None:
+    def _rank_for(self, data: Cells) -> int | None:
         """The rank "auto" of the factors; None is a full covariance."""
         chunked = self.storages[type(data)] is _chunked_em
         full = data.shape[1] <= MOST_COLUMNS or chunked
@@ -280,7 +281,7 @@ class GaussianCompleter(IterativeCompleter):
         cells = None if given.read is None else given.matrix.copy()
         return learned(Conditional(given.statistics, model, given.scaling, cells))
 
-    def predict_std(self, X: Any) -> np.ndarray:
+    def predict_std(self, X: Container) -> np.ndarray:
         """Standard deviation of the cells that `transform` returns.
 
         Parameters
@@ -303,7 +304,10 @@ class GaussianCompleter(IterativeCompleter):
         return std.astype(cells.dtype, copy=False)
 
     def sample(
-        self, X: Any, n_samples: int = 1, random_state: Any = None
+        self,
+        X: Container,
+        n_samples: int = 1,
+        random_state: Seed = None,
     ) -> np.ndarray:
         """Draw the missing cells from their joint distribution given the observed ones.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, FitTasks, Fitted, Outcome, warn_user
 from skmc.blocks import ChunkedRows
-from skmc.cells import Given, Observed
+from skmc.cells import Container, Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values
@@ -196,7 +196,7 @@ class KNNCompleter(BaseCompleter):
 
     recall_: float = field(init=False)
 
-    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, known)
         if given.read is not None:
             return given
@@ -209,7 +209,7 @@ class KNNCompleter(BaseCompleter):
             )
         return Given.of_matrix(cells)
 
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         resolve_device(self.device)
         cells, clusters, recall = given.matrix.copy(), None, 1.0
         if self.recall < 1 and len(cells) > 1:

@@ -20,7 +20,7 @@ from skmc.base import (
     partial_fit,
 )
 from skmc.blocks import BlockObserved, ChunkedRows
-from skmc.cells import Given, Observed, StoredEntries
+from skmc.cells import Container, Given, Observed, StoredEntries
 from skmc.completers.costs import Cost, Variant
 
 
@@ -93,7 +93,7 @@ class MeanCompleter(BaseCompleter):
     cost = Cost(0.001, cells=4e-8)
     stacked = (Variant("means"),)
 
-    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         if isinstance(X, StoredEntries) and X.weighted:
             raise ValueError(
                 "MeanCompleter takes weights of cells in memory only; pass entries "
@@ -101,7 +101,7 @@ class MeanCompleter(BaseCompleter):
             )
         return super()._given(X, known)
 
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         if given.read is None:
             return Outcome(Means(given.statistics, None))
         with FitTasks(self, given.read, y):

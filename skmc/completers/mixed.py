@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator, FitTasks
+from skmc.cells import Container
 from skmc.completers.auto import AutoCompleter
 from skmc.tables import Table, as_table, warn_of_left
 
@@ -144,7 +145,7 @@ float, or None, default=None
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> MixedCompleter:
+    def fit(self, X: Container, y: object = None) -> MixedCompleter:
         """Learn how the columns are related.
 
         Parameters
@@ -182,7 +183,7 @@ float, or None, default=None
         self._table, self.kinds_ = table, table.kinds
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Container) -> Any:
         """Complete rows, those seen in `fit` as well as new ones.
 
         Parameters
@@ -203,7 +204,7 @@ float, or None, default=None
         matrix = self.completer_.transform(self._table.encode(numbers))
         return self._table.write(X, self._table.decode(matrix), missing)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Container, y: object = None) -> float:
         """Return the negative mean error of cells; higher is better.
 
         Parameters
@@ -220,7 +221,7 @@ float, or None, default=None
         """
         return -float(np.nanmean(self._errors(X, y)))
 
-    def error_by_type(self, X: Any, y: Any = None) -> dict[str, float]:
+    def error_by_type(self, X: Container, y: object = None) -> dict[str, float]:
         """Return the mean errors of numeric, ordinal, categorical and date cells.
 
         The error of a number or date is absolute, relative to the range of its column
@@ -254,7 +255,7 @@ float, or None, default=None
                 found[kind] = float(np.nanmean(chosen)) if some else np.nan
         return found
 
-    def _errors(self, X: Any, y: Any) -> np.ndarray:
+    def _errors(self, X: Container, y: object) -> np.ndarray:
         """Errors of the compared cells; NaN elsewhere."""
         check_is_fitted(self)
         X = as_table(X)

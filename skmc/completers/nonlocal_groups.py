@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base import CompleterTags, Completion, IterativeCompleter, Trials
-from skmc.cells import Given, Observed, pixels
+from skmc.cells import Container, Given, Observed, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
@@ -257,7 +257,7 @@ class NonlocalCompleter(IterativeCompleter):
     def _row_map(self, outputs: Any, data: Any) -> Any:
         return super()._row_map({"X": data.fill(outputs["X"])}, data)
 
-    def complete_picture(self, X: Any) -> np.ndarray:
+    def complete_picture(self, X: Container) -> np.ndarray:
         """Complete another picture with what `fit` chose, all rows together.
 
         The patches are those of the new picture, which takes as many rounds as `fit`

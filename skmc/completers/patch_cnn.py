@@ -21,7 +21,7 @@ from skmc.base import (
     Trials,
     fit_weighted,
 )
-from skmc.cells import Given, Observed
+from skmc.cells import Container, Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
@@ -234,7 +234,7 @@ class PatchCNNCompleter(IterativeCompleter):
             )
         return super()._advice(solution, misfit)
 
-    def complete_picture(self, X: Any) -> np.ndarray:
+    def complete_picture(self, X: Container) -> np.ndarray:
         """Complete another picture by the trained network, all rows together.
 
         Unlike in `transform`, the completion of a row depends on the rows around it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, field, replace
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -33,7 +34,7 @@ from skmc.solvers import HardRank, Solver
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
 
 
-def _hard_rank(data: Observed, params: Any) -> Solver:
+def _hard_rank(data: Observed, params: SimpleNamespace) -> Solver:
     if params.last is None:
         return HardRank(params.rank)
     start = torch.from_numpy(params.last.whole())
@@ -41,7 +42,7 @@ def _hard_rank(data: Observed, params: Any) -> Solver:
     return HardRank(params.rank, start.to(data.values))
 
 
-def _chunked(data: ChunkedRows, params: Any) -> Solver:
+def _chunked(data: ChunkedRows, params: SimpleNamespace) -> Solver:
     return ChunkedSVD(partial_svd(data.first_rows().values, params.rank).V)
 
 

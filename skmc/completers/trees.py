@@ -132,7 +132,7 @@ class TreesCompleter(BaseCompleter):
 
     n_iter_: int = field(init=False)
 
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         self._refuse_too_large(given.statistics)
         n_tasks = given.statistics.shape[1] * self.max_iter
         with time_limit(self.max_time), FitTasks(self, given.read, y, n_tasks) as tasks:

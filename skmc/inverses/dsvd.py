@@ -262,7 +262,11 @@ def _trained_inverse(inverse: LDMinv, A: Tensor) -> Tensor:
 
 
 def _start(
-    given: Tensor | None, name: str, shape: tuple[int, ...], M: Tensor, generator
+    given: Tensor | None,
+    name: str,
+    shape: tuple[int, ...],
+    M: Tensor,
+    generator: torch.Generator,
 ) -> Tensor:
     if given is None:
         return random_orthonormal(shape, M, generator)

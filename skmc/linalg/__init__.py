@@ -12,7 +12,7 @@ from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
 from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
-from skmc.linalg.randomness import ENTROPY, Randomness, fresh_seed, seed_of
+from skmc.linalg.randomness import ENTROPY, Randomness, Seed, fresh_seed, seed_of
 from skmc.linalg.ridge import OVER, RowModel, normal_equations
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.shrinkage import shrink, shrink_dense, subtracted
@@ -50,6 +50,7 @@ __all__ = [
     "Patterns",
     "Randomness",
     "RowModel",
+    "Seed",
     "SparsePlusLowRank",
     "SpectralActivation",
     "Workload",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -124,7 +126,7 @@ def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 class _ReluLayer(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, X, weight, bias):
+    def forward(ctx: Any, X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         if _is_for_onednn(X):
             Y = torch.ops.mkldnn._linear_pointwise(X, weight, bias, "relu", [], "")
         else:
@@ -134,7 +136,7 @@ class _ReluLayer(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         X, weight, Y = ctx.saved_tensors
         grad = torch.ops.aten.threshold_backward(grad, Y, 0)
         of_X = matmul(grad, weight) if ctx.needs_input_grad[0] else None

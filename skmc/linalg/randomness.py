@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -22,11 +21,12 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
+Seed = int | np.random.RandomState | None  # as scikit-learn has it
 # Gives seeds where a user gave none; a checkpoint has to remember them.
 ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fresh_seed)
 
 
-def seed_of(random_state) -> int:
+def seed_of(random_state: Seed) -> int:
     """A seed from scikit-learn's ``random_state``; fresh entropy for None.
 
     Parameters
@@ -40,9 +40,9 @@ def seed_of(random_state) -> int:
     """
     if random_state is None:
         return ENTROPY.get()()
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(random_state)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,12 @@ class Randomness:
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, seeds, batch_shape=(), dtype=torch.float32) -> Randomness:
+    def of(
+        cls,
+        seeds: Iterable[int],
+        batch_shape: Iterable[int] = (),
+        dtype: torch.dtype = torch.float32,
+    ) -> Randomness:
         """One generator for each seed.
 
         Parameters
@@ -100,7 +105,7 @@ class Randomness:
         ]
         return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
 
-    def select(self, members) -> Randomness:
+    def select(self, members: Tensor) -> Randomness:
         """Keep some members of the (one) batch axis.
 
         Parameters

@@ -92,7 +92,7 @@ class RowModel:
         parts = (*vars(self).values(), *self.sides)
         return sum(part.nbytes for part in parts if isinstance(part, Tensor))
 
-    def to(self, *args, **kwargs) -> RowModel:
+    def to(self, *args: Any, **kwargs: Any) -> RowModel:
         """Move or cast all tensors.
 
         Parameters

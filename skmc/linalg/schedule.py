@@ -41,7 +41,8 @@ class CosineSchedule:
     @overload
     def __call__(self, step: Tensor) -> Tensor: ...
 
-    def __call__(self, step):
+    def __call__(self, step: int | Tensor) -> float | Tensor:
+        share: float | Tensor
         if isinstance(step, Tensor):  # without waiting for its device
             passed = (step.double() / self.horizon).clamp(max=1)
             share = (1 + torch.cos(math.pi * passed)) / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -86,7 +87,7 @@ class SVD:
         """
         return self.low_rank().dense()
 
-    def to(self, *args, **kwargs) -> SVD:
+    def to(self, *args: Any, **kwargs: Any) -> SVD:
         """Move or cast all tensors.
 
         Parameters

@@ -40,7 +40,7 @@ class Contents:
         self._alive: list[Any] = []  # an id is unique only while its object exists
         self._visit(state, ())
 
-    def _visit(self, value: Any, place: tuple) -> None:
+    def _visit(self, value: object, place: tuple) -> None:
         if value is None:
             return
         if isinstance(value, bool | int | float | str | bytes):
@@ -121,7 +121,7 @@ class Contents:
                 tensor.grad = self.tensors.get((*place, "grad"))
 
 
-def _parts(value: Any) -> Iterator[tuple[Any, Any, Any]]:
+def _parts(value: object) -> Iterator[tuple[Any, Any, Any]]:
     """What an object consists of: the container, the key in it, and the part."""
     if isinstance(value, dict):
         yield from ((value, key, part) for key, part in value.items())

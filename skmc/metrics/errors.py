@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from skmc.cells import to_cells
+from skmc.cells import Container, to_cells
 
 
 def _pair(X: Any, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -31,7 +32,7 @@ def _pair(X: Any, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return X[cells], M[cells], M[known]
 
 
-def nmae(X: Any, M: Any, cells: Any = None) -> float:
+def nmae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Normalized mean absolute error, ``mean |X - M| / (max M - min M)``.
 
     The mean is over ``cells``, the range over all known values of ``M``. If ``M`` is
@@ -62,7 +63,7 @@ def nmae(X: Any, M: Any, cells: Any = None) -> float:
     return float(np.abs(x - m).mean() / (spread if spread > 0 else 1.0))
 
 
-def mae(X: Any, M: Any, cells: Any = None) -> float:
+def mae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Mean absolute error, in units of the data.
 
     Parameters
@@ -82,7 +83,7 @@ def mae(X: Any, M: Any, cells: Any = None) -> float:
     return float(np.abs(x - m).mean())
 
 
-def rmse(X: Any, M: Any, cells: Any = None) -> float:
+def rmse(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Root mean squared error, in units of the data.
 
     Parameters
@@ -102,7 +103,7 @@ def rmse(X: Any, M: Any, cells: Any = None) -> float:
     return float(np.sqrt(np.square(x - m).mean()))
 
 
-def relative_error(X: Any, M: Any, cells: Any = None) -> float:
+def relative_error(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """``|X - M|_F / |M|_F`` over the cells; its square is the share of energy lost.
 
     The error is infinite if ``M`` is zero on the cells and ``X`` is not.
@@ -127,7 +128,7 @@ def relative_error(X: Any, M: Any, cells: Any = None) -> float:
     return float(error / norm)
 
 
-def psnr(X: Any, M: Any, cells: Any = None) -> float:
+def psnr(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Peak signal-to-noise ratio ``10 log10(max(M)^2 / mean (X - M)^2)`` in dB.
 
     By convention the mean is over the whole picture, observed cells included. The peak
@@ -151,7 +152,7 @@ def psnr(X: Any, M: Any, cells: Any = None) -> float:
     return np.inf if error == 0 else float(10 * np.log10(known.max() ** 2 / error))
 
 
-def ssim(X: Any, M: Any) -> float:
+def ssim(X: Container, M: Container) -> float:
     """Structural similarity of two pictures (`skimage.metrics`), in [-1, 1].
 
     The ``data_range`` of `skimage.metrics` is ``max M - min M``.
@@ -185,7 +186,7 @@ def ssim(X: Any, M: Any) -> float:
     return float(structural_similarity(M, X, data_range=spread if spread > 0 else 1.0))
 
 
-def effective_rank(X: Any) -> float:
+def effective_rank(X: Container) -> float:
     """``exp(-sum p log p)`` of the normalized singular values ``p = s / sum s``.
 
     The effective rank of a zero matrix is zero.

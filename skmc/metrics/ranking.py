@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from skmc.cells import to_cells
+from skmc.cells import Container, to_cells
 
 
-def ranked_gains(X: Any, M: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def ranked_gains(
+    X: Container, M: Container, cells: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Sort the gains of each row by its predictions.
 
     Parameters
@@ -97,7 +99,9 @@ RANKING: dict[str, Callable[..., float]] = {
 }
 
 
-def ndcg_at_k(X: Any, M: Any, k: int = 10, cells: Any = None) -> float:
+def ndcg_at_k(
+    X: Container, M: Container, k: int = 10, cells: ArrayLike | None = None
+) -> float:
     r"""Normalized discounted cumulative gain of the first ``k`` cells of each row.
 
     .. math::
@@ -132,7 +136,9 @@ def ndcg_at_k(X: Any, M: Any, k: int = 10, cells: Any = None) -> float:
     return _ndcg(*ranked_gains(X, M, cells), k)
 
 
-def recall_at_k(X: Any, M: Any, k: int = 10, cells: Any = None) -> float:
+def recall_at_k(
+    X: Container, M: Container, k: int = 10, cells: ArrayLike | None = None
+) -> float:
     """Share of each row's cells with a gain that are among its first ``k``.
 
     The mean is over the rows that have such a cell.
@@ -150,7 +156,9 @@ def recall_at_k(X: Any, M: Any, k: int = 10, cells: Any = None) -> float:
     return _recall(*ranked_gains(X, M, cells), k)
 
 
-def map_at_k(X: Any, M: Any, k: int = 10, cells: Any = None) -> float:
+def map_at_k(
+    X: Container, M: Container, k: int = 10, cells: ArrayLike | None = None
+) -> float:
     """Mean average precision of the first ``k`` cells of each row.
 
     The average precision of a row is the sum of the precisions at its hits among the
@@ -170,7 +178,7 @@ def map_at_k(X: Any, M: Any, k: int = 10, cells: Any = None) -> float:
     return _map(*ranked_gains(X, M, cells), k)
 
 
-def auc(X: Any, M: Any, cells: Any = None) -> float:
+def auc(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Share of the pairs of a row in which the cell with a gain is ranked first.
 
     Pairs of a cell with a gain and one without. The mean is over the rows that have a

@@ -11,6 +11,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from skmc.base import Batchable, warn_user
+from skmc.cells import Container
 from skmc.linalg import seed_of
 from skmc.loop import Solution, Status, tensorwise
 
@@ -93,7 +94,7 @@ class Member:
     X: InitVar[Any]
     label: Any = None
 
-    def __post_init__(self, X: Any) -> None:
+    def __post_init__(self, X: Container) -> None:
         self.prepared = self.completer.batch_prepare(X)
 
     @cached_property

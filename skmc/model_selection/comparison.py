@@ -17,7 +17,8 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
-from skmc.cells import Entries
+from skmc.cells import Container, Entries
+from skmc.linalg import Seed
 from skmc.model_selection.splitters import CellSplit
 
 Metric = Callable[[np.ndarray, np.ndarray, float], float]
@@ -49,12 +50,12 @@ METRICS: dict[str, Metric] = {
 
 def compare(
     completers: Mapping[str, Any] | Sequence[Any],
-    X: Any,
+    X: Container,
     *,
     cv: int = 5,
     patterns: Sequence[Any] = ("mcar",),
     metrics: Sequence[str] = ("nmae",),
-    random_state: int | np.random.RandomState | None = 0,
+    random_state: Seed = 0,
     n_jobs: int | None = None,
     on_fit: Callable[[int, int], Any] | None = None,
 ) -> Any:

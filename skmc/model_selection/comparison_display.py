@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from skmc.cells import Container
 from skmc.model_selection.comparison import compare
 
 
@@ -31,7 +32,7 @@ class ComparisonDisplay:
     def from_completers(
         cls,
         completers: Mapping[str, Any] | Sequence[Any],
-        X: Any,
+        X: Container,
         **params: Any,
     ) -> Self:
         """Compare completers and plot the result.

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from skmc.base import warn_user
+from skmc.cells import Container
 from skmc.loop import Solution, Status
 from skmc.model_selection.batch import BatchedFit, Member
 
@@ -203,7 +204,7 @@ class Folds:
             warn_user(f"{type(completer).__name__} {advice}", ConvergenceWarning)
         return None
 
-    def _score(self, member: Member, X: Any, y: Any, part: int) -> Any:
+    def _score(self, member: Member, X: Container, y: object, part: int) -> Any:
         indices = self.splits[member.label[1]][part]
         params = _check_method_params(self.X, self.options["score_params"], indices)
         scorer, error_score = self.options["scorer"], self.options["error_score"]

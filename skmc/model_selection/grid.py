@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
+from skmc.linalg import Seed
 from skmc.model_selection.search import (
     BATCH_SIZE,
     Auto,
@@ -89,7 +90,7 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
         scoring: Scoring = None,
         n_jobs: int | None = None,
         refit: bool | str | Callable[..., int] = True,
-        cv: Any = None,
+        cv: object = None,
         verbose: int = 0,
         pre_dispatch: int | str = "2*n_jobs",
         error_score: ErrorScore = np.nan,
@@ -175,10 +176,10 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
         scoring: Scoring = None,
         n_jobs: int | None = None,
         refit: bool | str | Callable[..., int] = True,
-        cv: Any = None,
+        cv: object = None,
         verbose: int = 0,
         pre_dispatch: int | str = "2*n_jobs",
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Seed = None,
         error_score: ErrorScore = np.nan,
         return_train_score: bool = False,
         batch_size: int | Auto = "auto",

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skmc.base import Batchable, CannotBatch
-from skmc.cells import Entries
+from skmc.cells import Container, Entries
 from skmc.linalg import memory_of, resolve_device
 from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.running import warn_alone
@@ -167,7 +167,7 @@ def batch_pays(estimators: Sequence[Any], shape: tuple[int, ...]) -> bool:
     return len(keys) == 1 and (on_device or math.prod(shape) <= MAX_BATCHED_CELLS)
 
 
-def _memory_of_member(task: Task, X: Any) -> int:
+def _memory_of_member(task: Task, X: Container) -> int:
     try:
         return int(clone(task.completer).batch_memory(X))
     except (ValueError, TypeError, MemoryError):  # the fit will report the error

@@ -135,7 +135,7 @@ class BatchedHalvingSearchCV(BatchedSearch):
         scoring: Metric | None = None,
         n_jobs: int | None = None,
         refit: bool = True,
-        cv: Any = 5,
+        cv: object = 5,
         verbose: int = 0,
         pre_dispatch: int | str = "2*n_jobs",
         error_score: ErrorScore = np.nan,

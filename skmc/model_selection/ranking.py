@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.cells import Entries
+from skmc.cells import Container, Entries
 from skmc.metrics import RANKING
 
 BLOCK = 2**22  # ranked cells at once
@@ -53,7 +53,7 @@ class RankingScorer:
     k: int = 10
     threshold: float | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+    def __call__(self, estimator: Any, X: Any, y: object = None) -> float:
         """Score a fitted completer on held-out cells.
 
         Parameters
@@ -134,7 +134,7 @@ class LeaveLastOut:
         self.n_last = n_last
         self.n_splits = n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+    def split(self, X: Container, y: object = None, groups: object = None) -> Any:
         """Generate positions in ``Entries(X)`` to train on and to hold out.
 
         Parameters
@@ -181,7 +181,7 @@ class LeaveLastOut:
                 )
             yield np.flatnonzero((later >= high) | first), np.flatnonzero(test)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Any = None, y: object = None, groups: Any = None) -> int:
         """Return the number of splits.
 
         Parameters

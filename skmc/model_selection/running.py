@@ -13,7 +13,7 @@ from skmc.model_selection.folds import Folds, Outcome, Task
 
 
 def run_alone(
-    folds: Folds, task: Task, resources: Mapping[str, int], caller: Any, context: Any
+    folds: Folds, task: Task, resources: Mapping[str, int], caller: Any, context: object
 ) -> Outcome:
     """Fit and score one task as scikit-learn does.
 

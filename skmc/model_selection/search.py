@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_method_params
 
 from skmc.base import documented
+from skmc.cells import Container
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.folds import Folds
 
@@ -170,7 +171,7 @@ class BatchedSearch(BaseSearchCV):
         documented(cls, **DESCRIPTIONS)
 
     @validated
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+    def fit(self, X: Container, y: object = None, **params: Any) -> Self:
         """Evaluate all candidates, and fit the best one to all of ``X``.
 
         Parameters

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skmc import patterns
-from skmc.cells import Entries
+from skmc.cells import Container, Entries
+from skmc.linalg import Seed
 
 PATTERNS = ("mcar", "patch", "rows", "mar", "mnar")
 
@@ -54,7 +55,7 @@ class CellSplit:
         n_splits: int = 5,
         *,
         fraction: float = 0.2,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Seed = None,
     ):
         self.pattern = pattern
         self.n_splits = n_splits
@@ -62,7 +63,7 @@ class CellSplit:
         self.random_state = random_state
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None
+        self, X: Container, y: object = None, groups: object = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Generate positions in ``Entries(X)`` to train on and to hold out.
 
@@ -120,7 +121,7 @@ class CellSplit:
         hidden = hide(cells.to_cells(), self.fraction, random_state=rng)
         return np.asarray(hidden[cells.rows, cells.cols])
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: Any = None, y: object = None, groups: Any = None) -> int:
         """Return the number of splits.
 
         Parameters

@@ -81,7 +81,12 @@ class Autoencoder(nn.Module):
 
     @classmethod
     def random(
-        cls, widths: Sequence[int], rng: Randomness, *, gain: float = 4.0, **params
+        cls,
+        widths: Sequence[int],
+        rng: Randomness,
+        *,
+        gain: float = 4.0,
+        **params: bool,
     ) -> Autoencoder:
         """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero.
 

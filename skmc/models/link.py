@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -141,7 +143,8 @@ class _Link(torch.autograd.Function):
     """Works in blocks of cells, so that the units' outputs stay in the cache."""
 
     @staticmethod
-    def forward(ctx, C, slope, offset, heights, steeps, shifts):
+    def forward(ctx: Any, *given: Tensor) -> Tensor:
+        C, slope, offset, heights, steeps, shifts = given
         ctx.save_for_backward(C, slope, heights, steeps, shifts)
         X = torch.addcmul(offset, slope, C)
         ctx.bent = []
@@ -153,7 +156,7 @@ class _Link(torch.autograd.Function):
         return X
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
         C, slope, heights, steeps, shifts = ctx.saved_tensors
         G = grads[0].contiguous()
         dC = slope * G

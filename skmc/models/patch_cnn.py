@@ -80,7 +80,7 @@ class Patches:
         return ~(same_row[:, :, None] & same_col[:, None, :])
 
 
-def _reflected(size: int, width: int, device) -> Tensor:
+def _reflected(size: int, width: int, device: torch.device) -> Tensor:
     """Positions ``-width ... size + width - 1``, reflected into ``0 ... size - 1``."""
     period = max(2 * (size - 1), 1)
     position = torch.arange(-width, size + width, device=device) % period

@@ -32,7 +32,7 @@ class Deferred:
         Arguments of ``make``. They are kept until the map is made.
     """
 
-    def __init__(self, make: Callable, *args):
+    def __init__(self, make: Callable, *args: object):
         self._state: Any = make, args
 
     @property

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from skmc.cells import to_cells
+from skmc.cells import Container, to_cells
 
 
-def observed_in(X: Any) -> np.ndarray:
+def observed_in(X: Container) -> np.ndarray:
     observed = ~np.isnan(to_cells(X))
     if observed.ndim != 2:
         raise ValueError(f"X must be a matrix, got {observed.ndim} dimensions.")
     return observed
 
 
-def fraction_of(fraction: Any) -> float:
+def fraction_of(fraction: float) -> float:
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
     return fraction
 
 
-def hide_likely(likelihood: Any, observed: Any, fraction: Any, rng: Any) -> np.ndarray:
+def hide_likely(
+    likelihood: np.ndarray,
+    observed: np.ndarray,
+    fraction: float,
+    rng: np.random.RandomState,
+) -> np.ndarray:
     """Sample ``fraction`` of the observed cells in proportion to ``likelihood``."""
     n_hidden = round(fraction * observed.sum())
     # The largest log(p) + Gumbel noise are a weighted sample without replacement.
@@ -34,7 +37,7 @@ def hide_likely(likelihood: Any, observed: Any, fraction: Any, rng: Any) -> np.n
     return hidden.reshape(observed.shape) & observed
 
 
-def spared(observed: np.ndarray, rng: Any) -> np.ndarray:
+def spared(observed: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
     """The observed cells, except one of each row and one of each column."""
     lot = np.where(observed, rng.random_sample(observed.shape), -1)
     kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))

@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from skmc.cells import to_cells
-from skmc.linalg import seed_of
+from skmc.cells import Container, to_cells
+from skmc.linalg import Seed, seed_of
 from skmc.patterns._observed import fraction_of, hide_likely, observed_in, spared
 
 
 def random(
-    X: Any, fraction: float = 0.3, *, spare: bool = False, random_state: Any = None
+    X: Container,
+    fraction: float = 0.3,
+    *,
+    spare: bool = False,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Cells missing completely at random (MCAR).
 
@@ -50,7 +54,9 @@ def random(
     return hidden
 
 
-def rows(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
+def rows(
+    X: Container, fraction: float = 0.1, *, random_state: Seed = None
+) -> np.ndarray:
     """All cells of randomly chosen rows.
 
     Parameters
@@ -76,7 +82,9 @@ def rows(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarr
     return hidden & observed
 
 
-def columns(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.ndarray:
+def columns(
+    X: Container, fraction: float = 0.1, *, random_state: Seed = None
+) -> np.ndarray:
     """All cells of randomly chosen columns.
 
     Parameters
@@ -97,7 +105,11 @@ def columns(X: Any, fraction: float = 0.1, *, random_state: Any = None) -> np.nd
 
 
 def mar(
-    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+    X: Container,
+    fraction: float = 0.3,
+    *,
+    steepness: float = 3.0,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Cells missing at random (MAR): likely where *other* cells of the row are large.
 
@@ -135,7 +147,11 @@ def mar(
 
 
 def mnar(
-    X: Any, fraction: float = 0.3, *, steepness: float = 3.0, random_state: Any = None
+    X: Container,
+    fraction: float = 0.3,
+    *,
+    steepness: float = 3.0,
+    random_state: Seed = None,
 ) -> np.ndarray:
     """Cells missing not at random (MNAR): likely where the cell *itself* is large.
 
@@ -172,7 +188,9 @@ def _standardized(cells: Any) -> np.ndarray:
     return (cells - mean) / np.where(deviation > 0, deviation, 1)
 
 
-def per_row(X: Any, fraction: float = 0.2, *, random_state: Any = None) -> np.ndarray:
+def per_row(
+    X: Container, fraction: float = 0.2, *, random_state: Seed = None
+) -> np.ndarray:
     """The same share of each row's observed cells, such as a hold-out per user.
 
     Every row keeps at least one cell. In rows with two or more observed cells, at least

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from skmc.cells import Container
 from skmc.patterns._observed import observed_in
 
 
 def patch(
-    X: Any, boxes: Any = ((70, 100, 150, 190), (200, 230, 200, 230))
+    X: Container, boxes: Any = ((70, 100, 150, 190), (200, 230, 200, 230))
 ) -> np.ndarray:
     """Rectangles, given as ``(row_start, row_stop, col_start, col_stop)``.
 
@@ -42,7 +43,7 @@ def patch(
     return hidden & observed
 
 
-def texture(X: Any, mask_image: Any) -> np.ndarray:
+def texture(X: Container, mask_image: Any) -> np.ndarray:
     """Cells where a picture of the same shape is dark, below half of its range.
 
     Parameters
@@ -65,7 +66,9 @@ def texture(X: Any, mask_image: Any) -> np.ndarray:
     return (picture < middle) & observed
 
 
-def text(X: Any, words: str = "lorem ipsum", *, height: float = 0.1) -> np.ndarray:
+def text(
+    X: Container, words: str = "lorem ipsum", *, height: float = 0.1
+) -> np.ndarray:
     """Words written over the matrix, line after line.
 
     Parameters

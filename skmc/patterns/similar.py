@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from skmc.linalg import seed_of
+from skmc.cells import Container
+from skmc.linalg import Seed, seed_of
 from skmc.patterns._observed import fraction_of, hide_likely, observed_in, spared
 
 MIN_MISSING = 20  # fewer missing cells may be adjacent by chance
@@ -14,7 +13,7 @@ MAX_MOVES = 20
 
 
 def like_missing(
-    X: Any, fraction: float = 0.1, *, random_state: Any = None
+    X: Container, fraction: float = 0.1, *, random_state: Seed = None
 ) -> np.ndarray:
     """Observed cells that are distributed like the missing ones.
 
@@ -83,7 +82,7 @@ def like_missing(
 
 
 def parts_like_missing(
-    X: Any, n_parts: int = 8, *, random_state: Any = None
+    X: Container, n_parts: int = 8, *, random_state: Seed = None
 ) -> np.ndarray:
     """Disjoint parts of the observed cells, each distributed like the missing ones.
 
@@ -146,7 +145,9 @@ def _adjacent(missing: np.ndarray) -> bool:
     return bool(shifted > 0.3 * energy)
 
 
-def _window(shape: Any, share: float, rng: Any) -> np.ndarray:
+def _window(
+    shape: tuple[int, int], share: float, rng: np.random.RandomState
+) -> np.ndarray:
     """A rectangle with a given share of the cells, at a random place."""
     inside = np.ones(shape, bool)
     for axis, size in enumerate(shape):

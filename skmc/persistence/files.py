@@ -21,7 +21,7 @@ FORMAT = 2  # to be raised whenever older code would misread what is written
 OLDEST = 2  # that this version reads: 1 was never released
 
 
-def write(path: str | os.PathLike, kind: str, value: Any, **options: Any) -> None:
+def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:
     """Write an object to a file, which appears whole or not at all.
 
     Parameters
@@ -71,7 +71,7 @@ def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
         ) from error
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """SHA-256 of what `write` would store, the same in every process.
 
     Parameters

@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from skmc.cells import Cells
+
 DTYPES = {str(d): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
 
 
@@ -46,7 +48,7 @@ def _sparse_parts(matrix: Any) -> list:
     return [matrix.format, old, matrix.shape, coo.data, *coo.coords]
 
 
-def _sparse(kind: str, old: bool, shape: tuple, data: Any, *coords: Any) -> Any:
+def _sparse(kind: str, old: bool, shape: tuple, data: Cells, *coords: Any) -> Any:
     cls = sp.coo_matrix if old else sp.coo_array
     return cls((data, coords), shape=shape).asformat(kind)
 
@@ -110,7 +112,7 @@ TAGS = {kind.type: tag for tag, kind in KINDS.items()} | {
 }
 
 
-def tag_of(value: Any) -> str:
+def tag_of(value: object) -> str:
     """The name of an object's kind: one of `KINDS`, or one that `Packer` knows.
 
     Parameters

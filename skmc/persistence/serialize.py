@@ -145,7 +145,7 @@ class Packer:
             "grad": self.pack(value.grad if value.is_leaf else None),
         }
 
-    def _pack_object(self, value: Any) -> dict:
+    def _pack_object(self, value: object) -> dict:
         name = self._name(value)
         if isinstance(value, BUILT_IN) or not hasattr(value, "__dict__"):
             raise TypeError(f"{name} cannot be stored: it extends a built-in type.")
@@ -153,7 +153,7 @@ class Packer:
         packed = {k: self.pack(v) for k, v in kept if not k.startswith(self.omit)}
         return {"class": name, "attributes": packed}
 
-    def _name(self, value: Any) -> str:
+    def _name(self, value: object) -> str:
         cls = type(value)
         if cls not in self.names:
             name = qualified_name(cls)
@@ -189,7 +189,7 @@ def field_names(class_: type) -> list[str] | None:
     return [field.name for field in dataclasses.fields(class_)]
 
 
-def attributes(value: Any) -> dict[str, Any]:
+def attributes(value: object) -> dict[str, Any]:
     """The attributes that are stored of an object.
 
     Parameters
@@ -266,7 +266,7 @@ class Unpacker:
     def _each(self, nodes: list) -> list:
         return [self.unpack(node) for node in nodes]
 
-    def _remember(self, node: dict, value: Any) -> Any:
+    def _remember(self, node: dict, value: object) -> Any:
         """Called before the parts of an object are read if it may contain itself."""
         if "id" in node:
             self.objects[node["id"]] = value

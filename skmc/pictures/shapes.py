@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skmc.cells import pixels
+from skmc.cells import Container, pixels
 
 
 def as_matrix(picture: Any, mask: Any = None) -> np.ma.MaskedArray:
@@ -63,7 +63,7 @@ def as_matrix(picture: Any, mask: Any = None) -> np.ma.MaskedArray:
     )
 
 
-def as_picture(matrix: Any, channels: int = 1) -> np.ndarray:
+def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
     """Undo `as_matrix`.
 
     Parameters
@@ -88,7 +88,7 @@ def as_picture(matrix: Any, channels: int = 1) -> np.ndarray:
     return pixels(np.asarray(matrix), channels)
 
 
-def _missing(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _missing(mask: Container | None, shape: tuple[int, ...]) -> np.ndarray:
     """A mask of shape (height, width, 1 or channels), True where a pixel is missing."""
     marks = np.ma.filled(mask, 1) if np.ma.isMaskedArray(mask) else np.asarray(mask)
     if marks.shape not in (shape, shape[:2]):

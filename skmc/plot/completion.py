@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skmc.cells import Observed, Scaling, to_cells
+from skmc.cells import Container, Observed, Scaling, to_cells
 from skmc.metrics import nmae
 from skmc.plot.panels import (
     MAX_NAMED_COLUMNS,
@@ -86,7 +86,12 @@ class CompletionDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, truth: Any = None, **params: Any
+        cls,
+        estimator: Any,
+        X: Container,
+        *,
+        truth: Container | None = None,
+        **params: Any,
     ) -> CompletionDisplay:
         """Complete ``X`` and draw it.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skmc.cells import Container
 from skmc.loop import TITLE, matrix_of
 from skmc.plot.panels import axes_for, pyplot, read_truth
 
@@ -85,7 +86,7 @@ class SpectrumDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, truth: Any = None, **params: Any
+        cls, estimator: Any, *, truth: Container | None = None, **params: Any
     ) -> SpectrumDisplay:
         """Draw the singular values of a fitted completer or sensing regressor.
 

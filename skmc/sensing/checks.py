@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy import sparse
 from torch import Tensor
 
@@ -55,7 +56,7 @@ def check_plain(name: str, values: Any) -> Any:
     return values
 
 
-def copied(name: str, values: Any, ndim: int) -> Tensor:
+def copied(name: str, values: ArrayLike, ndim: int) -> Tensor:
     """A tensor with ``ndim`` axes, none of them empty; or an error.
 
     Parameters
@@ -86,7 +87,7 @@ def copied(name: str, values: Any, ndim: int) -> Tensor:
     return tensor
 
 
-def real(name: str, values: Any, ndim: int) -> Tensor:
+def real(name: str, values: ArrayLike, ndim: int) -> Tensor:
     """A tensor that is finite, real and in single or double precision; or an error.
 
     Parameters

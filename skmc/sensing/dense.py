@@ -68,7 +68,7 @@ class ScaledMeasurements(Measurements):
     def __len__(self) -> int:
         return len(self.operator)
 
-    def __getitem__(self, index: Any) -> Measurements:
+    def __getitem__(self, index: object) -> Measurements:
         return ScaledMeasurements(self.operator[index], self.factor)
 
     @property

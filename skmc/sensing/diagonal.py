@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from skmc.sensing.checks import real
@@ -40,7 +41,7 @@ class DiagonalMeasurements(Measurements):
     Phi: Tensor
     Psi: Tensor
 
-    def __init__(self, Phi: Any, values: Any, Psi: Any) -> None:
+    def __init__(self, Phi: Any, values: ArrayLike, Psi: Any) -> None:
         self.Phi, self.Psi = real("Phi", Phi, 2), real("Psi", Psi, 2)
         self.values = real("values", values, 2)
         k = self.values.shape[1]

@@ -138,7 +138,7 @@ class Measurements(ABC):
     def __len__(self) -> int:
         return len(getattr(self, self._each[0]))
 
-    def __getitem__(self, index: Any) -> Measurements:
+    def __getitem__(self, index: object) -> Measurements:
         if isinstance(index, tuple):  # scikit-learn's (indices, Ellipsis)
             index = index[0]
         if not isinstance(index, slice):
@@ -178,7 +178,7 @@ class Measurements(ABC):
         vars(new).update(matrix_shape=self.matrix_shape, **own | tensors)
         return new
 
-    def __deepcopy__(self, memo: Any) -> Measurements:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Measurements:
         return self  # it is immutable
 
     def __repr__(self) -> str:

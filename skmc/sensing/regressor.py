@@ -67,7 +67,7 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, A: Any, y: Any) -> Any:
+    def fit(self, A: Any, y: object) -> Any:
         """Recover the matrix.
 
         Parameters
@@ -132,7 +132,7 @@ n_cols), or `Measurements`
         return operator.to("cpu", X.dtype).forward(X).numpy()
 
     def _read(
-        self, A: Any, y: Any = None, *, fits: bool = False
+        self, A: Any, y: object = None, *, fits: bool = False
     ) -> tuple[Measurements, Tensor]:
         """Measurements, and their results in `fit`; there ``n_features_in_`` is set."""
         if isinstance(A, Measurements):
@@ -208,7 +208,7 @@ n_cols), or `Measurements`
         return np.array(y)
 
 
-def _array(name: str, values: Any) -> Any:
+def _array(name: str, values: object) -> Any:
     """Tensors as arrays, and the rest as it is."""
     if not isinstance(values, Tensor):
         return check_plain(name, values)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from skmc.sensing.checks import copied, is_shape
@@ -36,7 +36,9 @@ class CellMeasurements(Measurements):
     rows: Tensor
     cols: Tensor
 
-    def __init__(self, rows: Any, cols: Any, matrix_shape: tuple[int, int]) -> None:
+    def __init__(
+        self, rows: ArrayLike, cols: ArrayLike, matrix_shape: tuple[int, int]
+    ) -> None:
         if not is_shape(matrix_shape):
             raise ValueError(
                 f"matrix_shape must be (n_rows, n_cols), got {matrix_shape!r}."

@@ -5,12 +5,11 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
-from skmc.linalg import ACTIVATIONS, Randomness
+from skmc.linalg import ACTIVATIONS, Randomness, Seed
 from skmc.models import SpectralNetwork, checked_widths
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
@@ -125,7 +124,7 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         max_time: float | None = None,
         tol: float = 1e-6,
         device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.layers = layers
         self.activation = activation

@@ -11,6 +11,7 @@ from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow
 from skmc.solvers.half_steps import solved
 from skmc.solvers.momentum import Momentum
+from skmc.solvers.narrowing import modules_in
 from skmc.solvers.ncarl import NCARL, NCARLState
 from skmc.solvers.nonlocal_groups import NonlocalLowRank
 from skmc.solvers.nonsmooth import NonsmoothDescent
@@ -59,5 +60,6 @@ __all__ = [
     "TruncatedAPGL",
     "WeightedTruncated",
     "largest_weight",
+    "modules_in",
     "solved",
 ]

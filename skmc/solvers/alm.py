@@ -40,7 +40,7 @@ class InexactALMState(State):
     drift: Tensor  # (*batch,), min(mu, sqrt mu) |E - E before| / |P(M)|, mu unit-free
 
 
-class InexactALM(Solver):
+class InexactALM(Solver[Observed, InexactALMState]):
     r"""The inexact augmented Lagrangian method for nuclear-norm minimization.
 
     .. math::
@@ -113,7 +113,9 @@ class InexactALM(Solver):
             drift=drift,
         )
 
-    def residual(self, data: Observed, previous, current: InexactALMState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: InexactALMState, current: InexactALMState
+    ) -> Tensor:
         """``|D - X - E| / |D|``, or infinity while the iterates drift.
 
         Parameters

@@ -31,7 +31,7 @@ class HardRankState(State):
     V: Tensor  # (*batch, n_cols, rank), orthonormal basis of the row space
 
 
-class HardRank(Solver):
+class HardRank(Solver[Observed, HardRankState]):
     r"""Least squares over the matrices of bounded rank.
 
     .. math::
@@ -79,7 +79,9 @@ class HardRank(Solver):
         X = (filled @ V) @ V.mT
         return HardRankState(X=X, objective=SquaredError(data)(X), V=V)
 
-    def residual(self, data: Observed, previous, current: HardRankState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: HardRankState, current: HardRankState
+    ) -> Tensor:
         """Norm of the gradient along the rank-r matrices at X, over ``|P(M)|``.
 
         Parameters

@@ -87,7 +87,7 @@ class DescentState(State):
         vars(self)["live"] = _evaluated(self.model)
 
 
-class Descent(ParametricSolver):
+class Descent(ParametricSolver[Observed, DescentState]):
     r"""Adam on a sum of terms of the completion and penalties of parameters.
 
     .. math::
@@ -147,7 +147,9 @@ class Descent(ParametricSolver):
                 optimizers.append(Adam.of(own, self.lr * term.every))
         return self._evaluate(model, terms, optimizers, 0)
 
-    def _evaluate(self, model, terms, optimizers, iteration) -> DescentState:
+    def _evaluate(
+        self, model: nn.Module, terms: Sum, optimizers: list[Adam], iteration: int
+    ) -> DescentState:
         live = _evaluated(model)
         X = live[-1] if isinstance(live, list) else live
         # A parameter is changed in place by the next step.
@@ -191,7 +193,9 @@ class Descent(ParametricSolver):
         objective: Any = state.objective if self.penalties else None
         return replace(state, live=_evaluated(state.model), objective=objective)
 
-    def residual(self, data: Observed, previous, current: DescentState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: DescentState, current: DescentState
+    ) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``.
 
         A plain gradient norm vanishes at the start as well, where all factors are

@@ -40,7 +40,7 @@ class EMState(State):
     patterns: Patterns
 
 
-class EM(Solver):
+class EM(Solver[Observed, EMState]):
     r"""Maximum of the penalized likelihood of Gaussian rows, by EM.
 
     Over the mean and the covariance of the rows, with the log-likelihood of the
@@ -111,7 +111,7 @@ class EM(Solver):
         model = Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
         return self._expect(data, model, state.patterns)
 
-    def residual(self, data: Observed, previous, current) -> Tensor:
+    def residual(self, data: Observed, previous: EMState, current: EMState) -> Tensor:
         """How far the last step moved mean and covariance, relative.
 
         Parameters
@@ -161,7 +161,7 @@ class FactorEMState(State):
     cross: Tensor
 
 
-class FactorEM(Solver):
+class FactorEM(Solver[Observed, FactorEMState]):
     r"""Maximum of the penalized likelihood of a factor model, by EM.
 
     ``x_ij = mu_j + f_j' u_i + e_ij`` with ``u_i ~ N(0, I)``, ``e_ij ~ N(0, psi_j)``.
@@ -262,7 +262,9 @@ class FactorEM(Solver):
         model = FactorGaussian(w[:, -1, 0], w[:, :-1, 0], noise)
         return self._expect(data, model)
 
-    def residual(self, data: Observed, previous, current) -> Tensor:
+    def residual(
+        self, data: Observed, previous: FactorEMState, current: FactorEMState
+    ) -> Tensor:
         """How far the last step moved the completion, relative.
 
         Parameters

@@ -88,7 +88,7 @@ class GibbsState(State):
     kept: list[RowModel]
 
 
-class Gibbs(Solver):
+class Gibbs(Solver[SparseObserved, GibbsState]):
     r"""Draws of factors, biases and hyper-parameters given the observed cells.
 
     .. math::
@@ -278,7 +278,9 @@ class Gibbs(Solver):
             freedom=factors.freedom,
         )
 
-    def residual(self, data: SparseObserved, previous, current) -> Tensor:
+    def residual(
+        self, data: SparseObserved, previous: GibbsState, current: GibbsState
+    ) -> Tensor:
         """Infinity: there is no optimum, more draws are better.
 
         Parameters

@@ -44,7 +44,7 @@ class FlowState(State):
     lr: Tensor  # (*batch,), of the next step
 
 
-class GradientFlow(ParametricSolver):
+class GradientFlow(ParametricSolver[Observed, FlowState]):
     r"""Euler's method for the gradient flow of a sum of terms.
 
     .. math::
@@ -126,7 +126,9 @@ class GradientFlow(ParametricSolver):
             X=X, objective=objective, model=state.model, grads=grads, lr=lr
         )
 
-    def residual(self, data: Observed, previous, current: FlowState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: FlowState, current: FlowState
+    ) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as `Descent` has it.
 
         Parameters

@@ -47,7 +47,7 @@ class Narrowing:
         self.done: dict[int, Any] = {}
         self.alive: list[Any] = []  # so that no other object takes an id of `done`
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: object) -> Any:
         """Narrow a state, or a part of it, whose tensors have the batch axis in front.
 
         Numbers, tensors without axes, strings and functions stay as they are.
@@ -57,7 +57,7 @@ class Narrowing:
             self.done[id(value)] = self._narrowed(value)
         return self.done[id(value)]
 
-    def _narrowed(self, value: Any) -> Any:
+    def _narrowed(self, value: object) -> Any:
         if isinstance(value, nn.Module):
             return self.module(value)
         if isinstance(value, torch.optim.Optimizer):
@@ -112,7 +112,7 @@ class Narrowing:
         return optimizer
 
 
-def modules_in(value: Any) -> list[nn.Module]:
+def modules_in(value: object) -> list[nn.Module]:
     """Models and terms among the values of a state or a solver.
 
     Parameters

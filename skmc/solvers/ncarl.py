@@ -40,7 +40,7 @@ class NCARLState(State):
     problem: Problem
 
 
-class NCARL(Solver):
+class NCARL(Solver[Observed, NCARLState]):
     r"""Nuclear norm and Dirichlet energy, both reweighted at every step.
 
     .. math::
@@ -157,7 +157,9 @@ class NCARL(Solver):
             problem=problem,
         )
 
-    def residual(self, data: Observed, previous, current: NCARLState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: NCARLState, current: NCARLState
+    ) -> Tensor:
         """``|X - previous X|_F / |X|_F``.
 
         A step goes all the way to the minimum for its ``D`` and ``L``, so its length

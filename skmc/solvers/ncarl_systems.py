@@ -180,7 +180,16 @@ class _Block:
     width: int  # right-hand sides of each system
 
     @classmethod
-    def of(cls, cells, member, rows, system, column, width: int, n_cols: int) -> _Block:
+    def of(
+        cls,
+        cells: Tensor,
+        member: Tensor,
+        rows: Tensor,
+        system: Tensor,
+        column: Tensor,
+        width: int,
+        n_cols: int,
+    ) -> _Block:
         padding = cells == n_cols
         # What is padded may read any cell; it writes zero.
         own = torch.where(padding, 0, cells)[system]

@@ -67,7 +67,7 @@ class NonlocalState(State):
     iteration: int
 
 
-class NonlocalLowRank(Solver):
+class NonlocalLowRank(Solver[Observed, NonlocalState]):
     r"""Alternate between groups of similar patches of low rank and the observed cells.
 
     A round takes each group to lower rank (`PatchGroups.shrink`), lets every cell be

@@ -29,7 +29,7 @@ TRIALS = 60  # steps tried in an epoch
 RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
 
 
-class NonsmoothDescent(Solver):
+class NonsmoothDescent(Solver[Observed, NonsmoothState]):
     r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
 
     For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
@@ -349,7 +349,9 @@ class NonsmoothDescent(Solver):
             return self.omega
         return (self.gamma - 1) / (2 * (self.gamma + 1)) * math.sqrt(ratio)
 
-    def residual(self, data: Observed, previous, current: NonsmoothState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: NonsmoothState, current: NonsmoothState
+    ) -> Tensor:
         """The largest of three relative measures.
 
         The paper has two, ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,7 +34,7 @@ class Theta:
         """All tensors, weights first."""
         return [*self.weights, *self.biases]
 
-    def map(self, function, *others: Theta) -> Theta:
+    def map(self, function: Callable[..., Tensor], *others: Theta) -> Theta:
         """``function`` of each part and those of ``others``.
 
         Parameters

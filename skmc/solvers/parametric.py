@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.solvers.solver import Solver
+from skmc.solvers.solver import D, S, Solver
 
 
-class ParametricSolver(Solver):
+class ParametricSolver(Solver[D, S]):
     """Starts where the model says or, to go on, where another solve ended.
 
     Attributes

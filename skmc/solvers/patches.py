@@ -77,7 +77,7 @@ class PatchState(State):
     seen: Tensor  # (n_rows, n_cols), each cell as last predicted in training
 
 
-class PatchTraining(Solver):
+class PatchTraining(Solver[Observed, PatchState]):
     r"""Adam on the squared error of cells predicted from the patches around them.
 
     .. math::
@@ -166,7 +166,9 @@ class PatchTraining(Solver):
             iteration=state.iteration + 1,
         )
 
-    def _descend(self, data: Observed, state: PatchState, batch: int, rows, cols):
+    def _descend(
+        self, data: Observed, state: PatchState, batch: int, rows: Tensor, cols: Tensor
+    ) -> None:
         """A step of Adam on each mini-batch of some cells, cut out together."""
         network, picture = state.network, state.picture
         shown = picture.elsewhere(rows, cols)
@@ -207,7 +209,9 @@ class PatchTraining(Solver):
         spared = lot_of_drops.to(known.device) >= state.dropped_share
         return known | spared[:, None, None]
 
-    def residual(self, data: Observed, previous, current: PatchState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: PatchState, current: PatchState
+    ) -> Tensor:
         """``|dF/dtheta| |theta| / mean M^2`` of the last mini-batch.
 
         It stays above any usual ``tol`` as long as mini-batches differ: training ends

@@ -44,7 +44,7 @@ class ProximalState(State):
     subgradient: Tensor  # of F + R at X
 
 
-class ProximalGradient(Solver):
+class ProximalGradient(Solver[Observed, ProximalState]):
     r"""FISTA with restarts, from zero, for a quadratic ``F`` and a convex ``R``.
 
     .. math::
@@ -108,7 +108,9 @@ class ProximalGradient(Solver):
             subgradient=grad - state.extrapolated_grad + L[..., None, None] * (Y - X),
         )
 
-    def residual(self, data: Observed, previous, current: ProximalState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: ProximalState, current: ProximalState
+    ) -> Tensor:
         """``|S| / |grad F(X)|``, ``S`` a subgradient of the objective at ``X``.
 
         At the optimum the subgradients of ``F`` and ``R`` cancel.

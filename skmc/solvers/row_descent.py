@@ -68,7 +68,7 @@ class Batch:
     times: Tensor | None = None  # (*batch, k, n_cols)
 
 
-class RowDescent(Solver):
+class RowDescent(Solver[Observed, RowState]):
     r"""Adam on the misfit of a network that maps rows to rows, in mini-batches.
 
     .. math::
@@ -221,7 +221,7 @@ class RowDescent(Solver):
             objective += share * value
         return objective
 
-    def residual(self, data: Observed, previous, current: RowState) -> Tensor:
+    def residual(self, data: Observed, previous: RowState, current: RowState) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`.
 
         Parameters

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor
 
+from skmc.cells import Data
 from skmc.linalg import Randomness, Workload
 from skmc.solvers.narrowing import Narrowing, modules_in
 
@@ -28,7 +29,11 @@ class State:
     objective: Tensor  # (*batch,), the objective at X
 
 
-class Solver(ABC):
+D = TypeVar("D", bound=Data)
+S = TypeVar("S", bound=State)
+
+
+class Solver(ABC, Generic[D, S]):
     """Hyper-parameters of a method; iterates live in the `State`.
 
     ``data`` is an `Observed`, or a `SparseObserved` for solvers that say so.
@@ -41,7 +46,7 @@ class Solver(ABC):
     eager: ClassVar[str] = "nothing is known of its steps"
 
     @abstractmethod
-    def init(self, data) -> State:
+    def init(self, data: D) -> S:
         """The state before the first step.
 
         Parameters
@@ -55,7 +60,7 @@ class Solver(ABC):
         """
 
     @abstractmethod
-    def step(self, data, state):
+    def step(self, data: D, state: S) -> S:
         """The next state. ``state`` itself need not survive the call.
 
         Parameters
@@ -67,7 +72,7 @@ class Solver(ABC):
         """
 
     @abstractmethod
-    def residual(self, data, previous, current) -> Tensor:
+    def residual(self, data: D, previous: S, current: S) -> Tensor:
         """How far ``current`` is from optimal, relative, shape ``(*batch,)``.
 
         ``previous`` is the state one step before; only its tensors may be read.
@@ -86,7 +91,7 @@ class Solver(ABC):
         Tensor
         """
 
-    def misfit(self, data, state, X) -> Tensor:
+    def misfit(self, data: D, state: S, X: Any) -> Tensor:
         """Squared distance of an iterate from the observed cells.
 
         Parameters
@@ -104,7 +109,7 @@ class Solver(ABC):
         """
         return data.misfit(X)
 
-    def resume(self, data, state):
+    def resume(self, data: D, state: S) -> S:
         """A state that was stored, made whole: tensors with a graph became None.
 
         Parameters
@@ -120,7 +125,7 @@ class Solver(ABC):
         """
         return state
 
-    def select(self, state, members: Tensor) -> Any:
+    def select(self, state: S, members: Tensor) -> S:
         """Keep some members of the (one) batch axis, and return their state.
 
         This works where every tensor with axes in the state, also inside of dataclasses
@@ -156,9 +161,10 @@ class Solver(ABC):
             batched = isinstance(value, Tensor) and value.ndim in (1, 3)
             if (batched and len(value) == n_members) or isinstance(value, Randomness):
                 setattr(self, name, narrowing(value))
-        return narrowing(state)
+        narrowed: S = narrowing(state)
+        return narrowed
 
-    def outputs(self, state) -> dict[str, Any]:
+    def outputs(self, state: S) -> dict[str, Any]:
         """What a solution keeps of a state; tensors have the batch axes in front.
 
         Parameters
@@ -170,4 +176,5 @@ class Solver(ABC):
         -------
         dict
         """
-        return {"X": state.X}
+        found: Any = state
+        return {"X": found.X}

@@ -35,7 +35,7 @@ class SplittingState(State):
     W: Tensor  # (*batch, m, n), what both were computed from
 
 
-class DouglasRachford(Solver):
+class DouglasRachford(Solver[Observed, SplittingState]):
     r"""Douglas-Rachford splitting for a regularizer over an affine set.
 
     .. math::
@@ -93,7 +93,9 @@ class DouglasRachford(Solver):
         W = W + X - Y
         return SplittingState(X=X, objective=value, feasible=self.project(W), W=W)
 
-    def residual(self, data: Observed, previous, current: SplittingState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: SplittingState, current: SplittingState
+    ) -> Tensor:
         """The larger of ``|X - Y| / |X|`` and ``|X - Y| / |length G|``.
 
         ``G`` is a subgradient of the regularizer at ``X``. Changed by the second

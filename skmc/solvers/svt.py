@@ -40,7 +40,7 @@ class SVTState(State):
     momentum: Momentum
 
 
-class SingularValueThresholding(Solver):
+class SingularValueThresholding(Solver[Observed, SVTState]):
     r"""Uzawa's iteration for the nuclear norm: gradient ascent on the dual problem.
 
     .. math::
@@ -112,7 +112,7 @@ class SingularValueThresholding(Solver):
             momentum=momentum,
         )
 
-    def residual(self, data: Observed, previous, current: SVTState) -> Tensor:
+    def residual(self, data: Observed, previous: SVTState, current: SVTState) -> Tensor:
         """``|P(X - M)|`` over that of the mean, ``|P(mean - M)|``.
 
         The rest of the conditions hold in every step.

@@ -35,7 +35,7 @@ class WeightedState(State):
     length: Tensor  # (*batch,), of the next step: the paper's 1 / alpha
 
 
-class WeightedTruncated(Solver):
+class WeightedTruncated(Solver[Observed, WeightedState]):
     r"""TNN-WRE: a single loop of weighted subgradient steps that shorten.
 
     .. math::
@@ -121,7 +121,9 @@ class WeightedTruncated(Solver):
         r = self.rank
         return (full.U[..., r:] * values[..., None, r:]) @ full.V[..., r:].mT
 
-    def residual(self, data: Observed, previous, current: WeightedState) -> Tensor:
+    def residual(
+        self, data: Observed, previous: WeightedState, current: WeightedState
+    ) -> Tensor:
         """How far all further steps together can move X, relative to ``P(M)``.
 
         A step moves X by at most ``max(w) sqrt(min(m, n) - rank) / alpha``, and the

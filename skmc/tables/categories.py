@@ -81,7 +81,7 @@ class Categorical(Column):
         return [self.levels[int(code)] for code in values]
 
 
-def sorted_levels(dtype: Any, levels: Iterable[Any]) -> tuple[Any, ...]:
+def sorted_levels(dtype: object, levels: Iterable[Any]) -> tuple[Any, ...]:
     """Sort categories: in the order of pandas' dtype, otherwise numbers, then words.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skmc.cells import Container
 from skmc.tables.frames import position_of
 from skmc.tables.kinds import Rules
 
@@ -15,7 +16,7 @@ Columns = Sequence[str | int]
 
 
 def rules_for(
-    X: Any,
+    X: Container,
     *,
     categorical: Columns | None = None,
     ordinal: Mapping[Any, Sequence[Any]] | None = None,

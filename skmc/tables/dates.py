@@ -128,7 +128,7 @@ class Dates(Numeric):
         return found if self.text is None else [self.text.write(v) for v in found]
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> Any:
     return value
 
 
@@ -141,7 +141,7 @@ def _form(values: list[Any]) -> str | None:
     return None
 
 
-def _zone(value: Any) -> str | None:
+def _zone(value: object) -> str | None:
     zone = getattr(value, "tzinfo", None)
     if zone is None:
         return None

@@ -11,11 +11,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array
 
 from skmc.base import check_names
-from skmc.cells import to_cells
+from skmc.cells import Container, to_cells
 from skmc.tables.raw_column import RawColumn, is_missing, to_list
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: Container) -> Any:
     """Return a DataFrame unchanged and anything else as an array.
 
     Parameters
@@ -57,7 +57,7 @@ def raw_columns(X: Any) -> list[RawColumn]:
     return [RawColumn(column_of(X, k), label(X, k)) for k in range(X.shape[1])]
 
 
-def column_of(X: Any, k: int) -> Any:
+def column_of(X: Container, k: int) -> Any:
     """Return one column of a table.
 
     Parameters
@@ -74,7 +74,7 @@ def column_of(X: Any, k: int) -> Any:
     return _safe_indexing(X, k, axis=1)
 
 
-def label(X: Any, k: int) -> str:
+def label(X: Container, k: int) -> str:
     """Describe a column for an error message.
 
     Parameters

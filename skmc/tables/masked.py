@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import read_rows
+from skmc.cells import Container
 
 
 class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -35,10 +36,10 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([2., 2.])
     """
 
-    def __init__(self, missing_values: Any = np.nan) -> None:
+    def __init__(self, missing_values: float = np.nan) -> None:
         self.missing_values = missing_values
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Container, y: object = None) -> Any:
         """Learn the number and names of columns.
 
         Parameters
@@ -55,7 +56,7 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         read_rows(self, X, reset=True)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Container) -> np.ndarray:
         """Convert to a float array with NaN at missing cells.
 
         Parameters

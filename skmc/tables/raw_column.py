@@ -106,7 +106,7 @@ def to_list(column: Any) -> list[Any]:
     return values
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Tell whether a value is None, NaN, or pandas' NA or NaT.
 
     Parameters

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skmc import patterns
 from skmc.base import HIDDEN_TO_SCORE
+from skmc.cells import Container
 from skmc.tables.choices import rules_for
 from skmc.tables.column import Column
 from skmc.tables.frames import as_table, filled, raw_columns
@@ -35,7 +36,7 @@ class Table:
     left: dict[int, str]
 
     @classmethod
-    def of(cls, X: Any, **choices: Any) -> Table:
+    def of(cls, X: Container, **choices: Any) -> Table:
         """Describe each column by its observed cells.
 
         Parameters
@@ -216,7 +217,7 @@ class Table:
                 found[:, k] = matrix[:, place] * column.deviation
         return found
 
-    def write(self, X: Any, numbers: np.ndarray, missing: np.ndarray) -> Any:
+    def write(self, X: Container, numbers: np.ndarray, missing: np.ndarray) -> Any:
         """Copy a table and fill its missing cells.
 
         Parameters

@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, warn_user
-from skmc.cells import Given, LikeObserved
+from skmc.cells import Container, Given, LikeObserved
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.table import Table, described
 
 
-def warn_of_left(X: Any, table: Table) -> None:
+def warn_of_left(X: Container, table: Table) -> None:
     """Warn of columns that are left as they are, with the reasons.
 
     Parameters
@@ -92,7 +92,7 @@ class TakesTables(BaseCompleter):
         like = LikeObserved.of(given.matrix) if self.like_observed is True else None
         return {"_table": None, "_like": like}
 
-    def _read_rows(self, X: Any, *, reset: bool) -> tuple[np.ndarray, Any]:
+    def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
         table = None if reset else self._table
         if table is None and not (reset and _has_words(X)):
             return super()._read_rows(X, reset=reset)
@@ -112,7 +112,7 @@ class TakesTables(BaseCompleter):
             first = given.source.table.first_columns
         return labels if first is None else labels[:, first]
 
-    def _described(self, X: Any) -> Table:
+    def _described(self, X: Container) -> Table:
         if self.add_indicator:
             raise ValueError(
                 "add_indicator is for matrices, and X has columns that are not numbers;"
@@ -128,7 +128,7 @@ class TakesTables(BaseCompleter):
         decoded = source.table.decode(completed)
         return source.table.write(source.X, decoded, source.missing)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Container, y: object = None) -> float:
         check_is_fitted(self)
         if self._table is None:
             return super().score(X, y)
@@ -137,7 +137,7 @@ class TakesTables(BaseCompleter):
         return -float(np.nanmean(self._table.errors(X, y, self._fitted.rows)))
 
 
-def _has_words(X: Any) -> bool:
+def _has_words(X: Container) -> bool:
     """Tell whether a table has columns of anything but numbers."""
     if isinstance(X, (list, tuple)):
         cells = (v for row in X if isinstance(row, (list, tuple)) for v in row)

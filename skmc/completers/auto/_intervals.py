@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skmc.cells import Container
 
-def predict_std(self: Any, X: Any) -> np.ndarray:
+
+def predict_std(self: Any, X: Container) -> np.ndarray:
     r"""Standard deviation of the cells that `transform` returns.
 
     In missing cells it is the root of
@@ -37,7 +39,7 @@ def predict_std(self: Any, X: Any) -> np.ndarray:
 
 
 def predict_interval(
-    self: Any, X: Any, level: float = 0.9
+    self: Any, X: Container, level: float = 0.9
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intervals that contain a share ``level`` of the missing cells.
 

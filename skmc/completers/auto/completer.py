@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, FitTasks, Outcome, fit_with_sides, read_known
-from skmc.cells import Given
+from skmc.cells import Container, Given
 from skmc.completers.auto import _intervals
 from skmc.completers.auto._cold import with_known
 from skmc.completers.auto._fit import fit_stack
@@ -164,7 +164,7 @@ class AutoCompleter(TakesTables):
 
     fit = fit_with_sides
 
-    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         given = super()._given(X, {})
         for name in known:
             if name.startswith("col") and given.source is not None:
@@ -174,7 +174,7 @@ class AutoCompleter(TakesTables):
                 )
         return with_known(given, read_known(known, given.statistics.shape))
 
-    def _fit_cells(self, given: Given, y: Any = None) -> Outcome:
+    def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y, 3) as tasks:
             outcome = fit_stack(self, given, tasks)
         outcome.attributes |= self._of_table(given)

@@ -1,4 +1,4 @@
-"""Discovery of all completers, for tests."""
+"""Discovery of all completers."""
 
 from __future__ import annotations
 

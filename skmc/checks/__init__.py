@@ -1,0 +1,6 @@
+"""Checks of what every completer promises, and the list of all completers."""
+
+from skmc.checks.discovery import all_completers
+from skmc.checks.running import CompleterCheck, check_completer, completer_checks
+
+__all__ = ["CompleterCheck", "all_completers", "check_completer", "completer_checks"]

@@ -1,0 +1,213 @@
+"""Checks of what completers read, and of the form in which they answer."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import scipy.sparse as sp
+
+from skmc.checks.expect import close, equal, expect, raises, warns
+from skmc.checks.problems import CONTAINERS, Case, small_problem
+from skmc.checks.table import check
+
+READ = (
+    "read nothing yourself: _fit_cells gets the cells as given.matrix, NaN where one "
+    "is missing, and transform calls the Fitted"
+)
+SHAPE = (
+    "leave fit_transform, transform and get_feature_names_out to BaseCompleter, and "
+    "return values of shape (n_rows, n_cols) from Fitted.predict and Fitted.whole"
+)
+
+
+@check(READ)
+def containers(case: Case) -> None:
+    """A matrix is completed in the same way in whichever container it comes."""
+    truth, masked = small_problem()
+    reference = case.fitted
+    expected = reference.transform(masked)
+    for name, contained in CONTAINERS.items():
+        X, completer = contained(masked), case.make()
+        fault = f"of the container {name!r} differs from that of a masked array"
+        close(completer.fit_transform(X), expected, f"fit_transform {fault}", 0, 1e-10)
+        close(completer.transform(X), expected, f"transform {fault}", 0, 1e-10)
+        if name != "entries":
+            score, with_truth = reference.score(masked), reference.score(masked, truth)
+            close(completer.score(X), score, f"score {fault}", 1e-6, 1e-10)
+            close(completer.score(X, truth), with_truth, f"score {fault}", 1e-6, 1e-10)
+
+
+@check(READ)
+def masks_are_never_dropped(case: Case) -> None:
+    """What lies under the mask, 1e9 here, has no influence on anything."""
+    truth, masked = small_problem()
+    other = np.ma.masked_array(np.where(masked.mask, -7.0, truth), masked.mask)
+    a, b = case.fitted, case.make().fit(other)
+    for rows in (slice(None), slice(3, 5)):
+        equal(
+            a.transform(masked[rows]),
+            b.transform(other[rows]),
+            "the completion depends on the numbers under the mask",
+        )
+    equal(a.score(masked), b.score(other), "the score depends on masked numbers")
+    largest = np.abs(a.transform(masked)).max()
+    expect(largest < 1e3, f"a completed cell is {largest:.1e}, observed ones are small")
+
+
+@check(READ)
+def stored_zeros_are_observed(case: Case) -> None:
+    """Zeros that a sparse matrix stores are observed cells."""
+    positions = [0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0]
+    X = sp.coo_array(([0.0, 1.0, 2.0, 3.0, 0.0, 5.0], positions), shape=(3, 3))
+    completed = case.make().fit_transform(X)
+    equal(completed[[0, 2], [0, 2]], [0, 0], "stored zeros are changed")
+    expect(np.isfinite(completed).all(), "the completion is not finite")
+
+
+@check("return float values of the dtype of the data from Fitted.whole")
+def observed_cells_and_dtype(case: Case) -> None:
+    """Observed cells and the float dtype are kept; keep_observed=False shows the model.
+
+    A completer whose model passes through the observed cells says so in
+    ``completer_tags.interpolates``.
+    """
+    truth, masked = small_problem()
+    for dtype in (np.float32, np.float64, np.int64):
+        X = np.ma.masked_array(np.round(truth * 10).astype(dtype), masked.mask)
+        completer = case.make()
+        completed = completer.fit_transform(X)
+        wanted = np.float32 if dtype is np.float32 else np.float64
+        for name in ("fit_transform", "reconstruction_"):
+            found = completed if name[0] == "f" else completer.reconstruction_
+            expect(
+                found.dtype == wanted and type(found) is np.ndarray,
+                f"{name} of {dtype.__name__} is a {type(found).__name__} of "
+                f"{found.dtype}, not an ndarray of {wanted.__name__}",
+            )
+            expect(found.shape == X.shape, f"{name} has shape {found.shape}")
+        equal(completed[~X.mask], X.data[~X.mask], "observed cells are changed")
+        own = case.make(keep_observed=False).fit_transform(X)
+        close(own[X.mask], completed[X.mask], "keep_observed changes holes", 1e-5)
+        changed = bool(np.abs(own - completed).max() > 0)
+        expect(
+            changed != case.tags.interpolates,
+            f"the model {'does not pass' if changed else 'passes'} through observed "
+            f"cells, but completer_tags.interpolates is {case.tags.interpolates}",
+        )
+
+
+@check(SHAPE)
+def data_frames_and_names(case: Case) -> None:
+    """Names of rows and columns survive, and columns of other names are an error."""
+    _, masked = small_problem()
+    if find_spec("pandas"):
+        frame = CONTAINERS["pandas"](masked).set_axis(list("ABCDEFGHIJKL"), axis=0)
+        completer = case.make(add_indicator=True).set_output(transform="pandas")
+        out = completer.fit_transform(frame)
+        holes = frame.isna()
+        indicators = [f"missingindicator_{c}" for c in frame if holes[c].any()]
+        names = [*frame.columns, *indicators]
+        equal(list(out.columns), names, "columns of the completion")
+        equal(list(out.index), list(frame.index), "index of the completion")
+        equal(completer.feature_names_in_, list(frame.columns), "feature_names_in_")
+        equal(
+            out[indicators],
+            holes.to_numpy()[:, holes.any()],
+            "columns of add_indicator",
+        )
+        with raises(
+            ValueError, "feature names should match", "transform of renamed columns"
+        ):
+            completer.transform(frame.rename(columns={"a": "z"}))
+    if find_spec("polars"):
+        completer = case.make().set_output(transform="polars")
+        out = completer.fit_transform(CONTAINERS["polars"](masked))
+        expect(
+            isinstance(out, import_module("polars").DataFrame),
+            f"set_output(transform='polars') gives a {type(out).__name__}",
+        )
+
+
+@check(
+    "leave empty rows and columns to BaseCompleter, which fills them with means; set "
+    "completer_tags.pictures if your method completes them"
+)
+def empty_columns_and_rows(case: Case) -> None:
+    """Rows and columns without an observed cell get means, and a warning names them.
+
+    Completers of pictures complete them like other holes.
+    """
+    masked = small_problem()[1].copy()
+    masked[:, 2] = np.ma.masked
+    masked[4] = np.ma.masked
+    rows, columns = np.arange(12) != 4, np.arange(6) != 2
+    means = masked.mean(0).data[columns]
+    completer, dropping = case.make(), case.make(keep_empty_features=False)
+    if case.tags.pictures:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)
+            completed = completer.fit_transform(masked)
+        equal(completer.transform(masked), completed, "transform and fit_transform")
+        expect(
+            completed[4].std() > 0 and completed[:, 2].std() > 0,
+            "an empty row or column is filled with one number",
+        )
+        with warns("Column 2 .* is dropped", "fit"):
+            dropped = dropping.fit_transform(masked)
+        equal(dropped, np.delete(completed, 2, axis=1), "the column was not dropped")
+        with warns("Row 0 of X has no observed cell", "transform of an empty row"):
+            one = completer.transform(masked[4:5])
+        close(one[0, columns], means, "an empty new row is not filled with means")
+        return
+    with warns("no observed cell", "fit with an empty row and column") as found:
+        completed = completer.fit_transform(masked)
+    wanted = [
+        "Column 2 of X has no observed cell and is filled with the row means.",
+        "Row 4 of X has no observed cell and is filled with the column means.",
+    ]
+    expect(found == wanted, f"the warnings are {found}, not {wanted}")
+    close(completed[rows, 2], masked.mean(1).data[rows], "an empty column")
+    close(completed[4, columns], means, "an empty row")
+    close(completed[4, 2], masked.mean(), "the cell of an empty row and column")
+    with warns("no observed cell", "fit with an empty column") as found:
+        dropping.fit(masked)
+    expect("is dropped" in found[0], "keep_empty_features=False: no word of dropping")
+    with warns("Row 4 of X", "transform of an empty row"):
+        shape = dropping.transform(masked).shape
+    expect(shape == (12, 5), f"the shape without the empty column is {shape}")
+    names = list(dropping.get_feature_names_out())
+    expect(names == ["x0", "x1", "x3", "x4", "x5"], f"get_feature_names_out: {names}")
+
+
+@check(
+    "declare missing_values as BaseCompleter does, or store it in a constructor of "
+    "your own, and do not compare cells with it yourself"
+)
+def missing_values(case: Case) -> None:
+    """Cells equal to missing_values are missing, besides what the container says."""
+    truth, masked = small_problem()
+    expected, marked = case.fitted.transform(masked), masked.filled(-999)
+    completer = case.make(missing_values=-999)
+    fault = "with missing_values=-999, the completion differs from that of NaN"
+    close(completer.fit_transform(marked), expected, fault)
+    both = np.where(np.arange(12)[:, None] % 2, marked, masked.filled(np.nan))
+    close(completer.fit_transform(both), expected, f"with NaN besides: {fault}")
+    truth[masked.mask & (np.arange(6) == 1)] = -999
+    score = case.fitted.score(masked, np.ma.masked_equal(truth, -999))
+    close(completer.score(both, truth), score, "score counts a cell that y lacks", 1e-6)
+
+
+@check("copy arrays of given that the Fitted keeps: np.array(given.matrix)")
+def input_may_change_later(case: Case) -> None:
+    """What happens to the input or to an answer later has no effect."""
+    X = small_problem()[1].filled(np.nan)
+    changed, new = X.copy(), X[:3] + 1
+    other = case.make().fit(changed)
+    changed[:] = 0
+    expected = case.fitted.transform(new)
+    equal(other.transform(new), expected, "the fit depends on X after the fit")
+    case.fitted.transform(new)[0, 0] = 5.0  # the answer may be written to
+    equal(case.fitted.transform(new), expected, "an answer is part of the fit")

@@ -1,0 +1,186 @@
+"""Small problems, the containers they come in, and completers that are quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+
+from skmc import patterns
+from skmc.base import BaseCompleter, Estimator
+from skmc.cells import Entries
+
+E = TypeVar("E", bound=Estimator)
+QUICK: Mapping[str, Any] = {
+    "random_state": 0,
+    "max_iter": 60,
+    "n_draws": 20,
+    "n_burn_in": 5,
+    "n_estimators": 5,
+    "device": "cpu",
+    "candidates": ("means", "SVD", "KNN"),
+}
+NAMES = list("abcdef")  # of the columns of the small problem
+
+
+def quick(estimator: E, **params: Any) -> E:
+    """Clone an estimator, and make it quick and reproducible.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Is not changed.
+    **params : dict
+        Further parameters. Those that the estimator does not have are left out.
+
+    Returns
+    -------
+    estimator
+    """
+    wanted, names = {**QUICK, **params}, estimator.get_params(deep=False)
+    own: E = clone(estimator)
+    return own.set_params(**{k: v for k, v in wanted.items() if k in names})
+
+
+def low_rank(
+    n_rows: int = 60, n_cols: int = 40, rank: int = 2, seed: int = 0
+) -> np.ndarray:
+    """Draw a matrix of low rank.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        Shape.
+    rank : int, default=2
+        Its rank.
+    seed : int, default=0
+        Determines the matrix.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_cols)
+    """
+    rng = np.random.RandomState(seed)
+    return rng.randn(n_rows, rank) @ rng.randn(rank, n_cols)
+
+
+def rank_two() -> tuple[np.ndarray, np.ndarray]:
+    """The problem of ``completer_tags.recovers``: 60 x 40 of rank 2, 30 % hidden.
+
+    Returns
+    -------
+    truth : ndarray of shape (60, 40)
+        The matrix.
+    hidden : bool ndarray of shape (60, 40)
+        Cells to hide.
+    """
+    truth = low_rank()
+    return truth, patterns.random(truth, 0.3, random_state=1)
+
+
+def small_problem() -> tuple[np.ndarray, np.ma.MaskedArray]:
+    """A matrix of which every fifth cell is missing.
+
+    Returns
+    -------
+    truth : ndarray of shape (12, 6)
+    masked : masked array of shape (12, 6)
+        1e9 lies under the mask.
+    """
+    truth = low_rank(12, 6) + 3
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    return truth, np.ma.masked_array(np.where(hidden, 1e9, truth), hidden)
+
+
+class Case:
+    """A completer that is checked, and what several checks need of it.
+
+    Parameters
+    ----------
+    estimator : BaseCompleter
+        Is cloned before each fit.
+    """
+
+    def __init__(self, estimator: BaseCompleter):
+        self.estimator, self.cls = estimator, type(estimator)
+        self.name, self.tags = self.cls.__name__, estimator.completer_tags
+        self.params = frozenset(estimator.get_params(deep=False))
+        self._fitted: BaseCompleter | None = None
+
+    def make(self, **params: Any) -> Any:
+        """A quick clone; see `quick`.
+
+        Parameters
+        ----------
+        **params : dict
+            Further parameters.
+
+        Returns
+        -------
+        BaseCompleter
+        """
+        return quick(self.estimator, **params)
+
+    @property
+    def fitted(self) -> Any:
+        """A quick clone that is fitted to the small problem, for reading only."""
+        if self._fitted is None:
+            self._fitted = self.make().fit(small_problem()[1])
+        return self._fitted
+
+
+def devices() -> list[str]:
+    """Devices of this machine.
+
+    Returns
+    -------
+    list of str
+    """
+    return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def _sparse(masked: np.ma.MaskedArray) -> Any:
+    rows, cols = np.nonzero(~masked.mask)
+    return sp.csr_array((masked.data[rows, cols], (rows, cols)), shape=masked.shape)
+
+
+def _nan(masked: np.ma.MaskedArray) -> np.ndarray:
+    filled: np.ndarray = masked.filled(np.nan)
+    return filled
+
+
+def _with_none(masked: np.ma.MaskedArray) -> list[list[float | None]]:
+    rows = _nan(masked).tolist()
+    return [[None if np.isnan(cell) else cell for cell in row] for row in rows]
+
+
+def _pandas(masked: np.ma.MaskedArray) -> Any:
+    return import_module("pandas").DataFrame(_nan(masked), columns=NAMES)
+
+
+def _polars(masked: np.ma.MaskedArray) -> Any:
+    polars = import_module("polars")
+    return polars.DataFrame(_nan(masked), schema=NAMES, nan_to_null=True)
+
+
+CONTAINERS: dict[str, Callable[[np.ma.MaskedArray], Any]] = {
+    "masked": lambda masked: masked,
+    "array": _nan,
+    "list with None": _with_none,
+    "fortran": lambda masked: np.asfortranarray(_nan(masked)),
+    "sparse csr": _sparse,
+    "sparse coo": lambda masked: _sparse(masked).tocoo(),
+    "tensor": lambda masked: torch.tensor(_nan(masked)),
+    "entries": Entries,
+}
+if find_spec("pandas"):
+    CONTAINERS["pandas"] = _pandas
+    CONTAINERS["pandas NA"] = lambda masked: _pandas(masked).astype("Float64")
+if find_spec("polars"):
+    CONTAINERS["polars"] = _polars
