@@ -210,10 +210,8 @@ class BlockObserved:
         ------
         object
         """
-        each = (
-            [x[first:last].clone() for x in own]  # what is sent is not a view
-            for first, last in pairwise(self._starts)
-        )
+        # What is sent is not a view.
+        each = ([x[a:b].clone() for x in own] for a, b in pairwise(self._starts))
         found = self.folder.runner.map(
             over_chunks, self._handles, function, self.systems_on, *common, each=each
         )
