@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import FitTasks
+from skmc.base import BaseCompleter, FitTasks
 from skmc.cells import Container, Entries, to_cells
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
@@ -103,7 +103,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
 
     def __init__(
         self,
-        completer: Any,
+        completer: BaseCompleter,
         n_draws: int = 20,
         *,
         pattern: str = "mcar",

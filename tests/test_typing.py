@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
@@ -14,6 +15,7 @@ from numpydoc.docscrape import ClassDoc
 from skmc import MixedCompleter
 from skmc.checks import all_completers
 
+PACKAGE = Path(__file__).parents[1] / "skmc"
 CACHE = Path(__file__).parents[1] / ".mypy_cache" / "user"
 SCRIPT = """\
 import numpy as np
@@ -85,3 +87,18 @@ def test_wrong_calls_of_constructors_are_errors(checker, tmp_path, monkeypatch):
     ran = checked(checker, "\n".join(lines), tmp_path, monkeypatch)
     found = re.findall(r"user\.py:(\d+):.*error", ran.stdout)
     assert {lines[int(number) - 1] for number in found} == expected
+
+
+def parameters_of(path):
+    """Annotations of the parameters of all functions of a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            a = node.args
+            every = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
+            yield from (ast.unparse(p.annotation) for p in every if p and p.annotation)
+
+
+def test_few_parameters_are_any():
+    """Those that stand for anything and are only passed on are objects."""
+    found = [kind for path in PACKAGE.rglob("*.py") for kind in parameters_of(path)]
+    assert found.count("Any") <= 0.09 * len(found)

@@ -45,7 +45,9 @@ class Messages:
             warnings.showwarning = self._show
             yield
 
-    def _show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    def _show(
+        self, message: object, category: type[Warning], *_: Any, **__: Any
+    ) -> None:
         if not issubclass(category, FOR_DEVELOPERS):
             self.warn(message)
 
@@ -83,7 +85,7 @@ class Progress:
             self.counted = self.bars.add_task(what, total=of)
         self.bars.update(self.counted, completed=done)
 
-    def setup(self, estimator: Any, context: Any) -> None:
+    def setup(self, estimator: object, context: object) -> None:
         pass
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
@@ -100,5 +102,5 @@ class Progress:
         if (whole := self.tasks.get(id(context.parent))) is not None:
             self.bars.advance(whole)
 
-    def teardown(self, estimator: Any, context: Any) -> None:
+    def teardown(self, estimator: object, context: object) -> None:
         pass

@@ -38,7 +38,7 @@ img { max-width: 100% }
 class Report:
     """The table of `skmc.model_selection.compare` and how it was made."""
 
-    def __init__(self, table: Any, file: Any, matrix: Any, options: Namespace):
+    def __init__(self, table: Any, file: object, matrix: Any, options: Namespace):
         self.table, self.options = table, options
         cells = to_cells(matrix)
         n_seen = int((~np.isnan(cells)).sum())

@@ -82,7 +82,7 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     return cells
 
 
-def _as_array(X: Any, name: str) -> np.ndarray:
+def _as_array(X: object, name: str) -> np.ndarray:
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -143,7 +143,7 @@ def sparse_cells(
 
 
 def _to_float(
-    array: np.ndarray, X: Any, name: str, unread: np.ndarray | None = None
+    array: np.ndarray, X: object, name: str, unread: np.ndarray | None = None
 ) -> np.ndarray:
     """As float32 or float64; cells that are not to be read may hold anything."""
     kind = array.dtype.kind

@@ -141,7 +141,7 @@ class Entries:
         *,
         duplicates: str = "error",
         folder: str | os.PathLike | None = None,
-        client: Any = None,
+        client: object = None,
         block_cells: int = BLOCK_CELLS,
     ) -> StoredEntries:
         """From triplets in Parquet or Arrow files, which are read in `fit`.
@@ -208,7 +208,7 @@ class Entries:
         *,
         folder: str | os.PathLike,
         duplicates: str = "error",
-        client: Any = None,
+        client: object = None,
         block_cells: int = BLOCK_CELLS,
     ) -> StoredEntries:
         """From triplets in a Dask DataFrame, which is computed in `fit`.

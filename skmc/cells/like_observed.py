@@ -82,7 +82,7 @@ def _decimals(values: np.ndarray) -> float:
     return np.nan
 
 
-def _bound(given: Any, observed: list[Any]) -> np.ndarray:
+def _bound(given: object, observed: list[Any]) -> np.ndarray:
     found = np.array(observed, float)
     if given is None:
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import warnings
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -101,11 +100,11 @@ class _Interrupt:
 
     n_calls = 0
 
-    def setup(self, estimator: Any, context: Any) -> None: ...
-    def teardown(self, estimator: Any, context: Any) -> None: ...
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None: ...
+    def setup(self, estimator: object, context: object) -> None: ...
+    def teardown(self, estimator: object, context: object) -> None: ...
+    def on_fit_task_begin(self, estimator: object, context: object) -> None: ...
 
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_end(self, estimator: object, context: object) -> None:
         self.n_calls += 1
         if self.n_calls == 1:
             raise KeyboardInterrupt

@@ -61,7 +61,7 @@ class Client(distributed.Client):
     """
 
     def scatter(
-        self, data: Cells, *args: Any, asynchronous: Any = None, **options: Any
+        self, data: Cells, *args: Any, asynchronous: object = None, **options: Any
     ) -> Any:
         """Send data to the cluster as tasks, one for each item of a list.
 
@@ -136,7 +136,7 @@ class OneDevice(distributed.WorkerPlugin):
     def __init__(self, devices: Sequence[str] | None = None) -> None:
         self.devices = devices
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: object) -> None:
         import fcntl  # does not exist on Windows
 
         devices = _visible() if self.devices is None else list(self.devices)
@@ -159,7 +159,7 @@ class OneDevice(distributed.WorkerPlugin):
                 "start one worker for each device."
             )
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: object) -> None:
         if hasattr(self, "_lock"):
             os.close(self._lock)
             del self._lock

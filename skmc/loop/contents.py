@@ -31,7 +31,7 @@ class Contents:
         All of them.
     """
 
-    def __init__(self, state: Any, skip: Any):
+    def __init__(self, state: object, skip: object):
         self.tensors: dict[tuple, Tensor] = {}
         self.rest: dict[tuple, Any] = {}
         self.generators: list[torch.Generator] = []

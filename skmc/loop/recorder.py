@@ -9,7 +9,7 @@ import numpy as np
 TITLE = "singular_values"  # key in history_
 
 
-def matrix_of(estimator: Any) -> np.ndarray:
+def matrix_of(estimator: object) -> np.ndarray:
     """Return the complete matrix of a completer or a sensing regressor.
 
     Parameters
@@ -69,7 +69,7 @@ class SpectrumRecorder:
         self.n_values = n_values
         self._rows: dict[int, list[np.ndarray]] = {}  # by the id of the estimator
 
-    def setup(self, estimator: Any, context: Any) -> None:
+    def setup(self, estimator: object, context: object) -> None:
         """Begin to record a fit.
 
         Parameters
@@ -81,7 +81,7 @@ class SpectrumRecorder:
         """
         self._rows[id(estimator)] = []
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_begin(self, estimator: object, context: object) -> None:
         """Do nothing: there is nothing to record yet.
 
         Parameters
@@ -110,7 +110,7 @@ class SpectrumRecorder:
             values = np.linalg.svd(matrix_of(fitted_estimator), compute_uv=False)
             self._rows[id(estimator)].append(values[: self.n_values])
 
-    def teardown(self, estimator: Any, context: Any) -> None:
+    def teardown(self, estimator: object, context: object) -> None:
         """Store the recorded values in ``history_``.
 
         Parameters

@@ -33,7 +33,7 @@ class Work:
 class CheckpointStore(Protocol):
     """Storage of solves, so that they can be resumed after a crash."""
 
-    def fit(self, estimator: Any, cells: Any) -> AbstractContextManager[None]:
+    def fit(self, estimator: object, cells: Any) -> AbstractContextManager[None]:
         """Return the context for the solves of one fit.
 
         Parameters
@@ -87,7 +87,7 @@ class CheckpointStore(Protocol):
 STORE: ContextVar[CheckpointStore | None] = ContextVar("skmc_store", default=None)
 
 
-def fit_scope(estimator: Any, cells: Any) -> AbstractContextManager[None]:
+def fit_scope(estimator: object, cells: Any) -> AbstractContextManager[None]:
     """Return the context for the solves of one fit.
 
     Parameters

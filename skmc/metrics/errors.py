@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from skmc.cells import Container, to_cells
 
 
-def _pair(X: Any, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _pair(X: object, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The compared values of ``X`` and of ``M``, and all known values of ``M``."""
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     known = ~np.isnan(M)

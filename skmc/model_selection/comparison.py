@@ -17,6 +17,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
+from skmc.base import BaseCompleter
 from skmc.cells import Container, Entries
 from skmc.linalg import Seed
 from skmc.model_selection.splitters import CellSplit
@@ -180,7 +181,11 @@ def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def _fit(
-    completer: Any, train: Entries, test: Entries, spread: float, metrics: Sequence[str]
+    completer: BaseCompleter,
+    train: Entries,
+    test: Entries,
+    spread: float,
+    metrics: Sequence[str],
 ) -> dict[str, Any]:
     """Return errors, run time and memory of one fit, or the exception it raised."""
     before = _start_peak()
@@ -202,7 +207,7 @@ def _fit(
 
 
 def predict_cells(
-    completer: Any, train: Entries, test: Entries, **given: Any
+    completer: BaseCompleter, train: Entries, test: Entries, **given: Any
 ) -> np.ndarray:
     """Fit a completer to some cells of a matrix, and predict other cells.
 

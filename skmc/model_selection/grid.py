@@ -84,7 +84,7 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: object,
         param_grid: ParamGrid,
         *,
         scoring: Scoring = None,
@@ -169,7 +169,7 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: object,
         param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
         n_iter: int = 10,

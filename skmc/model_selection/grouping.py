@@ -91,7 +91,7 @@ def _kind(X: Any) -> tuple[tuple[int, ...], str]:
     return np.shape(X), str(getattr(X, "dtype", None))
 
 
-def _batch_key(estimator: Any, folds: Folds) -> Hashable:
+def _batch_key(estimator: object, folds: Folds) -> Hashable:
     name = type(estimator).__name__
     if not isinstance(estimator, Batchable):
         raise CannotBatch(f"{name} has no batched solve")

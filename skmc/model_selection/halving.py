@@ -126,7 +126,7 @@ class BatchedHalvingSearchCV(BatchedSearch):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: object,
         param_grid: ParamGrid,
         *,
         factor: float = 2,

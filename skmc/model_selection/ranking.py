@@ -181,7 +181,9 @@ class LeaveLastOut:
                 )
             yield np.flatnonzero((later >= high) | first), np.flatnonzero(test)
 
-    def get_n_splits(self, X: Any = None, y: object = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: object = None, y: object = None, groups: object = None
+    ) -> int:
         """Return the number of splits.
 
         Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from skmc.base import CannotBatch, warn_user
 from skmc.loop import Status
@@ -13,7 +12,11 @@ from skmc.model_selection.folds import Folds, Outcome, Task
 
 
 def run_alone(
-    folds: Folds, task: Task, resources: Mapping[str, int], caller: Any, context: object
+    folds: Folds,
+    task: Task,
+    resources: Mapping[str, int],
+    caller: object,
+    context: object,
 ) -> Outcome:
     """Fit and score one task as scikit-learn does.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -121,7 +120,9 @@ class CellSplit:
         hidden = hide(cells.to_cells(), self.fraction, random_state=rng)
         return np.asarray(hidden[cells.rows, cells.cols])
 
-    def get_n_splits(self, X: Any = None, y: object = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: object = None, y: object = None, groups: object = None
+    ) -> int:
         """Return the number of splits.
 
         Parameters

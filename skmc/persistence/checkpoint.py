@@ -176,7 +176,7 @@ class _Folder:
                 return self._verified(fit_id, work)
         return None
 
-    def _verified(self, fit_id: str, stored: Any) -> Any:
+    def _verified(self, fit_id: str, stored: object) -> Any:
         if fit_id != self.fit_id:
             raise StorageError(
                 f"{self.path} is the checkpoint of other data, other parameters or "

@@ -88,7 +88,7 @@ def fingerprint(value: object) -> str:
 
 
 def write_packed(
-    path: str | os.PathLike, kind: str, content: Any, arrays: list[np.ndarray]
+    path: str | os.PathLike, kind: str, content: object, arrays: list[np.ndarray]
 ) -> None:
     """Write what a `Packer` has made.
 

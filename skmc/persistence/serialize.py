@@ -236,7 +236,7 @@ class Unpacker:
         self.objects: dict[int, Any] = {}  # by their numbers
         self.storages: dict[tuple, Tensor] = {}
 
-    def unpack(self, node: Any) -> Any:
+    def unpack(self, node: object) -> Any:
         """Make an object again.
 
         Parameters

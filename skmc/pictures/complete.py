@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skmc.base import BaseCompleter
 from skmc.completers import NonlocalCompleter
 from skmc.pictures.blocks import SIDE, blocks, crop, observed
 from skmc.pictures.shapes import as_matrix, as_picture
@@ -178,7 +179,7 @@ def _seconds(way: Way, sample: np.ndarray) -> float:
 
 
 def _prepared(
-    matrix: np.ma.MaskedArray, values: np.ndarray, completer: Any
+    matrix: np.ma.MaskedArray, values: np.ndarray, completer: BaseCompleter
 ) -> tuple[np.ndarray, np.ndarray, Way]:
     """Cells (NaN where missing), what is missing, and how to complete them."""
     channels = values.shape[2] if values.ndim == 3 else 1

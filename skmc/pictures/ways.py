@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
 from skmc import patterns
+from skmc.base import BaseCompleter
 from skmc.linalg import diffuse, seed_of
 from skmc.pictures.blocks import crop
 from skmc.pictures.shapes import as_matrix, as_picture
@@ -20,7 +20,7 @@ ROUNDING = 1e-12  # of the variance along the first principal component
 Way = Callable[[np.ndarray], np.ndarray]
 
 
-def choose_way(completer: Any, cells: np.ndarray) -> Way:
+def choose_way(completer: BaseCompleter, cells: np.ndarray) -> Way:
     """The way to complete the channels of a picture.
 
     Parameters
@@ -52,18 +52,18 @@ def choose_way(completer: Any, cells: np.ndarray) -> Way:
     return min(ways, key=lambda way: np.square(way(train) - sample)[hidden].sum())
 
 
-def _together(completer: Any, cells: np.ndarray) -> np.ndarray:
+def _together(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
     channels = cells.shape[2]
     joint = clone(completer).set_params(channels=channels)
     return as_picture(joint.fit_transform(as_matrix(cells)), channels)
 
 
-def _separately(completer: Any, cells: np.ndarray) -> np.ndarray:
+def _separately(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
     channels = np.moveaxis(cells, 2, 0)
     return np.stack([_completed(completer, channel) for channel in channels], axis=2)
 
 
-def _decorrelated(completer: Any, cells: np.ndarray) -> np.ndarray:
+def _decorrelated(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
     """Complete the principal components of the observed colors.
 
     Gray pictures have a single one; the others are rounding errors.
@@ -76,7 +76,7 @@ def _decorrelated(completer: Any, cells: np.ndarray) -> np.ndarray:
     return found
 
 
-def _completed(completer: Any, channel: np.ndarray) -> np.ndarray:
+def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
     """Complete a channel; rows and columns without a pixel come from those around."""
     known = ~np.isnan(channel)
     lines = np.ix_(known.any(1), known.any(0))

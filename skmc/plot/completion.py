@@ -87,7 +87,7 @@ class CompletionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: Container,
         *,
         truth: Container | None = None,

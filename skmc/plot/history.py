@@ -64,7 +64,7 @@ class HistoryDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **params: Any) -> HistoryDisplay:
+    def from_estimator(cls, estimator: object, **params: Any) -> HistoryDisplay:
         """Draw the history of a fitted estimator.
 
         Parameters

@@ -86,7 +86,7 @@ class SpectrumDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, truth: Container | None = None, **params: Any
+        cls, estimator: object, *, truth: Container | None = None, **params: Any
     ) -> SpectrumDisplay:
         """Draw the singular values of a fitted completer or sensing regressor.
 

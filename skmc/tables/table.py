@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skmc import patterns
-from skmc.base import HIDDEN_TO_SCORE
+from skmc.base import HIDDEN_TO_SCORE, BaseCompleter
 from skmc.cells import Container
 from skmc.tables.choices import rules_for
 from skmc.tables.column import Column
@@ -93,7 +93,7 @@ class Table:
         widths = [column.width for column in self.columns if column is not None]
         return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
 
-    def completer_of(self, completer: Any) -> Any:
+    def completer_of(self, completer: BaseCompleter) -> Any:
         """Clone a completer for the matrix, which is standardized.
 
         Parameters

@@ -45,14 +45,14 @@ def variance_of(
     return square
 
 
-def reconstruction(completer: Any, scaled: np.ndarray) -> np.ndarray:
+def reconstruction(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
     """The completer's values for the matrix to complete."""
     if isinstance(completer, BaseCompleter) and completer._shape == scaled.shape:
         return completer.reconstruction_
     return own_values(completer, scaled)
 
 
-def own_values(completer: Any, scaled: np.ndarray) -> np.ndarray:
+def own_values(completer: BaseCompleter, scaled: np.ndarray) -> np.ndarray:
     if isinstance(completer, BaseCompleter):
         return completer._fitted.predict(scaled, not completer.keep_observed)
     return np.asarray(completer.transform(scaled))
