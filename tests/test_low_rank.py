@@ -21,7 +21,7 @@ from skmc import (
     patterns,
 )
 from skmc.cells import SparseObserved
-from skmc.linalg import LowRank, Randomness, RowModel, partial_svd
+from skmc.linalg import LowRank, Randomness, RowModel, padded, partial_svd
 from skmc.loop import solve
 from skmc.metrics import relative_error, rmse
 from skmc.solvers import (
@@ -39,7 +39,7 @@ from skmc.solvers.als_line import (
     squares_along,
 )
 from skmc.solvers.gibbs_draws import draw_relative, gamma, normal_wishart
-from skmc.solvers.row_systems import Systems, columns_of, gradient, improved
+from skmc.solvers.row_systems import Systems, gradient, improved
 
 
 @pytest.fixture(scope="module")
@@ -477,7 +477,7 @@ def test_objective_along_a_line(implicit, noisy):
     D = torch.cat([rows[:, 3:], cols[:, 3:]])
     one, zero = torch.ones(n, 1).double(), torch.zeros(n, 1).double()
     line = (
-        columns_of(torch.cat([x[:, :2], bias], 1), x[:, 2])
+        padded(torch.cat([x[:, :2], bias, x[:, 2:]], 1))
         for x, bias in ((cols[:, :3], one), (cols[:, 3:], zero))
     )
     curve = misfit_along(sparse, (rows[:, :3], rows[:, 3:]), *line)

@@ -68,6 +68,8 @@ class BaseCompleter(Estimator):
         "keep_observed": ["boolean"],
     }
 
+    _declared: ClassVar[tuple[str, ...]] = READING  # what each constructor sets
+
     fit = fit
     score = score
     predict_entries = predict_entries
@@ -75,7 +77,13 @@ class BaseCompleter(Estimator):
     _read_rows = read_rows
 
     def _validate_params(self) -> None:
-        if left_out := self._left_out():
+        own, class_ = vars(self), type(self)
+        left_out = [
+            name
+            for name in self._declared
+            if name not in own and (name in READING or not hasattr(class_, name))
+        ]
+        if left_out:
             raise TypeError(
                 f"{type(self).__name__}.__init__ does not set {', '.join(left_out)}, "
                 "which every completer of its kind has. Declare parameters by "
@@ -83,10 +91,6 @@ class BaseCompleter(Estimator):
                 "__init__ and store them (self.tol = tol), or call super().__init__."
             )
         super()._validate_params()
-
-    def _left_out(self) -> list[str]:
-        """Names of the parameters that a constructor written by hand has not set."""
-        return [name for name in READING if name not in vars(self)]
 
     def __dir__(self) -> list[str]:
         # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may

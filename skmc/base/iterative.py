@@ -16,7 +16,7 @@ from torch import Tensor
 
 from skmc import patterns
 from skmc.base import batching, fitting
-from skmc.base.completer import BaseCompleter
+from skmc.base.completer import READING, BaseCompleter
 from skmc.base.fitted import Completion, Fitted, ScaledRows
 from skmc.base.trials import no_choice
 from skmc.cells import Given
@@ -67,6 +67,8 @@ class IterativeCompleter(BaseCompleter):
         "warm_start": ["boolean"],
     }
 
+    _declared = (*READING, "max_iter", "tol", "scaling", "device", "random_state")
+
     _fit_cells = fitting.fit_given
     _choose = no_choice
     batch_key = batching.batch_key
@@ -84,10 +86,6 @@ class IterativeCompleter(BaseCompleter):
         one starts, or None. In a batch, those named by
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
-
-    def _left_out(self) -> list[str]:
-        names = "max_iter", "tol", "scaling", "device", "random_state"
-        return super()._left_out() + [name for name in names if not hasattr(self, name)]
 
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""

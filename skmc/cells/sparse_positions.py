@@ -77,19 +77,13 @@ class SparsePositions:
         if X.left.shape[1] == 0:
             return X.left.new_zeros(len(self.rows))
         left, right = X.left, X.right
-        differentiable = left.requires_grad or right.requires_grad
-        differentiable = differentiable and torch.is_grad_enabled()
-        if left.dtype is torch.float64 and not differentiable and left.is_cpu:
-            # `sampled_addmm` sums a register number by number; this calls BLAS.
-            return torch.ops.aten._embedding_bag_per_sample_weights_backward(
-                left, right, self.cols, self.starts[:-1], self.rows, 0
-            )
         if left.dtype is torch.float32:
             # Shorter rows take many times as long, and remainders a third longer.
             left, right = padded(left), padded(right)
         found = self.matrix(left.new_zeros(len(self.rows)))
+        differentiable = left.requires_grad or right.requires_grad
         # Without ``out``, the pattern is copied, which takes longer than the products.
-        out = None if differentiable else found
+        out = None if differentiable and torch.is_grad_enabled() else found
         found = torch.sparse.sampled_addmm(found, left, right.mT, beta=0.0, out=out)
         return found.values()
 

@@ -177,8 +177,7 @@ class ALS(Solver):
             [zero(side.size, rows.shape[1]) for side in sides] for sides in data.sides
         ]
         infinite = rows.new_full((), torch.inf)
-        own = rows if self.objective.biases[0] else rows[:, :-1]
-        first = HalfStep(own, infinite, infinite, infinite, zero(()))
+        first = HalfStep(rows, infinite, infinite, infinite, zero(()))
         steps, dtype = (STEPS[0], STEPS[0]), _precision(data, infinite)
         pair = (links[0], links[1])
         return self._state(data, first, cols, pair, steps, dtype, 0, None)
@@ -193,8 +192,7 @@ class ALS(Solver):
         steps = next_steps(steps[0], half), steps[1]
         n_steps, last = state.n_steps + 1, None
         if self.conjugate and n_steps > PLAIN and not any(links):
-            rows = self._whole(half.factors, 0)
-            found = self._conjugate(data, state, rows, dtype)
+            found = self._conjugate(data, state, half.factors, dtype)
             if found is not None:
                 rows, cols, last = found
                 half = self._half(data, 0, rows, cols, (), None, dtype)
@@ -243,7 +241,7 @@ class ALS(Solver):
         The gradient with respect to the columns needs the same products as the next
         half-step, which is therefore made here.
         """
-        rows = self._whole(half.factors, 0)
+        rows = half.factors
         if links[1]:
             links = links[0], self.objective.link(data, 1, cols, links[1])
         ahead = self._half(data, 1, cols, rows, links[1], steps[1], dtype)
@@ -258,7 +256,7 @@ class ALS(Solver):
             objective=(ahead.misfit + penalty) / 2,
             rows=rows,
             cols=cols,
-            next_cols=self._whole(ahead.factors, 1),
+            next_cols=ahead.factors,
             links=links,
             steps=(steps[0], next_steps(steps[1], ahead)),
             misfit=ahead.misfit,
@@ -290,14 +288,12 @@ class ALS(Solver):
         factors, *sums = zip(*cells.map(half_step, parts, systems), strict=True)
         whole = (torch.stack(x).sum(dtype=torch.float64).to(own) for x in sums)
         found = parts[0] if steps is None else torch.cat(factors)
-        half = HalfStep(found, *whole)
+        biases = self.objective.biases[axis]
+        half = HalfStep(found if biases else pad(found, (0, 1)), *whole)
         if not (links and self.objective.implicit):
             return half
         off = (parts[0] if axis else found) - prior_mean(data.sides[axis], maps)
         return half._replace(penalty=off.square().sum())
-
-    def _whole(self, W: Tensor, axis: int) -> Tensor:
-        return W if self.objective.biases[axis] else pad(W, (0, 1))
 
     def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
         """``(|dF/dU| |U| + |dF/dV| |V|) / |P(M)|^2``.

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.cells import SparseValues
 from skmc.linalg import LowRank
-from skmc.solvers.row_systems import panels_of, widened
+from skmc.solvers.row_systems import panels_of
 
 FARTHEST = 100.0  # step
 
@@ -91,7 +92,7 @@ def misfit_along(
     float64 Tensor of shape (5,)
         Coefficients, from the constant to that of ``t**4``.
     """
-    W, D = (widened(x, cols) for x in own)
+    W, D = (pad(x.to(cols), (0, cols.shape[1] - x.shape[1])) for x in own)
     curve = W.new_zeros(5, dtype=torch.float64)
     W[:, own[0].shape[1]] = 1.0
     for panel, part in panels_of(data, cols):

@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from skmc.cells import Side, prior_mean
-from skmc.linalg import RowModel, conjugate_gradients
+from skmc.linalg import RowModel, conjugate_gradients, padded
 from skmc.solvers.als_line import Sides, misfit_along, penalty_along, squares_along
-from skmc.solvers.row_systems import columns_of
 
 CG_STEPS = 20  # enough from a warm start
 
@@ -191,7 +190,9 @@ class Objective:
         """
         end = None if self.biases[0] else -1
         line = (
-            columns_of(pad(x[:, :-1], (0, 1), value=one)[:, :end], x[:, -1]).to(dtype)
+            padded(
+                torch.cat([pad(x[:, :-1], (0, 1), value=one)[:, :end], x[:, -1:]], 1)
+            ).to(dtype)
             for x, one in ((now[1], 1.0), (direction[1], 0.0))
         )
         own = now[0][:, :end], direction[0][:, :end]

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from skmc.cells import SparseValues
 from skmc.linalg import LowRank, RowModel, conjugate_gradients, padded
@@ -66,7 +67,9 @@ class Systems:
         return replace(self, model=self.model.to(device))
 
     def columns(self, dtype: torch.dtype) -> Tensor:
-        """Factors and offset of each column, then zeros, the same for all chunks.
+        """Factors and offset of each column, then zeros, so that rows fill registers.
+
+        They are the same for all chunks.
 
         Parameters
         ----------
@@ -78,7 +81,8 @@ class Systems:
         Tensor of shape (n, k)
         """
         if dtype not in self._columns:
-            found = columns_of(self.model.F, self.model.offset)
+            F, offset = self.model.F, self.model.offset
+            found = padded(torch.cat([F, offset[:, None]], 1))
             self._columns[dtype] = found.to(dtype)
         return self._columns[dtype]
 
@@ -97,23 +101,6 @@ class Systems:
         if not self.model.per_cell:
             return 1.0
         return torch.where(data.counts > 0, data.counts, 1)[:, None]
-
-
-def columns_of(F: Tensor, offset: Tensor) -> Tensor:
-    """Factors and offset of each column, then zeros, so that rows fill registers.
-
-    Parameters
-    ----------
-    F : Tensor of shape (n, rank)
-        The factors.
-    offset : Tensor of shape (n,)
-        The offsets.
-
-    Returns
-    -------
-    Tensor of shape (n, k)
-    """
-    return padded(torch.cat([F, offset[:, None]], 1))
 
 
 def gradient(
@@ -141,7 +128,8 @@ def gradient(
         Squared distance from the observed cells.
     """
     model, columns = systems.model, systems.columns(systems.dtype)
-    left = widened(W, columns)
+    extra = columns.shape[1] - W.shape[1]
+    left = pad(W.to(columns), (0, extra))
     left[:, W.shape[1]] = 1.0
     pull = torch.zeros_like(W, dtype=left.dtype)
     misfit = W.new_zeros((), dtype=torch.float64)
@@ -190,7 +178,7 @@ def improved(
 
     def system(Z: Tensor) -> Tensor:
         image = counts * (Z.mT @ prior)
-        left = widened(Z.mT, columns)
+        left = pad(Z.mT, (0, columns.shape[1] - len(Z)))
         for panel, cols in panels_of(data, columns):
             at = panel.weighted(panel.at(LowRank(left, columns[cols])))
             image += panel.matrix(at) @ columns[cols, : len(Z)]
@@ -200,25 +188,6 @@ def improved(
     change, left = conjugate_gradients(system, right, None, systems.steps or 0)
     after = (unit[:, 0].square() * left).sum()
     return W + unit * change.mT, after
-
-
-def widened(W: Tensor, columns: Tensor) -> Tensor:
-    """Append zeros to rows, one for each further column of ``columns``.
-
-    Parameters
-    ----------
-    W : Tensor of shape (m, rank)
-        The rows.
-    columns : Tensor of shape (n, k)
-        Its precision is that of the result.
-
-    Returns
-    -------
-    Tensor of shape (m, k)
-    """
-    left = columns.new_zeros(len(W), columns.shape[1])
-    left[:, : W.shape[1]] = W
-    return left
 
 
 def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:
