@@ -88,7 +88,8 @@ class IterativeCompleter(BaseCompleter):
 
     def _left_out(self) -> list[str]:
         names = "max_iter", "tol", "scaling", "device", "random_state"
-        return super()._left_out() + [name for name in names if not hasattr(self, name)]
+        known = {*vars(self), *dir(type(self))}  # max_iter may be a property
+        return super()._left_out() + [name for name in names if name not in known]
 
     def _scaled(self, given: Given) -> Given:
         """Return the scaled cells on the device."""
