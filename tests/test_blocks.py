@@ -162,7 +162,7 @@ def test_choices_do_not_depend_on_blocks(files):
     for side in ("row", "col"):
         _, held = cells.split(0.1, 5)
         block = next((held if side == "row" else held.T).map(_block))
-        places = [(int(i), int(j)) for i, j in zip(block.row, block.col, strict=True)]
+        places = zip(block.rows.tolist(), block.cols.tolist(), strict=True)
         held_out[side] = {place if side == "row" else place[::-1] for place in places}
     assert held_out["row"] == held_out["col"]
     # Four standard deviations of a binomial share.
