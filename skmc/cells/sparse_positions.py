@@ -79,8 +79,9 @@ class SparsePositions:
         differentiable = differentiable and torch.is_grad_enabled()
         if left.dtype is torch.float64 and not differentiable and left.is_cpu:
             # `sampled_addmm` sums a register number by number; this calls BLAS.
+            rows, cols = self.rows.contiguous(), self.cols.contiguous()
             return torch.ops.aten._embedding_bag_per_sample_weights_backward(
-                left, right, self.cols, self.starts[:-1], self.rows, 0
+                left, right, cols, self.starts[:-1], rows, 0
             )
         if left.dtype is torch.float32:
             # Shorter rows take many times as long, and remainders a third longer.
