@@ -52,7 +52,8 @@ def matrices(draw):
     observed = draw(arrays(bool, shape, elements=st.sampled_from([True] * 3 + [False])))
     kind = draw(st.sampled_from(list(BUILD)))
     event(kind)
-    if kind == "polars" and dtype in (np.float16, object):
+    tables = {"pandas": (np.bool_,), "polars": (np.bool_, np.float16, object)}
+    if dtype in tables.get(kind, ()):  # columns of categories, or of no type of polars
         values = values.astype(float)
     return BUILD[kind], values, observed
 

@@ -371,7 +371,7 @@ def test_interrupting_the_choice_leaves_a_usable_completer(table, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(GaussianCompleter, "_split", interrupt)
+    monkeypatch.setattr(GaussianCompleter, "_for_trials", interrupt)
     truth, hidden = table
     completer = GaussianCompleter()
     with pytest.raises(KeyboardInterrupt):

@@ -171,7 +171,8 @@ def test_every_changed_byte_is_noticed(saved):
         saved.write_bytes(wrong)
         with pytest.raises((StorageError, MemoryError)):
             load(saved)
-    for old, new in ((b'"format":"1"', b'"format":"0"'), (b"SVDCom", b"SVTCom")):
+    number = f'"format":"{files.FORMAT}"'.encode()
+    for old, new in ((number, b'"format":"x"'), (b"SVDCom", b"SVTCom")):
         assert old in whole
         saved.write_bytes(whole.replace(old, new))
         with pytest.raises(StorageError, match="tampered with"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from skmc.cells import Cells, Entries
+from skmc.cells import Entries
 from skmc.model_selection import Folds
 
 try:
@@ -61,7 +61,7 @@ class Client(distributed.Client):
     """
 
     def scatter(
-        self, data: Cells, *args: Any, asynchronous: object = None, **options: Any
+        self, data: object, *args: Any, asynchronous: object = None, **options: Any
     ) -> Any:
         """Send data to the cluster as tasks, one for each item of a list.
 
@@ -96,7 +96,7 @@ class Client(distributed.Client):
         return awaited() if asynchronous else futures
 
 
-def _identity(data: Cells) -> Any:
+def _identity(data: object) -> object:
     return data
 
 

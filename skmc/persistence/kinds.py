@@ -11,8 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from skmc.cells import Cells
-
 DTYPES = {str(d): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
 
 
@@ -48,9 +46,9 @@ def _sparse_parts(matrix: Any) -> list:
     return [matrix.format, old, matrix.shape, coo.data, *coo.coords]
 
 
-def _sparse(kind: str, old: bool, shape: tuple, data: Cells, *coords: Any) -> Any:
+def _sparse(kind: str, old: bool, shape: tuple, *arrays: np.ndarray) -> Any:
     cls = sp.coo_matrix if old else sp.coo_array
-    return cls((data, coords), shape=shape).asformat(kind)
+    return cls((arrays[0], arrays[1:]), shape=shape).asformat(kind)
 
 
 def _random_state(*state: Any) -> np.random.RandomState:
