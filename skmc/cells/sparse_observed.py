@@ -43,7 +43,12 @@ class SparseObserved(SparseValues):
 
     @classmethod
     def of(
-        cls, rows, cols, values, shape: tuple[int, int], weights=None
+        cls,
+        rows: Tensor | np.ndarray,
+        cols: Tensor | np.ndarray,
+        values: Tensor | np.ndarray,
+        shape: tuple[int, int],
+        weights: Tensor | np.ndarray | None = None,
     ) -> SparseObserved:
         """From tensors or arrays in any order.
 
@@ -235,7 +240,7 @@ class SparseObserved(SparseValues):
             weights=None if self.weights is None else self.weights[chosen],
         )
 
-    def to(self, *args, **kwargs) -> SparseObserved:
+    def to(self, *args: Any, **kwargs: Any) -> SparseObserved:
         """Move or cast the values as `torch.Tensor.to` does; positions follow.
 
         Parameters

@@ -295,7 +295,9 @@ class ALS(Solver):
         off = (parts[0] if axis else found) - prior_mean(data.sides[axis], maps)
         return half._replace(penalty=off.square().sum())
 
-    def residual(self, data: SparseObserved, previous, current: ALSState) -> Tensor:
+    def residual(
+        self, data: SparseObserved, previous: object, current: ALSState
+    ) -> Tensor:
         """``(|dF/dU| |U| + |dF/dV| |V|) / |P(M)|^2``.
 
         With linear priors, ``|dF/dB| |B|`` of each is added to the numerator.

@@ -162,7 +162,9 @@ class SoftImpute(Solver):
             max_steps=self.svd_steps,
         )
 
-    def residual(self, data: SparseObserved, previous, current) -> Tensor:
+    def residual(
+        self, data: SparseObserved, previous: SoftImputeState, current: SoftImputeState
+    ) -> Tensor:
         """Duality gap over the objective: a bound on how far it is from its minimum.
 
         The dual variable is the misfit ``W P(M - X)``, scaled down to spectral norm
