@@ -75,7 +75,7 @@ def uses(cls):
 
 @each
 def test_wrong_calls_of_constructors_are_errors(checker, tmp_path, monkeypatch):
-    """And the parameters and fitted attributes of the docstrings are none."""
+    """Each wrong call is an error, and no documented parameter or attribute is one."""
     classes = [*all_completers(), MixedCompleter]
     names = ", ".join(cls.__name__ for cls in classes)
     lines = ["from typing import Any", f"from skmc import {names}", "anything: Any = 1"]

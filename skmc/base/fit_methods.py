@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
 
+from skmc.base.shared_docs import documented
 from skmc.cells import Container
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ C = TypeVar("C", bound="BaseCompleter")
 def validated(fit: Fit) -> Fit:
     """Add scikit-learn's callbacks and parameter validation to ``fit``.
 
-    Messages about unknown keywords name the estimator's own class.
+    Shared descriptions are filled into its docstring. Messages about unknown keywords
+    name the estimator's own class.
 
     Parameters
     ----------
@@ -33,6 +35,7 @@ def validated(fit: Fit) -> Fit:
     -------
     function
     """
+    fit = documented(fit)
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
     known = inspect.signature(fit).parameters
 
@@ -63,12 +66,10 @@ def fit(self: C, X: Container, y: object = None) -> C:
 
     Parameters
     ----------
-    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
-        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
-    y : Ignored
-        Present for pipelines, and passed on to scikit-learn's callbacks. With the
-        truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
+    {X}
+    {y}
+        With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+        curve.
 
     Returns
     -------
@@ -86,19 +87,13 @@ def fit_weighted(
 
     Parameters
     ----------
-    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
-        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
-    y : Ignored
-        Present for pipelines, and passed on to scikit-learn's callbacks. With the
-        truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
-    cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. Weights
-        multiply the squared errors of the cells in the loss, in the scaling, and
-        where held-out cells choose hyper-parameters or stop the fit. One number for
-        each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-        `transform` counts each cell of a new row once. What scikit-learn calls
-        ``sample_weight`` belongs to rows.
+    {X}
+    {y}
+        With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+        curve.
+    {cell_weight}
+        Weights multiply the squared errors of the cells in the loss, in the scaling,
+        and where held-out cells choose hyper-parameters or stop the fit.
 
     Returns
     -------
@@ -117,35 +112,27 @@ tensor or `Entries`, of shape (n_samples, n_features)
 @validated
 def fit_with_graphs(
     self: C,
-    X: Any,
-    y: Any = None,
+    X: Container,
+    y: object = None,
     *,
-    row_graph: Any = None,
-    col_graph: Any = None,
-    cell_weight: Any = None,
+    row_graph: Container | None = None,
+    col_graph: Container | None = None,
+    cell_weight: Container | None = None,
 ) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 
     Parameters
     ----------
-    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
-        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
-    y : Ignored
-        Present for pipelines, and passed on to scikit-learn's callbacks. With the
-        truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning curve.
-    row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), optional
-        Symmetric weights >= 0 between rows that resemble each other. The diagonal
-        is ignored. Weights are divided by the mean degree of the rows.
-    col_graph : as row_graph, of shape (n_features, n_features), optional
-        Weights between columns.
-    cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. Weights
-        multiply the squared errors of the cells in the loss, in the scaling, and
-        where held-out cells choose hyper-parameters or stop the fit. One number for
-        each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-        `transform` counts each cell of a new row once. What scikit-learn calls
-        ``sample_weight`` belongs to rows.
+    {X}
+    {y}
+        With the truth as ``y``, `sklearn.callback.ScoringMonitor` draws a learning
+        curve.
+    {row_graph}
+        Weights are divided by the mean degree of the rows.
+    {col_graph}
+    {cell_weight}
+        Weights multiply the squared errors of the cells in the loss, in the scaling,
+        and where held-out cells choose hyper-parameters or stop the fit.
 
     Returns
     -------
@@ -181,27 +168,15 @@ def fit_informed(
 
     Parameters
     ----------
-    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
-        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
-    y : Ignored
-        Present for pipelines, and passed on to scikit-learn's callbacks.
-    row_features : array, DataFrame, tensor or SciPy sparse matrix of shape \
-(n_samples, p), optional
-        Features of the rows. Dense features are standardized; sparse ones are
-        divided by one number, and cells that are not stored are 0.
-    col_features : as row_features, of shape (n_features, p), optional
-        Features of the columns.
-    row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), optional
-        Symmetric weights >= 0 between rows that resemble each other. The diagonal
-        is ignored.
-    col_graph : as row_graph, of shape (n_features, n_features), optional
-        Weights between columns.
-    cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
-        number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-        `transform` counts each cell of a new row once. What scikit-learn calls
-        ``sample_weight`` belongs to rows.
+    {X}
+    {y}
+    {row_features}
+        Dense features are standardized; sparse ones are divided by one number, and
+        cells that are not stored are 0.
+    {col_features}
+    {row_graph}
+    {col_graph}
+    {cell_weight}
 
     Returns
     -------
@@ -244,21 +219,12 @@ def fit_with_sides(
 
     Parameters
     ----------
-    X : masked array, array or list with NaN, DataFrame, SciPy sparse matrix, \
-tensor or `Entries`, of shape (n_samples, n_features)
-        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.
-    y : Ignored
-        Present for pipelines, and passed on to scikit-learn's callbacks.
-    row_features : array, DataFrame, tensor or SciPy sparse matrix of shape \
-(n_samples, p), optional
-        Features of the rows.
-    col_features : as row_features, of shape (n_features, p), optional
-        Features of the columns.
-    row_graph : array or SciPy sparse matrix of shape (n_samples, n_samples), optional
-        Symmetric weights >= 0 between rows that resemble each other. The diagonal
-        is ignored.
-    col_graph : as row_graph, of shape (n_features, n_features), optional
-        Weights between columns.
+    {X}
+    {y}
+    {row_features}
+    {col_features}
+    {row_graph}
+    {col_graph}
 
     Returns
     -------

@@ -4,13 +4,55 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-C = TypeVar("C", bound=type[Any])
+C = TypeVar("C", bound=Callable[..., Any])
 # The type and the text of one entry, or the names of several entries.
 Description = tuple[str, str] | list[str]
 
 DESCRIPTIONS: dict[str, Description] = {
+    "X": (
+        "masked array, array or list with NaN, DataFrame, SciPy sparse matrix, "
+        "tensor or `Entries`, of shape (n_samples, n_features)",
+        """\
+        Matrix to complete. `skmc.cells.to_cells` defines which cells are missing.""",
+    ),
+    "y": (
+        "Ignored",
+        """\
+        Present for pipelines, and passed on to scikit-learn's callbacks.""",
+    ),
+    "cell_weight": (
+        "array of shape (n_samples, n_features) or (n_cells,), optional",
+        """\
+        How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One number
+        for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+        `transform` counts each cell of a new row once. What scikit-learn calls
+        ``sample_weight`` belongs to rows.""",
+    ),
+    "row_features": (
+        "array, DataFrame, tensor or SciPy sparse matrix of shape (n_samples, p), "
+        "optional",
+        """\
+        Features of the rows.""",
+    ),
+    "col_features": (
+        "as row_features, of shape (n_features, p), optional",
+        """\
+        Features of the columns.""",
+    ),
+    "row_graph": (
+        "array or SciPy sparse matrix of shape (n_samples, n_samples), optional",
+        """\
+        Symmetric weights >= 0 between rows that resemble each other. The diagonal is
+        ignored.""",
+    ),
+    "col_graph": (
+        "as row_graph, of shape (n_features, n_features), optional",
+        """\
+        Weights between columns.""",
+    ),
     "early_stopping": (
         "bool",
         """\
@@ -126,21 +168,21 @@ PLACE = re.compile(r"^    \{(\w+)\}\n((?:        .*\n)*)", re.MULTILINE)
 
 
 def documented(estimator: C, /, **descriptions: Description) -> C:
-    """Fill shared descriptions into the docstring of a class.
+    """Fill shared descriptions into the docstring of a class or function.
 
     Parameters
     ----------
-    estimator : type
-        Class whose docstring has lines such as ``{device}``, ``{reading}`` for the
+    estimator : type or function
+        Its docstring has lines such as ``{device}``, ``{reading}`` for the
         parameters that concern input and output, or ``{solve}`` for the attributes of
-        a solve. Defaults are read from the constructor.
+        a solve. Defaults are read from the signature.
     **descriptions : (type, text) or list of str
         Further descriptions by name.
 
     Returns
     -------
-    type
-        The class.
+    type or function
+        The same.
     """
     if estimator.__doc__ is None:  # python -OO
         return estimator
@@ -152,7 +194,7 @@ def documented(estimator: C, /, **descriptions: Description) -> C:
         if isinstance(entry, list):
             return "".join(map(described, entry))
         kind, text = entry
-        if name in parameters:
+        if name in parameters and not kind.endswith(("optional", "Ignored")):
             kind += _default(parameters[name].default)
         return f"    {name} : {kind}\n{text}\n"
 

@@ -89,7 +89,7 @@ def ties_do_not_depend_on_other_rows(case: Case) -> None:
 def new_rows(case: Case) -> None:
     """New rows of a matrix of rank 1 are completed much better than by column means.
 
-    A completer with ``completer_tags.recovers`` of at least 1 is as good as means.
+    Completers whose ``completer_tags.recovers`` is 1 or more must match column means.
     """
     truth = low_rank(90, 12, rank=1) + 2
     hidden = patterns.random(truth, 0.2, spare=True, random_state=3)
