@@ -363,7 +363,7 @@ def test_a_tensor_cannot_reach_beyond_its_memory(saved):
     [
         (files.FORMAT + 1, r"format 3, newer than 2.*newer skmc"),
         (
-            files.OLDEST - 1,
+            files.FORMAT - 1,
             "format 1, which .* no longer reads; fit the completer again",
         ),
     ],

@@ -18,7 +18,6 @@ import skmc
 from skmc.persistence.serialize import Packer, StorageError, Unpacker
 
 FORMAT = 2  # to be raised whenever older code would misread what is written
-OLDEST = 2  # that this version reads: 1 was never released
 
 
 def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:
@@ -143,7 +142,7 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
                     f"{path} has format {number}, newer than {FORMAT}, the newest that "
                     f"skmc {skmc.__version__} reads; install a newer skmc."
                 )
-            if number.isdecimal() and int(number) < OLDEST:
+            if number.isdecimal() and int(number) < FORMAT:
                 raise StorageError(
                     f"{path} has format {number}, which skmc {skmc.__version__} no "
                     "longer reads; fit the completer again and save it anew."
