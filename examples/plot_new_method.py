@@ -11,22 +11,22 @@ on a field of which nine cells in ten are missing.
 
 import sys
 from dataclasses import KW_ONLY
-from numbers import Real
 from pathlib import Path
-from typing import ClassVar
+from typing import Literal
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.utils._param_validation import Interval
+import torch
 
 from skmc import AIRCompleter, DMFCompleter, KNNCompleter, patterns
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.checks import check_completer
 from skmc.metrics import relative_error
 from skmc.models import FactorProduct
+from skmc.parameters import Count, NonNegative, Seed
 from skmc.solvers import Descent
 from skmc.terms import SquaredError, Term
 
@@ -54,7 +54,8 @@ class Bending(Term):
 # The completer
 # -------------
 # The annotations with defaults are the parameters, as in a dataclass; a constructor
-# written by hand works too. `_parameter_constraints` defines the valid values,
+# written by hand works too. Their types say which values are valid, see
+# `skmc.parameters`.
 # `_make_solver` builds the solver for data that are already scaled, and ``recovers``
 # states how accurately a known matrix of rank 2 is completed.
 class SmoothCompleter(IterativeCompleter):
@@ -70,17 +71,14 @@ class SmoothCompleter(IterativeCompleter):
 
     completer_tags = CompleterTags(recovers=1.1, batched=("lambda_bending",))
     warn_at_max_iter = False  # the schedule of the learning rate ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "lambda_bending": [Interval(Real, 0, None, closed="left")],
-    }
 
-    lambda_bending: float = 1.0
+    lambda_bending: NonNegative = 1.0
     _: KW_ONLY
-    max_iter: int = 500
-    tol: float = 1e-6
-    scaling: str | None = "global"
-    device: str = "auto"
-    random_state: int | None = None
+    max_iter: Count = 500
+    tol: NonNegative = 1e-6
+    scaling: Literal["auto", "columns", "global"] | None = "global"
+    device: str | torch.device = "auto"
+    random_state: Seed = None
 
     def _make_solver(self, data, params, rng):
         model = FactorProduct.random(data.shape, 2, min(data.shape), 0.01, rng)

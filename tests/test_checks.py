@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ class RandomCompleter(MeanCompleter):
 
 
 class LooseCompleter(MeanCompleter):
-    level: float = 1.0
+    level: Any = 1.0
 
 
 class UnmaskingCompleter(MeanCompleter):
@@ -49,7 +50,7 @@ class UnmaskingCompleter(MeanCompleter):
 FAULTS = [
     (TogetherCompleter, "transform_is_row_wise", "the order|depends on other", "alone"),
     (RandomCompleter, "is_deterministic", "np.random was used", "rng"),
-    (LooseCompleter, "bad_parameters_are_named", "no constraints: level", "_parameter"),
+    (LooseCompleter, "bad_parameters_are_named", "no constraints: level", "annotate"),
     (UnmaskingCompleter, "masks_are_never_dropped", "under the mask", "read nothing"),
 ]
 

@@ -7,7 +7,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -60,13 +59,6 @@ class BaseCompleter(Estimator):
     add_indicator: bool = False
     keep_empty_features: bool = True
     keep_observed: bool = True
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "missing_values": [Real],
-        "add_indicator": ["boolean"],
-        "keep_empty_features": ["boolean"],
-        "keep_observed": ["boolean"],
-    }
 
     _declared: ClassVar[tuple[str, ...]] = READING  # what each constructor sets
 

@@ -7,14 +7,31 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Number
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    dataclass_transform,
+)
 
 import numpy as np
+import torch
 
 from skmc.base.shared_docs import documented
+from skmc.parameters import (
+    AT_LEAST_ONE,
+    Count,
+    NonNegative,
+    Positive,
+    Seed,
+    Share,
+    constraints_of,
+)
 
 if TYPE_CHECKING:  # scikit-learn has no types
-    import torch
     from numpy.typing import ArrayLike
     from sklearn.utils import Tags
 
@@ -189,6 +206,9 @@ class Estimator(
     in a dataclass. Class attributes are marked by ``ClassVar``, or have no annotation;
     an annotated attribute that a fit sets is a ``field(init=False)``. Subclasses of a
     class with an ``__init__`` of its own inherit that one, and nothing is made.
+
+    Constraints of scikit-learn follow from the types, see `skmc.parameters`. What a
+    type cannot say stands in ``_parameter_constraints``, which come first.
     """
 
     # Attributes that subclasses declare, set in a fit, or compute. This class itself is
@@ -203,12 +223,16 @@ class Estimator(
     history_: dict[str, np.ndarray]
     n_iter_: int
     status_: str
-    max_iter: Any  # an int, or a property that returns one
-    max_time: float | None = None  # in seconds
-    tol: float
-    scaling: str | None
+    max_iter: Annotated[Any, AT_LEAST_ONE]  # or a property that returns one
+    max_time: Positive | None = None  # in seconds
+    tol: NonNegative
+    early_stopping: bool
+    validation_fraction: Share
+    n_iter_no_change: Count
+    warm_start: bool
+    scaling: Literal["auto", "columns", "global"] | None
     device: str | torch.device
-    random_state: Any
+    random_state: Seed
     like_observed: bool | str
     _fit_more: Callable[..., tuple[Any, dict[str, Any]]]
 
@@ -223,12 +247,11 @@ class Estimator(
             dataclass(eq=False, repr=False)(cls)
             _put_own_first(cls)
         merged: dict[str, list[Any]] = {}
-        for base in reversed(cls.__mro__):
+        for base in reversed(cls.__mro__[1:]):
             merged |= vars(base).get("_parameter_constraints", {})
-        if hasattr(cls, "completer_tags"):  # not a base class
-            names = cls._get_param_names()
-            merged = {name: merged[name] for name in names if name in merged}
-        cls._parameter_constraints = merged
+        merged |= constraints_of(cls) | vars(cls).get("_parameter_constraints", {})
+        names = cls._get_param_names()
+        cls._parameter_constraints = {n: merged[n] for n in names if n in merged}
         documented(cls)
 
     def __dask_tokenize__(self) -> Any:
@@ -236,6 +259,9 @@ class Estimator(
         from dask.base import normalize_token
 
         return normalize_token((type(self), vars(self)))
+
+
+Estimator._parameter_constraints = constraints_of(Estimator)
 
 
 def _is_declared(cls: type) -> bool:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from numbers import Integral, Real
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from skmc import patterns
@@ -53,19 +51,6 @@ class IterativeCompleter(BaseCompleter):
     chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "scaling": [StrOptions({"auto", "columns", "global"}), None],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-    }
 
     _declared = (*READING, "max_iter", "tol", "scaling", "device", "random_state")
 

@@ -100,8 +100,8 @@ def bad_input_to_a_fitted_completer(case: Case) -> None:
 
 
 @check(
-    "give each parameter its admissible values in _parameter_constraints, in the form "
-    "that scikit-learn's estimators use"
+    "annotate each parameter by its type, such as skmc.parameters.Count, or give its "
+    "admissible values in _parameter_constraints, as scikit-learn's estimators do"
 )
 def bad_parameters_are_named(case: Case) -> None:
     """Parameters outside of their constraints are errors that name them."""

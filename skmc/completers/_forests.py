@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,6 +21,13 @@ from skmc.loop import seconds_left
 FOLDS = 5  # each tree is trained without the rows of one fold
 MAX_SAMPLES = 10_000  # rows that a tree is trained on
 ROWS_AT_ONCE = 1024  # that go through the trees together
+
+
+class Regressor(Protocol):
+    """A regressor of scikit-learn."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> object: ...
+    def predict(self, X: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)

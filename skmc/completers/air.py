@@ -6,20 +6,14 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    fit_with_graphs,
-    laplacian_of,
-)
+from skmc.base import CompleterTags, IterativeCompleter, fit_with_graphs, laplacian_of
 from skmc.cells import Given, Observed
 from skmc.completers._energies import (
     first_fill,
@@ -30,6 +24,7 @@ from skmc.completers._energies import (
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
 from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 
@@ -170,46 +165,29 @@ class AIRCompleter(IterativeCompleter):
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "lambda_row": [Interval(Real, 0, None, closed="left")],
-        "lambda_col": [Interval(Real, 0, None, closed="left")],
-        "blocks": [Mapping, None],
-        "adjacency": [StrOptions({"row", "global"})],
-        "laplacian_every": [Interval(Integral, 1, None, closed="left")],
-        "depth": [Interval(Integral, 1, None, closed="left")],
-        "width": [Interval(Integral, 1, None, closed="left"), None],
-        "lr": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "init_scale": [Interval(Real, 0, None, closed="neither")],
-        "neighbors": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-            None,
-        ],
-        "fixed_laplacians": [Mapping, None],
-    }
 
-    lambda_row: float = 0.25
-    lambda_col: float = 0.25
+    lambda_row: NonNegative = 0.25
+    lambda_col: NonNegative = 0.25
     _: KW_ONLY
     blocks: Mapping[Any, Any] | None = None
     adjacency: Literal["global", "row"] = "row"
-    laplacian_every: int = 5
-    depth: int = 2
-    width: int | None = None
-    lr: float | Literal["auto"] = "auto"
-    init_scale: float = 0.01
-    neighbors: int | Literal["auto"] | None = "auto"
+    laplacian_every: Count = 5
+    depth: Count = 2
+    width: Count | None = None
+    lr: Positive | Literal["auto"] = "auto"
+    init_scale: Positive = 0.01
+    neighbors: Count | Literal["auto"] | None = "auto"
     fixed_laplacians: Mapping[Any, Any] | None = None
-    max_iter: int = 400
-    max_time: float | None = None
-    tol: float = 1e-6
+    max_iter: Count = 400
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 100
+    validation_fraction: Share = 0.1
+    n_iter_no_change: Count = 100
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     laplacians_: dict[str, Any] = field(init=False)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
@@ -21,6 +18,7 @@ from skmc.linalg import Randomness
 from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
 from skmc.new_rows import LearnedInputs
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share, Widths
 from skmc.solvers import RowDescent, Solver
 from skmc.terms import SquaredNorm
 
@@ -129,27 +127,21 @@ class AutoencoderCompleter(IterativeCompleter):
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "hidden": ["array-like"],
-        "lambda_weights": [Interval(Real, 0, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-    }
 
-    hidden: Any = (100,)
-    lambda_weights: float = 0.3
+    hidden: Widths = (100,)
+    lambda_weights: NonNegative = 0.3
     _: KW_ONLY
-    lr: float = 0.01
-    batch_size: int = 100
-    max_iter: int = 500
-    max_time: float | None = None
-    tol: float = 1e-6
+    lr: Positive = 0.01
+    batch_size: Count = 100
+    max_iter: Count = 500
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     early_stopping: bool = True
-    validation_fraction: float = 0.05
-    n_iter_no_change: int = 100
+    validation_fraction: Share = 0.05
+    n_iter_no_change: Count = 100
     scaling: Literal["auto", "columns", "global"] | None = "columns"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         widths = checked_widths(params.hidden)

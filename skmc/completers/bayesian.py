@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
+from skmc.parameters import Count, Positive, Seed
 from skmc.solvers import Gibbs, Solver
 
 RANK = 30
@@ -151,24 +152,17 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     )
     warn_at_max_iter = False
     tol = 0.0
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "n_burn_in": [Interval(Integral, 0, None, closed="left")],
-        "implicit": ["boolean"],
-        "heteroscedastic": ["boolean"],
-    }
 
-    rank: int | None = None
+    rank: Count | None = None
     _: KW_ONLY
-    n_draws: int = 120
-    n_burn_in: int = 15
+    n_draws: Count = 120
+    n_burn_in: Annotated[int, Interval(Integral, 0, None, closed="left")] = 15
     implicit: bool = False
     heteroscedastic: bool = False
-    max_time: float | None = None
+    max_time: Positive | None = None
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     rank_: int = field(init=False)
     _fitted: FittedDraws = field(init=False)

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    Trials,
-    fit_weighted,
-)
+from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share, Widths
 from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
@@ -113,27 +105,21 @@ class BiBNNCompleter(IterativeCompleter):
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "hidden": [tuple, list],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "init_scale": [Interval(Real, 0, None, closed="neither")],
-    }
 
-    rank: int | Literal["auto"] = "auto"
-    hidden: Sequence[int] = (256,)
+    rank: Count | Literal["auto"] = "auto"
+    hidden: Widths = (256,)
     _: KW_ONLY
-    lr: float = 0.003
-    init_scale: float = 0.03
-    max_iter: int = 1000
-    max_time: float | None = None
-    tol: float = 1e-6
+    lr: Positive = 0.003
+    init_scale: Positive = 0.03
+    max_iter: Count = 1000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     early_stopping: bool = True
-    validation_fraction: float = 0.05
-    n_iter_no_change: int = 250
+    validation_fraction: Share = 0.05
+    n_iter_no_change: Count = 250
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     rank_: int = field(init=False)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
-from typing import ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 
 from skmc.base import BaseCompleter, CompleterTags, Completion, FitTasks, Outcome
 from skmc.cells import Given, Priors, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.new_rows import Deferred, FoldIn, RowIndex
+from skmc.parameters import Count
 
 
 class BiharmonicCompleter(BaseCompleter):
@@ -82,12 +80,9 @@ class BiharmonicCompleter(BaseCompleter):
     advice = "pictures with scratches or scattered holes, in a second"
     cost = Cost(0.003, cells=8e-7, holes=9.5e-8)
     stacked = (Variant("biharmonic", needs="skimage"),)
-    _parameter_constraints: ClassVar[dict] = {
-        "channels": [Interval(Integral, 1, None, closed="left")],
-    }
 
     _: KW_ONLY
-    channels: int = 1
+    channels: Count = 1
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         with FitTasks(self, given.read, y):

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    fit_with_graphs,
-    laplacian_of,
-)
+from skmc.base import CompleterTags, IterativeCompleter, fit_with_graphs, laplacian_of
 from skmc.cells import Given, Observed
 from skmc.completers._energies import laplacians, refuse_large_laplacian
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.new_rows import knn_graph
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
 from skmc.terms import (
     Columns,
@@ -138,36 +131,26 @@ class DMFCompleter(IterativeCompleter):
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "regularizer": [StrOptions({"tv", "dirichlet"}), None],
-        "lambda_row": [Interval(Real, 0, None, closed="left")],
-        "lambda_col": [Interval(Real, 0, None, closed="left")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "depth": [Interval(Integral, 1, None, closed="left")],
-        "width": [Interval(Integral, 1, None, closed="left"), None],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "init_scale": [Interval(Real, 0, None, closed="neither")],
-    }
 
     regularizer: Literal["dirichlet", "tv"] | None = None
-    lambda_row: float = 0.1
-    lambda_col: float = 0.1
+    lambda_row: NonNegative = 0.1
+    lambda_col: NonNegative = 0.1
     _: KW_ONLY
-    n_neighbors: int = 10
-    depth: int = 3
-    width: int | None = None
-    lr: float = 0.003
-    init_scale: float = 0.01
-    max_iter: int = 2000
-    max_time: float | None = None
-    tol: float = 1e-6
+    n_neighbors: Count = 10
+    depth: Count = 3
+    width: Count | None = None
+    lr: Positive = 0.003
+    init_scale: Positive = 0.01
+    max_iter: Count = 2000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     early_stopping: bool = True
-    validation_fraction: float = 0.05
-    n_iter_no_change: int = 250
+    validation_fraction: Share = 0.05
+    n_iter_no_change: Count = 250
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "columns"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     laplacians_: dict[str, Any] = field(init=False)
 

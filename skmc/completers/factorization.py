@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
     CompleterTags,
@@ -29,6 +27,7 @@ from skmc.cells import Container, Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import LowRank, Randomness
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import ALS, Solver
 
 FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
@@ -197,35 +196,21 @@ class FactorizationCompleter(IterativeCompleter):
     advice = "ratings, new users"
     cost = Cost(0.3, factors=5e-9, informed=15.0)
     stacked = (Variant("Factorization"),)
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "lambda_ridge": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto"}),
-        ],
-        "lambda_side": [
-            Interval(Real, 0, None, closed="neither"),
-            StrOptions({"auto"}),
-        ],
-        "alpha": [Interval(Real, 0, None, closed="neither"), None],
-        "biases": [StrOptions({"both", "rows", "columns"}), None],
-        "per_cell": ["boolean"],
-    }
 
-    rank: int | Literal["auto"] = "auto"
+    rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY
-    lambda_ridge: float | Literal["auto"] = "auto"
-    lambda_side: float | Literal["auto"] = "auto"
-    alpha: float | None = None
+    lambda_ridge: Positive | Literal["auto"] = "auto"
+    lambda_side: Positive | Literal["auto"] = "auto"
+    alpha: Positive | None = None
     biases: Literal["both", "columns", "rows"] | None = "both"
     per_cell: bool = True
-    max_iter: int = 200
-    max_time: float | None = None
-    tol: float = 1e-3
+    max_iter: Count = 200
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     rank_: int = field(init=False)
     lambda_ridge_: float = field(init=False)

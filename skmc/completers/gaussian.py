@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, field, replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, partial_fit
@@ -24,9 +22,9 @@ from skmc.completers.costs import Cost, Variant
 from skmc.linalg import (
     Gaussian,
     Randomness,
-    Seed,
     resolve_device,
 )
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import Solver
 
 MOST_COLUMNS = 300  # of a full covariance
@@ -189,25 +187,16 @@ class GaussianCompleter(IterativeCompleter):
     storages: ClassVar[dict] = {Observed: em, ChunkedRows: _chunked_em}
     check_every = 3
     scaling = "columns"
-    _parameter_constraints: ClassVar[dict] = {
-        "lambda_ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "marginals": [StrOptions({"normal", "copula"})],
-        "rank": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-            None,
-        ],
-    }
 
-    lambda_ridge: float | Literal["auto"] = "auto"
+    lambda_ridge: NonNegative | Literal["auto"] = "auto"
     _: KW_ONLY
     marginals: Literal["copula", "normal"] = "normal"
-    rank: int | Literal["auto"] | None = "auto"
-    max_iter: int = 200
-    max_time: float | None = None
-    tol: float = 1e-4
+    rank: Count | Literal["auto"] | None = "auto"
+    max_iter: Count = 200
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-4
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     lambda_ridge_: float = field(init=False)
     rank_: int | None = field(init=False)

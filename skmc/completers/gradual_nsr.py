@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
@@ -20,6 +19,7 @@ from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution
 from skmc.models import Autoencoder, checked_widths
 from skmc.new_rows import ForwardPass
+from skmc.parameters import Count, NonNegative, Positive, Seed, Widths
 from skmc.solvers import NonsmoothDescent, Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
@@ -127,32 +127,22 @@ class GradualNSRCompleter(IterativeCompleter):
     cost = Cost(0.8, cells=0.0002)
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "alpha": [Interval(Real, 0, None, closed="left")],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "lambda_weights": [Interval(Real, 0, None, closed="left")],
-        "mu_max": [Interval(Real, 0, None, closed="neither")],
-        "mu_min": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 1, None, closed="neither")],
-        "hidden": [tuple, list, None],
-        "bound": [Interval(Real, 0, None, closed="neither")],
-    }
 
-    alpha: float = 0.1
-    beta: float = 0.1
-    lambda_weights: float = 1e-3
+    alpha: NonNegative = 0.1
+    beta: NonNegative = 0.1
+    lambda_weights: NonNegative = 1e-3
     _: KW_ONLY
-    mu_max: float = 1e5
-    mu_min: float = 1.0
-    gamma: float = 10.0
-    hidden: Sequence[int] | None = None
-    bound: float = 10.0
-    max_iter: int = 1000
-    max_time: float | None = None
-    tol: float = 1e-4
+    mu_max: Positive = 1e5
+    mu_min: Positive = 1.0
+    gamma: Annotated[float, Interval(Real, 1, None, closed="neither")] = 10.0
+    hidden: Widths | None = None
+    bound: Positive = 10.0
+    max_iter: Count = 1000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-4
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         code = 1 + math.ceil(min(data.shape) ** 0.5)

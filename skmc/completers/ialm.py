@@ -11,6 +11,7 @@ from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
+from skmc.parameters import Count, NonNegative, Positive
 from skmc.solvers import InexactALM, Solver
 
 
@@ -83,9 +84,9 @@ class IALMCompleter(IterativeCompleter):
     random_state = 0  # nothing is random
 
     _: KW_ONLY
-    max_iter: int = 1000
-    max_time: float | None = None
-    tol: float = 1e-3
+    max_iter: Count = 1000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
 

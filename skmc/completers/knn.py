@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, FitTasks, Fitted, Outcome, warn_user
@@ -19,6 +19,7 @@ from skmc.cells import Container, Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values
+from skmc.parameters import Count
 
 # Between two steps of a progress bar: at least so many rows, at most so many steps.
 ROWS_AT_ONCE, PARTS = 1000, 20
@@ -181,17 +182,11 @@ class KNNCompleter(BaseCompleter):
         Variant("KNN"),
         Variant("KNN, weighted", {"n_neighbors": 10, "weights": "distance"}),
     )
-    _parameter_constraints: ClassVar[dict] = {
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "weights": [StrOptions({"uniform", "distance"})],
-        "recall": [Interval(Real, 0, 1, closed="right")],
-        "device": [str, torch.device],
-    }
 
-    n_neighbors: int = 5
+    n_neighbors: Count = 5
     _: KW_ONLY
     weights: Literal["distance", "uniform"] = "uniform"
-    recall: float = 1.0
+    recall: Annotated[float, Interval(Real, 0, 1, closed="right")] = 1.0
     device: str | torch.device = "auto"
 
     recall_: float = field(init=False)

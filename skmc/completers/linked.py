@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -27,6 +25,7 @@ from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
 from skmc.new_rows import EmbeddedRows
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import Descent, HardRank, Solver
 from skmc.terms import SquaredError, SquaredNorm
 
@@ -133,22 +132,17 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     chosen = ("rank", "lambda_ridge")
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "lambda_ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-    }
 
-    rank: int | Literal["auto"] = "auto"
-    lambda_ridge: float | Literal["auto"] = "auto"
+    rank: Count | Literal["auto"] = "auto"
+    lambda_ridge: NonNegative | Literal["auto"] = "auto"
     _: KW_ONLY
-    lr: float = 0.03
-    max_iter: int = 400
-    max_time: float | None = None
-    tol: float = 1e-6
+    lr: Positive = 0.03
+    max_iter: Count = 400
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     _fitted: Completion = field(init=False)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -20,6 +20,10 @@ from skmc.completers.auto import AutoCompleter
 from skmc.tables import Table, as_table, warn_of_left
 
 KINDS = ("numeric", "ordinal", "categorical", "date")
+
+Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
+# One number for all columns, by name, or one for each column.
+Limits = float | Mapping[Any, Any] | Values | None
 
 
 class MixedCompleter(Estimator):
@@ -122,26 +126,15 @@ float, or None, default=None
     6     4.9   10.0  dog
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "completer": [BaseCompleter, None],
-        "categorical": ["array-like", None],
-        "ordinal": [Mapping, None],
-        "passthrough": ["array-like", None],
-        "min_frequency": [Interval(Real, 0, 1, closed="both")],
-        "like_observed": ["boolean"],
-        "min_value": [Real, Mapping, "array-like", None],
-        "max_value": [Real, Mapping, "array-like", None],
-    }
-
     completer: BaseCompleter | None = None
     _: KW_ONLY
-    categorical: Sequence[str | int] | None = None
+    categorical: Values | None = None
     ordinal: Mapping[Any, Sequence[Any]] | None = None
-    passthrough: Sequence[str | int] | None = None
-    min_frequency: float = 0.01
+    passthrough: Values | None = None
+    min_frequency: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.01
     like_observed: bool = True
-    min_value: Any = None
-    max_value: Any = None
+    min_value: Limits = None
+    max_value: Limits = None
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)

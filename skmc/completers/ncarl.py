@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import NCARL, Solver
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
@@ -124,25 +123,17 @@ class NCARLCompleter(IterativeCompleter):
     stacked = (Variant("NCARL"),)
     check_every = 1  # a step costs far more than a check
     warn_at_max_iter = False  # the method takes few steps by design
-    _parameter_constraints: ClassVar[dict] = {
-        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "n_neighbors": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "lambda_noise": [Interval(Real, 0, None, closed="neither"), None],
-    }
 
-    alpha: float | Literal["auto"] = "auto"
-    n_neighbors: int | Literal["auto"] = "auto"
+    alpha: NonNegative | Literal["auto"] = "auto"
+    n_neighbors: Count | Literal["auto"] = "auto"
     _: KW_ONLY
-    lambda_noise: float | None = None
-    max_iter: int = 15
-    max_time: float | None = None
-    tol: float = 1e-3
+    lambda_noise: Positive | None = None
+    max_iter: Count = 15
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     alpha_: float = field(init=False)
     n_neighbors_: int = field(init=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from numbers import Integral
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
@@ -17,6 +17,7 @@ from skmc.cells import Container, Given, Observed, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share
 from skmc.solvers import NonlocalLowRank, Solver
 
 SIDES = (6, 5, 8)  # of patches, in the order in which they are tried
@@ -150,36 +151,24 @@ class NonlocalCompleter(IterativeCompleter):
     stacked = (Variant("nonlocal"),)
     warn_at_max_iter = False  # the schedule ends there
     check_every = 1
-    _parameter_constraints: ClassVar[dict] = {
-        "patch_size": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "group_size": [Interval(Integral, 2, None, closed="left")],
-        "window": [Interval(Integral, 3, None, closed="left")],
-        "stride": [Interval(Integral, 1, None, closed="left")],
-        "threshold": [Interval(Real, 0, None, closed="neither")],
-        "min_threshold": [Interval(Real, 0, None, closed="neither")],
-        "channels": [Interval(Integral, 1, None, closed="left")],
-    }
 
-    patch_size: int | Literal["auto"] = 6
+    patch_size: Count | Literal["auto"] = 6
     _: KW_ONLY
-    group_size: int = 40
-    window: int = 31
-    stride: int = 4
-    threshold: float = 0.5
-    min_threshold: float = 0.015
-    channels: int = 1
-    max_iter: int = 24
-    max_time: float | None = None
-    tol: float = 1e-4
+    group_size: Annotated[int, Interval(Integral, 2, None, closed="left")] = 40
+    window: Annotated[int, Interval(Integral, 3, None, closed="left")] = 31
+    stride: Count = 4
+    threshold: Positive = 0.5
+    min_threshold: Positive = 0.015
+    channels: Count = 1
+    max_iter: Count = 24
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-4
     early_stopping: bool = False
-    validation_fraction: float = 0.02
-    n_iter_no_change: int = 8
+    validation_fraction: Share = 0.02
+    n_iter_no_change: Count = 8
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     _fitted: Completion = field(init=False)
 

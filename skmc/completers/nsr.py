@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
@@ -20,6 +17,7 @@ from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import SkipNetwork
 from skmc.new_rows import EmbeddedRows
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import CodeDescent, HardRank, Solver
 from skmc.terms import L1Norm, SquaredNorm
 
@@ -126,33 +124,21 @@ class NSRCompleter(IterativeCompleter):
     chosen = ("rank", "lambda_decoder")
     may_underfit = True
     warn_at_max_iter = False  # the schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_units": [Interval(Integral, 1, None, closed="left"), None],
-        "lambda_decoder": [
-            Interval(Real, 0, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "lambda_encoder": [Interval(Real, 0, None, closed="left")],
-        "lambda_skip": [Interval(Real, 0, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-    }
 
     _: KW_ONLY
-    rank: int | Literal["auto"] = "auto"
-    n_units: int | None = None
-    lambda_decoder: float | Literal["auto"] = "auto"
-    lambda_encoder: float = 2.0
-    lambda_skip: float = 0.2
-    lr: float = 0.01
-    batch_size: int = 1000
-    max_iter: int = 400
-    max_time: float | None = None
-    tol: float = 1e-4
+    rank: Count | Literal["auto"] = "auto"
+    n_units: Count | None = None
+    lambda_decoder: NonNegative | Literal["auto"] = "auto"
+    lambda_encoder: NonNegative = 2.0
+    lambda_skip: NonNegative = 0.2
+    lr: Positive = 0.01
+    batch_size: Count = 1000
+    max_iter: Count = 400
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-4
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     rank_: int = field(init=False)
     lambda_decoder_: float = field(init=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from numbers import Integral
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -26,6 +26,7 @@ from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
 from skmc.models import PatchCNN, filling_order
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share
 from skmc.solvers import PatchTraining, Solver
 
 FIRST_SIDE = 7
@@ -141,26 +142,21 @@ class PatchCNNCompleter(IterativeCompleter):
     stacked = (Variant("patch CNN"),)
     step_parameter = "lr"
     warn_at_max_iter = False  # the learning rate's schedule ends there
-    _parameter_constraints: ClassVar[dict] = {
-        "patch_size": [
-            Interval(Integral, 3, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-    }
 
-    patch_size: int | Literal["auto"] = "auto"
+    patch_size: (
+        Annotated[int, Interval(Integral, 3, None, closed="left")] | Literal["auto"]
+    ) = "auto"
     _: KW_ONLY
-    lr: float = 0.006
-    max_iter: int = 200
-    max_time: float | None = None
-    tol: float = 1e-6
+    lr: Positive = 0.006
+    max_iter: Count = 200
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     early_stopping: bool = True
-    validation_fraction: float = 0.05
-    n_iter_no_change: int = 50
+    validation_fraction: Share = 0.05
+    n_iter_no_change: Count = 50
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     _fitted: Completion = field(init=False)
 

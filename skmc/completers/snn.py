@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from skmc.base import (
-    CompleterTags,
-    IterativeCompleter,
-    fit_weighted,
-)
+from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
 from skmc.cells import Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
+from skmc.parameters import Count, NonNegative, Positive, Seed, Share, Widths
 from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
 
@@ -114,28 +108,22 @@ class SNNCompleter(IterativeCompleter):
     cost = Cost(0.3, svd=3e-7, n_rows=0.0006)
     warn_at_max_iter = False  # with noisy cells the flow never converges
     may_underfit = True
-    _parameter_constraints: ClassVar[dict] = {
-        "layers": ["array-like"],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "init": [StrOptions({"near_zero", "spectral"})],
-        "width": [Interval(Integral, 1, None, closed="left"), None],
-    }
 
-    layers: Any = (2,)
+    layers: Widths = (2,)
     activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh"
     _: KW_ONLY
     init: Literal["near_zero", "spectral"] = "near_zero"
-    width: int | None = None
-    max_iter: int = 2000
-    max_time: float | None = None
-    tol: float = 1e-6
+    width: Count | None = None
+    max_iter: Count = 2000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
     early_stopping: bool = True
-    validation_fraction: float = 0.05
-    n_iter_no_change: int = 250
+    validation_fraction: Share = 0.05
+    n_iter_no_change: Count = 250
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "columns"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
         layers = checked_widths(params.layers, "layers")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from skmc.base import (
     CompleterTags,
@@ -21,6 +21,7 @@ from skmc.base import (
 from skmc.cells import Given, SparseObserved
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, svd_of
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
 PATH_RATIO = 0.7  # between consecutive weights
@@ -113,21 +114,19 @@ class SoftImputeCompleter(IterativeCompleter):
     fit = fit_weighted
     storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 5
-    _parameter_constraints: ClassVar[dict] = {
-        "lambda_nuclear": [Interval(Real, 0, 1, closed="right"), StrOptions({"auto"})],
-        "max_rank": [Interval(Integral, 1, None, closed="left"), None],
-    }
 
-    lambda_nuclear: float | Literal["auto"] = "auto"
+    lambda_nuclear: (
+        Annotated[float, Interval(Real, 0, 1, closed="right")] | Literal["auto"]
+    ) = "auto"
     _: KW_ONLY
-    max_rank: int | None = None
-    max_iter: int = 500
-    max_time: float | None = None
-    tol: float = 1e-3
+    max_rank: Count | None = None
+    max_iter: Count = 500
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     lambda_nuclear_: float = field(init=False)
     rank_: int = field(init=False)

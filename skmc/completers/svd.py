@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field, replace
-from numbers import Integral
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import (
     CompleterTags,
@@ -29,6 +27,7 @@ from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.new_rows import FoldIn, RowIndex, RowStream
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import HardRank, Solver
 
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
@@ -132,19 +131,16 @@ class SVDCompleter(IterativeCompleter):
     partial_fit = partial_fit
     storages: ClassVar[dict] = {Observed: _hard_rank, ChunkedRows: _chunked}
     stacked = (Variant("SVD"),)
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    }
 
-    rank: int | Literal["auto"] = "auto"
+    rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY
-    max_iter: int = 500
-    max_time: float | None = None
-    tol: float = 1e-3
+    max_iter: Count = 500
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     warm_start: bool = False
     scaling: Literal["auto", "columns", "global"] | None = "columns"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     rank_: int = field(init=False)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
+from skmc.parameters import Count, NonNegative, Positive
 from skmc.solvers import SingularValueThresholding, Solver
 
 
@@ -90,17 +89,13 @@ class SVTCompleter(IterativeCompleter):
     centre = False
     random_state = 0  # nothing is random
     step_parameter = "delta"
-    _parameter_constraints: ClassVar[dict] = {
-        "tau": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-    }
 
-    tau: float = 5.0
+    tau: Positive = 5.0
     _: KW_ONLY
-    delta: float | Literal["auto"] = "auto"
-    max_iter: int = 1000
-    max_time: float | None = None
-    tol: float = 1e-3
+    delta: Positive | Literal["auto"] = "auto"
+    max_iter: Count = 1000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
 

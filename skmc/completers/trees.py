@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods
 
 from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome
 from skmc.cells import Given, Observed, Priors, Scaling
-from skmc.completers._forests import FOLDS, MAX_SAMPLES, Models, predict, train
+from skmc.completers._forests import (
+    FOLDS,
+    MAX_SAMPLES,
+    Models,
+    Regressor,
+    predict,
+    train,
+)
 from skmc.completers._tree_rows import FittedTrees, TreeRows, filled, scaled, undone
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import memory_of, seed_of
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
+from skmc.parameters import Count, Positive, Seed
 
 BYTES_PER_NODE = 21
 
@@ -110,25 +117,16 @@ class TreesCompleter(BaseCompleter):
         Variant("trees, 3 rounds", {"max_iter": 3}, Cost(n_cols=0.06, trees=1.2e-5)),
         Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=6e-6)),
     )
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [
-            StrOptions({"extra_trees", "boosting"}),
-            HasMethods(["fit", "predict"]),
-        ],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-    }
-
-    estimator: Any = "extra_trees"
+    estimator: (
+        Literal["extra_trees", "boosting"]
+        | Annotated[Regressor, HasMethods(["fit", "predict"])]
+    ) = "extra_trees"
     _: KW_ONLY
-    n_estimators: int = 50
-    max_iter: int = 1
-    max_time: float | None = None
+    n_estimators: Count = 50
+    max_iter: Count = 1
+    max_time: Positive | None = None
     n_jobs: int | None = None
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     n_iter_: int = field(init=False)
 

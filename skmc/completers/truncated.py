@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, fit_weighted
 from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
+from skmc.parameters import Count, NonNegative, Positive, Seed
 from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
 TRIAL_ITER = 50  # iterations of the trial of a rank
@@ -115,24 +113,18 @@ class TNNRCompleter(IterativeCompleter):
     advice = "pictures, matrices of low rank"
     cost = Cost(0.08, svd=4e-7)
     stacked = (Variant("TNNR"),)
-    _parameter_constraints: ClassVar[dict] = {
-        "rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "solver": [StrOptions({"admm", "apgl"})],
-        "weighted": ["boolean"],
-        "lambda_fit": [Interval(Real, 0, None, closed="neither")],
-    }
 
-    rank: int | Literal["auto"] = "auto"
+    rank: Count | Literal["auto"] = "auto"
     _: KW_ONLY
     solver: Literal["admm", "apgl"] = "admm"
     weighted: bool = False
-    lambda_fit: float = 10.0
-    max_iter: int = 500
-    max_time: float | None = None
-    tol: float = 1e-3
+    lambda_fit: Positive = 10.0
+    max_iter: Count = 500
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-3
     scaling: Literal["auto", "columns", "global"] | None = "global"
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
 
     rank_: int = field(init=False)
 

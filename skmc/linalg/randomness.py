@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -21,7 +22,8 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
-Seed = int | np.random.RandomState | None  # as scikit-learn has it
+# As scikit-learn has it, also as the constraint of a parameter.
+Seed = Annotated[int | np.random.RandomState | None, "random_state"]
 # Gives seeds where a user gave none; a checkpoint has to remember them.
 ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fresh_seed)
 

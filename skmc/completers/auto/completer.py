@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field
-from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, FitTasks, Outcome, fit_with_sides, read_known
@@ -19,7 +17,10 @@ from skmc.completers.auto._cold import with_known
 from skmc.completers.auto._fit import fit_stack
 from skmc.completers.auto._fitted import FittedStack
 from skmc.completers.auto._report import as_frame
+from skmc.parameters import Positive, Seed
 from skmc.tables import TakesTables
+
+Candidates = Mapping[str, Any] | Annotated[Sequence[Any], "array-like"]
 
 
 class AutoCompleter(TakesTables):
@@ -141,18 +142,11 @@ class AutoCompleter(TakesTables):
         recovers=0.05, unweighted="it compares methods without weights, too"
     )
     advice = "when you do not know which method to use; the lowest errors on tables"
-    _parameter_constraints: ClassVar[dict] = {
-        "candidates": [StrOptions({"auto"}), Mapping, "array-like"],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-    }
-
-    candidates: Any = "auto"
+    candidates: Literal["auto"] | Candidates = "auto"
     _: KW_ONLY
-    max_time: float | None = 60.0
+    max_time: Positive | None = 60.0
     device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
+    random_state: Seed = None
     like_observed: bool | Literal["auto"] = "auto"
 
     verdict_: str = field(init=False)

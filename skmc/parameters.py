@@ -1,0 +1,67 @@
+"""Types of parameters, from which the values that estimators admit follow.
+
+A parameter that is declared as ``rank: Count | Literal["auto"] = "auto"`` takes whole
+numbers of at least 1 and "auto"; a rank of 0 raises an ``InvalidParameterError``. The
+further arguments of ``Annotated`` are constraints of scikit-learn.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skmc.linalg import Seed as Seed
+
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+Count = Annotated[int, AT_LEAST_ONE]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Share = Annotated[float, Interval(Real, 0, 1, closed="neither")]
+Widths = Annotated[Sequence[int] | np.ndarray, "array-like"]
+OF_TYPE = {bool: "boolean", int: Integral, float: Real, type(None): None}
+
+
+def constraints_of(declared: type) -> dict[str, list[Any]]:
+    """Read scikit-learn's constraints from the annotations in the body of a class.
+
+    Parameters
+    ----------
+    declared : type
+        Annotations of its bases are not read.
+
+    Returns
+    -------
+    dict of str to list
+        Constraints by name; none for ``Any`` and for names that only type checkers
+        know.
+    """
+    names = vars(sys.modules[declared.__module__])
+    found = {}
+    for name, kind in inspect.get_annotations(declared).items():
+        try:
+            kind = eval(kind, names) if isinstance(kind, str) else kind
+        except NameError:
+            continue
+        if kind is not Any:
+            found[name] = _alternatives(kind)
+    return found
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """Return the constraints one of which each value of a type satisfies."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return [option for part in arguments for option in _alternatives(part)]
+    if origin is Annotated:
+        return list(arguments[1:])
+    if origin is Literal:
+        return [StrOptions(set(arguments))]
+    return [OF_TYPE.get(kind, origin or kind)]
