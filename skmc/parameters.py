@@ -26,6 +26,7 @@ Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Widths = Annotated[Sequence[int] | np.ndarray, "array-like"]
+Params = types.SimpleNamespace  # values of all parameters by name, in a fit
 OF_TYPE = {bool: "boolean", int: Integral, float: Real, type(None): None}
 
 

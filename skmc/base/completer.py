@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar, Self
 
@@ -312,7 +312,9 @@ def _threads(cells: np.ndarray) -> Any:
     return threads_for(work_of(cells.size, min(cells.shape)))
 
 
-def _warn_of(axis: str, empty: np.ndarray, action: str, names: Any = None) -> None:
+def _warn_of(
+    axis: str, empty: np.ndarray, action: str, names: Sequence[str] | None = None
+) -> None:
     if len(empty):
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         place = listed(axis, empty, names)

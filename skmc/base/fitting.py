@@ -21,7 +21,7 @@ from skmc.base.reporting import (
     unfinished,
 )
 from skmc.base.trials import Choice, choose, no_choice
-from skmc.cells import Given
+from skmc.cells import Given, Observed
 from skmc.linalg import Randomness, seed_of
 from skmc.loop import HeldOut, OutOfTime, Solution, Status, solve, time_limit
 from skmc.solvers import ParametricSolver, Solver, modules_in
@@ -167,7 +167,7 @@ def resume(solver: Solver, last: Fitted | None) -> None:
 
 
 def hold_out(
-    completer: Any, data: Any, seeds: Sequence[int]
+    completer: IterativeCompleter, data: Observed, seeds: Sequence[int]
 ) -> tuple[Any, list[HeldOut]]:
     """Hold out cells for early stopping.
 

@@ -17,10 +17,11 @@ from skmc.base import batching, fitting
 from skmc.base.completer import READING, BaseCompleter
 from skmc.base.fitted import Completion, Fitted, ScaledRows
 from skmc.base.trials import no_choice
-from skmc.cells import Given
+from skmc.cells import Cells, Given
 from skmc.linalg import Randomness, resolve_device
 from skmc.loop import Solution
 from skmc.new_rows import FoldIn, RowIndex
+from skmc.parameters import Params
 from skmc.solvers import Solver
 
 EDGES = " edges"  # ends the name of a sparse graph among the outputs of a solver
@@ -63,7 +64,7 @@ class IterativeCompleter(BaseCompleter):
     batch_memory = batching.batch_memory
 
     @abstractmethod
-    def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         """Return the solver for scaled ``data`` without changing ``self``.
 
         ``params`` has all hyper-parameters as attributes, ``known``: the graphs that
@@ -85,7 +86,7 @@ class IterativeCompleter(BaseCompleter):
         """Return a share of the observed cells, which are to be held out."""
         return patterns.random(cells, share, spare=True, random_state=seed)
 
-    def _for_trials(self, data: Any) -> Any:
+    def _for_trials(self, data: Any) -> Cells:
         """Return the cells of which some are held out in trials."""
         return data
 

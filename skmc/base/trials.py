@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from skmc.cells import Cells
 from skmc.linalg import Randomness
 from skmc.loop import OutOfTime, Solution, seconds_left, solve_part, time_limit
 from skmc.solvers import Solver
@@ -193,7 +194,7 @@ class Choice:
 
 
 def choose(
-    completer: IterativeCompleter, data: Any, seed: int, rng: Randomness
+    completer: IterativeCompleter, data: Cells, seed: int, rng: Randomness
 ) -> Choice:
     """Choose the hyper-parameters of a completer, in half of the time left.
 
@@ -225,7 +226,7 @@ def choose(
     return Choice(params, hurried, trials.interrupted)
 
 
-def no_choice(self: Any, data: Any, trials: Trials) -> dict[str, Any]:
+def no_choice(self: IterativeCompleter, data: Any, trials: Trials) -> dict[str, Any]:
     """Choose hyper-parameters on held-out cells, as the method ``_choose``.
 
     They replace those of the constructor in ``_make_solver``, and become fitted

@@ -107,7 +107,7 @@ def over_chunks(
     own: Sequence[Tensor],
     function: Callable[..., Any],
     device: torch.device | str,
-    *common: Any,
+    *common: object,
 ) -> list[Any]:
     """`SparseObserved.map` for one block, on a device.
 

@@ -116,10 +116,10 @@ class ChunkedSVD(Solver):
     def __init__(self, start: Tensor):
         self.start = start
 
-    def init(self, data: Any) -> ChunkedSVDState:
+    def init(self, data: ChunkedRows) -> ChunkedSVDState:
         return self._pass(data, self.start)
 
-    def step(self, data: Any, state: Any) -> ChunkedSVDState:
+    def step(self, data: ChunkedRows, state: ChunkedSVDState) -> ChunkedSVDState:
         gram = state.gram + RIDGE * torch.eye(state.V.shape[1]).to(state.V)
         V = torch.cholesky_solve(state.right[..., None], torch.linalg.cholesky(gram))
         return self._pass(data, V[..., 0])
@@ -136,7 +136,9 @@ class ChunkedSVD(Solver):
             scores=(scores[0], scores[1], scores[2]),
         )
 
-    def residual(self, data: Any, previous: Any, current: Any) -> Tensor:
+    def residual(
+        self, data: ChunkedRows, previous: State, current: ChunkedSVDState
+    ) -> Tensor:
         """``|dF/dV| |V| / |P(M)|^2``.
 
         Parameters
@@ -155,7 +157,7 @@ class ChunkedSVD(Solver):
         grad = (current.gram @ current.V[..., None])[..., 0] - current.right
         return grad.norm() * current.V.norm() / data.energy.clamp_min(1e-300)
 
-    def outputs(self, state: Any) -> dict[str, Any]:
+    def outputs(self, state: ChunkedSVDState) -> dict[str, Any]:
         return {"X": state.X, "V": state.V, "scores": state.scores}
 
 

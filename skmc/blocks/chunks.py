@@ -114,7 +114,7 @@ class ChunkedRows:
         found.__dict__["statistics"] = self.statistics
         return found
 
-    def _tasks(self, function: Callable[..., Any], *common: Any) -> list[Any]:
+    def _tasks(self, function: Callable[..., Any], *common: object) -> list[Any]:
         import dask
 
         task = dask.delayed(_called, pure=False)
@@ -124,7 +124,7 @@ class ChunkedRows:
             for part in self.parts
         ]
 
-    def total(self, function: Callable[..., Any], *common: Any) -> Any:
+    def total(self, function: Callable[..., Any], *common: object) -> Any:
         """Add up ``function(values, seen, *common)`` over all chunks.
 
         Parameters
@@ -270,14 +270,12 @@ class ChunkedRows:
         """
         return LowRank(*(torch.zeros(size, 0, dtype=self.dtype) for size in self.shape))
 
-    def to(self, *args: Any, **kwargs: Any) -> ChunkedRows:
+    def to(self, *args: Any) -> ChunkedRows:
         """Return the object itself: chunks are computed where Dask has them.
 
         Parameters
         ----------
         *args : device or dtype
-            Ignored.
-        **kwargs : device or dtype
             Ignored.
 
         Returns
@@ -306,7 +304,7 @@ def _called(
     part: Any,
     missing_values: float,
     scaling: Scaling | None,
-    *common: Any,
+    *common: object,
 ) -> Any:
     cells = to_cells(part, missing_values=missing_values)
     values = torch.from_numpy(np.array(cells))  # Dask's arrays may be read-only

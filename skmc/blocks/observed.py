@@ -100,7 +100,7 @@ class BlockObserved:
         return BlockObserved(self.folder, scaling, self.choice, self.systems_on)
 
     def split(
-        self, share: float, seed: int, draw: Any = None
+        self, share: float, seed: int, draw: Callable[..., np.ndarray] | None = None
     ) -> tuple[BlockObserved, BlockObserved]:
         """Cells to train on, and a share of the cells, which is held out.
 
@@ -193,7 +193,7 @@ class BlockObserved:
         return self.folder.runner.load(loaders)
 
     def map(
-        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: Any
+        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: object
     ) -> Iterator[Any]:
         """Call ``function(chunk, own, *common)`` for all chunks of rows, in order.
 

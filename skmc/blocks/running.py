@@ -60,7 +60,7 @@ class Local:
         self,
         function: Callable[..., Any],
         handles: Sequence[Any],
-        *common: Any,
+        *common: object,
         each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
         """Call ``function(block, own, *common)`` for every block, in order.
@@ -84,7 +84,7 @@ class Local:
             yield function(handle(), own, *common)
 
     def call(
-        self, function: Callable[..., Any], items: Iterable[Any], *common: Any
+        self, function: Callable[..., Any], items: Iterable[object], *common: object
     ) -> Iterator[Any]:
         """Call ``function(item, *common)`` for every item, in order.
 
@@ -156,7 +156,7 @@ class OnCluster(Local):
         self,
         function: Callable[..., Any],
         handles: Sequence[Any],
-        *common: Any,
+        *common: object,
         each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
         own = each or [None] * len(handles)
@@ -169,7 +169,7 @@ class OnCluster(Local):
         yield from self._results(futures)
 
     def call(
-        self, function: Callable[..., Any], items: Iterable[Any], *common: Any
+        self, function: Callable[..., Any], items: Iterable[object], *common: object
     ) -> Iterator[Any]:
         yield from self._results(
             [self.client.submit(function, x, *common, pure=False) for x in items]
@@ -214,7 +214,7 @@ class OnCluster(Local):
         )
 
 
-def _identity(data: Any) -> Any:
+def _identity(data: object) -> object:
     return data
 
 

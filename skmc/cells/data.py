@@ -124,14 +124,12 @@ class Cells(Data, Protocol):
             None if there are too few cells to hold any out.
         """
 
-    def to(self, *args: Any, **kwargs: Any) -> Self:
+    def to(self, *args: Any) -> Self:
         """Move or cast the values as `torch.Tensor.to` does.
 
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
             As `torch.Tensor.to` takes them.
 
         Returns

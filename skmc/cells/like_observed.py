@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 MAX_DECIMALS = 15  # a double holds no more of a number above one
 SAMPLE = 1000  # cells that tell most columns with many decimals
@@ -30,7 +31,12 @@ class LikeObserved:
     high: np.ndarray
 
     @classmethod
-    def of(cls, cells: np.ndarray, low: Any = None, high: Any = None) -> LikeObserved:
+    def of(
+        cls,
+        cells: np.ndarray,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+    ) -> LikeObserved:
         """Measure the observed cells.
 
         Parameters

@@ -353,20 +353,18 @@ class Observed:
         weights = None if self.weights is None else self.weights[members]
         return Observed(self.values[members], self.mask[members], weights=weights)
 
-    def to(self, *args: Any, **kwargs: Any) -> Observed:
+    def to(self, *args: Any) -> Observed:
         """Move or cast the values as `torch.Tensor.to` does; the rest follows.
 
         Parameters
         ----------
         *args : device or dtype
             As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
-            As `torch.Tensor.to` takes them.
 
         Returns
         -------
         Observed
         """
-        values = self.values.to(*args, **kwargs)
+        values = self.values.to(*args)
         weights = None if self.weights is None else self.weights.to(values)
         return Observed(values, self.mask.to(values.device), weights=weights)

@@ -185,21 +185,19 @@ class Scaling:
         """
         return X * self.scale + self.shift
 
-    def to(self, *args: Any, **kwargs: Any) -> Scaling:
+    def to(self, *args: Any) -> Scaling:
         """Move or cast both tensors.
 
         Parameters
         ----------
         *args : device or dtype
             As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
-            As `torch.Tensor.to` takes them.
 
         Returns
         -------
         Scaling
         """
-        return Scaling(self.shift.to(*args, **kwargs), self.scale.to(*args, **kwargs))
+        return Scaling(self.shift.to(*args), self.scale.to(*args))
 
 
 def _normalised(data: Observed | SparseObserved) -> tuple[Tensor, Tensor]:

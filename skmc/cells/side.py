@@ -105,14 +105,12 @@ class Side:
             return own
         return GRAPH_FLOOR**0.5 * own + _times(self.root.T, normal(self.root.shape[0]))
 
-    def to(self, *args: Any, **kwargs: Any) -> Side:
+    def to(self, *args: Any) -> Side:
         """Move or cast both matrices.
 
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
             As `torch.Tensor.to` takes them.
 
         Returns
@@ -121,8 +119,8 @@ class Side:
         """
         matrix, root = self.matrix, self.root
         return Side(
-            None if matrix is None else matrix.to(*args, **kwargs),
-            None if root is None else root.to(*args, **kwargs),
+            None if matrix is None else matrix.to(*args),
+            None if root is None else root.to(*args),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -182,7 +183,7 @@ class SparseObserved(SparseValues):
         return replace(self, values=own.standardise(self.values))
 
     def split(
-        self, share: float, seed: int, draw: Any = None
+        self, share: float, seed: int, draw: Callable[..., np.ndarray] | None = None
     ) -> tuple[SparseObserved, SparseObserved | None]:
         """Cells to train on, and a share of the cells, which is held out.
 
@@ -240,29 +241,25 @@ class SparseObserved(SparseValues):
             weights=None if self.weights is None else self.weights[chosen],
         )
 
-    def to(self, *args: Any, **kwargs: Any) -> SparseObserved:
+    def to(self, *args: Any) -> SparseObserved:
         """Move or cast the values as `torch.Tensor.to` does; positions follow.
 
         Parameters
         ----------
         *args : device or dtype
             As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
-            As `torch.Tensor.to` takes them.
 
         Returns
         -------
         SparseObserved
         """
-        values = self.values.to(*args, **kwargs)
-        rows, cols = (
-            tuple(side.to(*args, **kwargs) for side in sides) for sides in self.sides
-        )
+        values = self.values.to(*args)
+        rows, cols = (tuple(side.to(*args) for side in sides) for sides in self.sides)
         return SparseObserved(
             self.rows.to(values.device),
             self.cols.to(values.device),
             values,
             self.shape,
-            None if self.weights is None else self.weights.to(*args, **kwargs),
+            None if self.weights is None else self.weights.to(*args),
             (rows, cols),
         )

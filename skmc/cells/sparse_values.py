@@ -211,7 +211,7 @@ class SparseValues(SparsePositions):
         return chunks
 
     def map(
-        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: Any
+        self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: object
     ) -> Iterator[Any]:
         """Call ``function(chunk, own, *common)`` for all chunks of rows, in order.
 

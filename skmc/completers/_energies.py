@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,7 @@ RANK = 10  # of the fill in which the first neighbors are found, at most
 LAPLACIAN_COPIES = 8
 
 
-def n_neighbors_of(neighbors: Any, n_items: int) -> int | None:
+def n_neighbors_of(neighbors: int | Literal["auto"] | None, n_items: int) -> int | None:
     """The neighbors of each item; None where all pairs are compared."""
     if neighbors == "auto":
         neighbors = N_NEIGHBORS if n_items > MANY else None
@@ -103,7 +103,10 @@ def learned_energy(
 
 
 def fixed_energy(
-    L: Any, data: Observed, transform: Transform, weight: float | Tensor
+    L: Any,
+    data: Observed,
+    transform: Transform,
+    weight: float | Tensor,
 ) -> Term:
     """The energy of items with a Laplacian that is given."""
     k, sparse = transform.n_items(*data.shape), sp.issparse(L)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,6 +17,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from skmc.base import FitTasks
 from skmc.linalg import threads_for
 from skmc.loop import seconds_left
+
+if TYPE_CHECKING:
+    from skmc.completers.trees import TreesCompleter
 
 FOLDS = 5  # each tree is trained without the rows of one fold
 MAX_SAMPLES = 10_000  # rows that a tree is trained on
@@ -128,7 +131,7 @@ Models = dict[int, "Forest | Fitted"]  # by the column that they predict
 
 
 def train(
-    completer: Any,
+    completer: TreesCompleter,
     X: np.ndarray,
     inputs: np.ndarray,
     varies: np.ndarray,
@@ -176,7 +179,7 @@ def train(
     return models, False
 
 
-def _regressor(completer: Any, seed: int) -> Any:
+def _regressor(completer: TreesCompleter, seed: int) -> Any:
     if completer.estimator == "boosting":
         return HistGradientBoostingRegressor(
             max_iter=completer.n_estimators, random_state=seed

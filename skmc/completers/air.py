@@ -24,7 +24,7 @@ from skmc.completers._energies import (
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
 from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 
@@ -191,7 +191,7 @@ class AIRCompleter(IterativeCompleter):
 
     laplacians_: dict[str, Any] = field(init=False)
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         blocks = _checked_blocks(params.blocks, data) if params.blocks else []
         weighted: list[tuple[Transform, float | Tensor]] = [
             (Rows(), params.lambda_row),

@@ -18,7 +18,7 @@ from skmc.linalg import Randomness
 from skmc.loop import solve_part
 from skmc.models import Autoencoder, checked_widths
 from skmc.new_rows import LearnedInputs
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share, Widths
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
 from skmc.solvers import RowDescent, Solver
 from skmc.terms import SquaredNorm
 
@@ -143,7 +143,7 @@ class AutoencoderCompleter(IterativeCompleter):
     device: str | torch.device = "auto"
     random_state: Seed = None
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         widths = checked_widths(params.hidden)
         n_cols = data.shape[1]
         network = Autoencoder.random([n_cols, widths[0], n_cols], rng, gain=GAIN)

@@ -25,7 +25,7 @@ from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
-from skmc.parameters import Count, Positive, Seed
+from skmc.parameters import Count, Params, Positive, Seed
 from skmc.solvers import Gibbs, Solver
 
 RANK = 30
@@ -178,7 +178,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         return {"rank": checked_rank(self.rank, data.shape, "None")}
 
     def _make_solver(
-        self, data: SparseObserved, params: Any, rng: Randomness
+        self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         return Gibbs(
             rng,

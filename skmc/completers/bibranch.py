@@ -13,7 +13,7 @@ from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
 from skmc.models import BiBranch, Branch, checked_widths
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share, Widths
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
 from skmc.solvers import Descent, Solver
 from skmc.terms import SquaredError
 
@@ -126,7 +126,7 @@ class BiBNNCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         hidden = checked_widths(params.hidden, fewest=0)
         rows, cols = (
             Branch.random([size, *hidden, params.rank], params.init_scale, rng)

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_with_graphs, laplacian_of
-from skmc.cells import Given, Observed
+from skmc.cells import Container, Given, Observed
 from skmc.completers._energies import laplacians, refuse_large_laplacian
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.new_rows import knn_graph
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
 from skmc.terms import (
     Columns,
@@ -154,7 +154,7 @@ class DMFCompleter(IterativeCompleter):
 
     laplacians_: dict[str, Any] = field(init=False)
 
-    def _given(self, X: Any, known: Mapping[str, Any]) -> Given:
+    def _given(self, X: Container, known: Mapping[str, Any]) -> Given:
         graphs = [name for name in known if name.endswith("graph")]
         if graphs and self.regularizer != "dirichlet":
             raise ValueError(
@@ -163,7 +163,7 @@ class DMFCompleter(IterativeCompleter):
             )
         return super()._given(X, known)
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         terms: list[Term] = [SquaredError(data)]
         if params.regularizer == "tv":
             terms.append(TotalVariation(params.lambda_row, params.lambda_col))

@@ -23,11 +23,11 @@ from skmc.base import (
     with_more,
 )
 from skmc.blocks import BlockObserved
-from skmc.cells import Container, Given, Scaling, SparseObserved
+from skmc.cells import Cells, Container, Given, Scaling, SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import LowRank, Randomness
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import ALS, Solver
 
 FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
@@ -234,7 +234,7 @@ class FactorizationCompleter(IterativeCompleter):
         scaling = Scaling(torch.zeros_like(one), one)
         return replace(given, data=data, statistics=statistics, scaling=scaling)
 
-    def _for_trials(self, data: Any) -> Any:
+    def _for_trials(self, data: SparseObserved) -> Cells:
         # A choice needs no more than single precision.
         return data if self.scaling is None else data.in_single()
 
@@ -307,7 +307,7 @@ class FactorizationCompleter(IterativeCompleter):
         return other if trials.lowest < lowest else rank
 
     def _make_solver(
-        self, data: SparseObserved, params: Any, rng: Randomness
+        self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         last = None if params.last is None else params.last.factors()
         side = params.lambda_side if any(data.sides) else 1.0

@@ -19,12 +19,8 @@ from skmc.completers._gaussian_more import fit_more
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import (
-    Gaussian,
-    Randomness,
-    resolve_device,
-)
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.linalg import Gaussian, Randomness, resolve_device
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
 
 MOST_COLUMNS = 300  # of a full covariance
@@ -34,7 +30,7 @@ TRIAL_STEPS = 3  # from the solution of the weight before
 ROWS_TRIED = 1000
 
 
-def _chunked_em(ridge: float, rank: None, start: Any) -> Solver:
+def _chunked_em(ridge: float, rank: None, start: Gaussian | None) -> Solver:
     return ChunkedEM(ridge, start)
 
 
@@ -253,10 +249,10 @@ class GaussianCompleter(IterativeCompleter):
                 best, lowest = (ridge, model), error
         return best
 
-    def _for_trials(self, data: Any) -> Any:
+    def _for_trials(self, data: Observed) -> Cells:
         return data.first_rows(ROWS_TRIED)
 
-    def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         make = self.storages[type(data)]
         solver: Solver = make(
             params.lambda_ridge, params.rank, getattr(params, "_start", None)

@@ -19,7 +19,7 @@ from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution
 from skmc.models import Autoencoder, checked_widths
 from skmc.new_rows import ForwardPass
-from skmc.parameters import Count, NonNegative, Positive, Seed, Widths
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Widths
 from skmc.solvers import NonsmoothDescent, Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
@@ -144,7 +144,7 @@ class GradualNSRCompleter(IterativeCompleter):
     device: str | torch.device = "auto"
     random_state: Seed = None
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         code = 1 + math.ceil(min(data.shape) ** 0.5)
         hidden = params.hidden
         widths = checked_widths(
@@ -179,7 +179,7 @@ class GradualNSRCompleter(IterativeCompleter):
         )
 
     def _row_map(
-        self, outputs: Any, data: Observed
+        self, outputs: dict[str, Any], data: Observed
     ) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)

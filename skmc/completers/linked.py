@@ -25,7 +25,7 @@ from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import LinkedFactorization
 from skmc.new_rows import EmbeddedRows
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Descent, HardRank, Solver
 from skmc.terms import SquaredError, SquaredNorm
 
@@ -172,7 +172,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
                 _, ridge = best([(rank, ridge) for ridge in ridges])
         return {"rank": rank, "lambda_ridge": ridge}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         rank, ridge = params.rank, params.lambda_ridge
         return self._linked(rank, ridge, data, rng, params.max_iter)
 
@@ -212,13 +212,13 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         latent = outputs["X"] if model is None else model.latent().detach()
         return {**fitted, "latent_": latent.cpu().numpy().astype(given.cells.dtype)}
 
-    def _row_map(self, outputs: Any, data: Observed) -> Any:
+    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
         if "model" not in outputs:
             return super()._row_map(outputs, data)
         model = outputs["model"]
         return EmbeddedRows.of(model, model.U.detach(), outputs["X"], data)
 
-    def link(self, latent: Any) -> np.ndarray:
+    def link(self, latent: Tensor) -> np.ndarray:
         """Apply the link to latent values and return to the data's units.
 
         Parameters

@@ -12,7 +12,7 @@ from skmc.base import CompleterTags, IterativeCompleter, Trials
 from skmc.cells import Given, Observed
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import NCARL, Solver
 
 ALPHAS = (10.0, 100.0, 1e3, 1e4)
@@ -160,7 +160,7 @@ class NCARLCompleter(IterativeCompleter):
             )
         return {"alpha": alpha, "n_neighbors": min(most, k)}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return NCARL(params.alpha, params.n_neighbors, params.lambda_noise)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from skmc.cells import Container, Given, Observed, pixels
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import solve_part
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import NonlocalLowRank, Solver
 
 SIDES = (6, 5, 8)  # of patches, in the order in which they are tried
@@ -196,7 +196,7 @@ class NonlocalCompleter(IterativeCompleter):
         )
         return {"patch_size": side}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._solver(data, params.patch_size, self.max_iter)
 
     def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
@@ -243,7 +243,7 @@ class NonlocalCompleter(IterativeCompleter):
             outputs = {"X": torch.where(held_out, judged, shown)}
         return {**super()._attributes(given, outputs), "_n_rounds": n_rounds}
 
-    def _row_map(self, outputs: Any, data: Any) -> Any:
+    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
         return super()._row_map({"X": data.fill(outputs["X"])}, data)
 
     def complete_picture(self, X: Container) -> np.ndarray:

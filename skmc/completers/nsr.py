@@ -17,7 +17,7 @@ from skmc.linalg import Randomness, full_svd
 from skmc.loop import solve_part
 from skmc.models import SkipNetwork
 from skmc.new_rows import EmbeddedRows
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import CodeDescent, HardRank, Solver
 from skmc.terms import L1Norm, SquaredNorm
 
@@ -158,7 +158,7 @@ class NSRCompleter(IterativeCompleter):
             )
         return {"rank": rank, "lambda_decoder": weight}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         horizon = params.max_iter
         start = solve_part(HardRank(params.rank), data, max_iter=SVD_STEPS)
         # All trials start with the same units.
@@ -191,7 +191,7 @@ class NSRCompleter(IterativeCompleter):
         return self._n_units(n_cols) / n_cols
 
     def _row_map(
-        self, outputs: Any, data: Observed
+        self, outputs: dict[str, Any], data: Observed
     ) -> Callable[[Tensor, Tensor], Tensor]:
         if "network" not in outputs:  # interrupted before the first network
             return super()._row_map(outputs, data)

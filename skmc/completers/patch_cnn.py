@@ -26,7 +26,7 @@ from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status
 from skmc.models import PatchCNN, filling_order
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import PatchTraining, Solver
 
 FIRST_SIDE = 7
@@ -195,7 +195,7 @@ class PatchCNNCompleter(IterativeCompleter):
                 best = larger if larger_pays else smaller
         return {"patch_size": best}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._training(params.patch_size, params.max_iter, rng)
 
     def _training(self, side: int, horizon: int, rng: Randomness) -> Solver:
@@ -215,7 +215,7 @@ class PatchCNNCompleter(IterativeCompleter):
             network = network.cpu()
         return {**super()._attributes(given, outputs), "network_": network}
 
-    def _row_map(self, outputs: Any, data: Any) -> Any:
+    def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
         # The network's predictions of observed cells have no useful row space where
         # neighbors tell little.
         return super()._row_map({"X": data.fill(outputs["X"])}, data)

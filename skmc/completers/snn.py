@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -12,7 +12,7 @@ from skmc.cells import Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.models import SpectralNetwork, checked_widths
-from skmc.parameters import Count, NonNegative, Positive, Seed, Share, Widths
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share, Widths
 from skmc.solvers import GradientFlow, Solver
 from skmc.terms import SquaredError
 
@@ -125,7 +125,7 @@ class SNNCompleter(IterativeCompleter):
     device: str | torch.device = "auto"
     random_state: Seed = None
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         layers = checked_widths(params.layers, "layers")
         size = torch.linalg.matrix_norm(data.values, 2)
         share = data.indicator.mean((-2, -1))

@@ -21,7 +21,7 @@ from skmc.base import (
 from skmc.cells import Given, SparseObserved
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, svd_of
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
 PATH_RATIO = 0.7  # between consecutive weights
@@ -145,7 +145,7 @@ class SoftImputeCompleter(IterativeCompleter):
         return self._follow_path(trials)
 
     def _make_solver(
-        self, data: SparseObserved, params: Any, rng: Randomness
+        self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         start = getattr(params, "_start", None)
         if self.lambda_nuclear != "auto" and params.last is not None:

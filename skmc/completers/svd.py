@@ -27,7 +27,7 @@ from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, RowModel, partial_svd, threads_for, work_of
 from skmc.new_rows import FoldIn, RowIndex, RowStream
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import HardRank, Solver
 
 RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
@@ -147,7 +147,7 @@ class SVDCompleter(IterativeCompleter):
     def _choose(self, data: Observed, trials: Trials) -> dict[str, Any]:
         return {"rank": choose_rank(self.rank, data, trials)}
 
-    def _make_solver(self, data: Any, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         solver: Solver = self.storages[type(data)](data, params)
         return solver
 

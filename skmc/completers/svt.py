@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -11,7 +11,7 @@ from skmc.base import CompleterTags, IterativeCompleter
 from skmc.cells import Observed
 from skmc.completers.costs import Cost
 from skmc.linalg import Randomness
-from skmc.parameters import Count, NonNegative, Positive
+from skmc.parameters import Count, NonNegative, Params, Positive
 from skmc.solvers import SingularValueThresholding, Solver
 
 
@@ -99,7 +99,7 @@ class SVTCompleter(IterativeCompleter):
     scaling: Literal["auto", "columns", "global"] | None = "auto"
     device: str | torch.device = "auto"
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         n_rows, n_cols = data.shape
         rms = (data.values.square().sum() / data.n_observed).sqrt()
         tau = params.tau * (n_rows * n_cols) ** 0.5 * float(rms)

@@ -12,7 +12,7 @@ from skmc.cells import Observed
 from skmc.completers._rank import choose_rank
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
-from skmc.parameters import Count, NonNegative, Positive, Seed
+from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver, TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
 TRIAL_ITER = 50  # iterations of the trial of a rank
@@ -149,7 +149,7 @@ class TNNRCompleter(IterativeCompleter):
         )
         return {"rank": rank}
 
-    def _make_solver(self, data: Observed, params: Any, rng: Randomness) -> Solver:
+    def _make_solver(self, data: Observed, params: Params, rng: Randomness) -> Solver:
         return self._of_rank(params.rank)
 
     def _of_rank(self, rank: int) -> Solver:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import torch
+
 from skmc.base import fit_with_graphs
 from skmc.completers._discovery import completer_classes
 from skmc.completers.costs import Cost, Size, Variant
@@ -60,7 +62,7 @@ def _times(factor: float, cost: Callable[[Size], float], size: Size) -> float:
     return factor * cost(size)
 
 
-def family(seed: int, device: Any) -> list[Candidate]:
+def family(seed: int, device: str | torch.device) -> list[Candidate]:
     """The candidates for any matrix: those that classes list in ``stacked``."""
     found = [
         _candidate(cls, variant, {"random_state": seed, "device": device})
@@ -94,7 +96,7 @@ def _imputers(seed: int) -> list[Candidate]:
     ]
 
 
-def selected(wanted: Any, seed: int, device: Any) -> list[Candidate]:
+def selected(wanted: Any, seed: int, device: str | torch.device) -> list[Candidate]:
     """The candidates that the parameter ``candidates`` stands for."""
     if isinstance(wanted, Mapping):
         found = [Candidate(*item) for item in wanted.items()]

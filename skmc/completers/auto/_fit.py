@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,9 @@ from skmc.completers.costs import Size
 from skmc.linalg import seed_of
 from skmc.new_rows import RowIndex
 
+if TYPE_CHECKING:
+    from skmc.completers.auto.completer import AutoCompleter
+
 N_PARTS = 8
 MAX_ROWS = 5_000  # on which candidates are compared
 
@@ -35,7 +38,7 @@ class _Sample(NamedTuple):
     known: Mapping[str, Any]
 
 
-def fit_stack(completer: Any, given: Given, tasks: FitTasks) -> Outcome:
+def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcome:
     """The fitted attributes of an `AutoCompleter`."""
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
@@ -91,7 +94,7 @@ def fit_stack(completer: Any, given: Given, tasks: FitTasks) -> Outcome:
     return Outcome(fitted, attributes, interrupted=race.interrupted)
 
 
-def _run(race: CrossFit, completer: Any, seed: int, tasks: FitTasks) -> None:
+def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -> None:
     """Compare the candidates; without one that could be fitted, there is no stack."""
     wanted, known = completer.candidates, race.known
     candidates = informed(selected(wanted, seed, completer.device), known)

@@ -70,7 +70,7 @@ class FittedStack(Completion):
     spread: Spread
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        def values(completer: BaseCompleter, scaled: Any) -> Any:
+        def values(completer: BaseCompleter, scaled: np.ndarray) -> Any:
             if isinstance(completer, BaseCompleter):
                 return completer._fitted.without(scaled, hidden)
             return np.asarray(completer.transform(np.where(hidden, np.nan, scaled)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.cells import Container
+
+if TYPE_CHECKING:
+    from skmc.completers.auto.completer import AutoCompleter
 
 
 def predict_std(self: Any, X: Container) -> np.ndarray:
@@ -71,7 +74,7 @@ def predict_interval(
     return _bound(self, center - half), _bound(self, center + half)
 
 
-def _bound(completer: Any, matrix: np.ndarray) -> np.ndarray:
+def _bound(completer: AutoCompleter, matrix: np.ndarray) -> np.ndarray:
     if completer._like is not None:
         matrix = completer._like.apply(matrix)
     return matrix if completer._table is None else completer._table.numbers(matrix)
