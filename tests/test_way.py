@@ -21,6 +21,7 @@ ROOT = Path(skmc.__file__).parent
 FILES = list(ROOT.rglob("*.py"))
 STORAGES = {"Observed", "SparseObserved", "BlockObserved", "ChunkedRows", "Measured"}
 MOST_CLASSES, MOST_FUNCTIONS, MOST_FILES, MOST_IGNORED = 4, 80, 25, 15
+LINES_OF_FILE, LINES_OF_CLASS = 350, 250
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*no observed cell",
@@ -112,6 +113,17 @@ def test_nobody_asks_for_the_kind_of_storage():
                 assert not asked & STORAGES, f"{path}:{node.lineno}"
             if called == "getattr":
                 assert ast.unparse(node.args[0]) not in ("cells", "data"), path
+
+
+def test_files_and_classes_are_short():
+    """The long ones have long docstrings, which count, too."""
+    for path in FILES:
+        source = path.read_text()
+        assert len(source.splitlines()) <= LINES_OF_FILE, path
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ClassDef):
+                length = node.end_lineno - node.lineno + 1
+                assert length <= LINES_OF_CLASS, f"{path}: {node.name}"
 
 
 def test_few_exceptions_from_type_checks():

@@ -15,7 +15,6 @@ from skmc.base.factored import (
     common_parts,
     joined_cols,
     joined_rows,
-    preferences,
 )
 from skmc.base.fit_methods import (
     fit,
@@ -90,7 +89,6 @@ __all__ = [
     "laplacian_of",
     "out_of_time",
     "partial_fit",
-    "preferences",
     "read",
     "read_known",
     "read_rows",

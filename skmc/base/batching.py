@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import joblib
 import torch
 
+from skmc.base.completer import warn_of_empty
 from skmc.base.fitting import hold_out, outcome_of
 from skmc.base.trials import CannotBatch, Trials, no_choice
 from skmc.cells import Cells, Container, Given, Observed
@@ -185,7 +186,7 @@ def batch_prepare(self: IterativeCompleter, X: Container) -> Given:
         )
     self._validate_params()
     given = self._given(X, {})
-    self._warn_of_empty(given.statistics)
+    warn_of_empty(self, given.statistics)
     return self._scaled(given)
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base.completer import BaseCompleter
+from skmc.base.completer import BaseCompleter, common_attributes, warn_of_empty
 from skmc.base.factored import FittedFactors, RowModels
 from skmc.base.fitted import Outcome
 from skmc.base.iterative import IterativeCompleter
@@ -99,13 +99,13 @@ def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseComp
         fitted, changed = self._fit_more(_read_more(self, X))
         statistics = fitted.statistics
         if statistics.empty_cols.any() or statistics.empty_rows[self._shape[0] :].any():
-            self._warn_of_empty(statistics)
+            warn_of_empty(self, statistics)
         kept = {name: before[name] for name in before["_fitted_names"]}
     except BaseException:
         self.__dict__.clear()
         self.__dict__.update(before)
         raise
-    common = self._common(statistics)
+    common = common_attributes(self, statistics)
     self._set_fitted(statistics, Outcome(fitted, {**kept, **common, **changed}))
     return self
 

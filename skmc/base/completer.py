@@ -120,7 +120,7 @@ class BaseCompleter(Estimator):
             present = {name: x for name, x in known.items() if x is not None}
             given = self._given(X, present)
             if given.statistics.any_empty:
-                self._warn_of_empty(given.statistics)
+                warn_of_empty(self, given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
         except Exception:
@@ -175,29 +175,11 @@ class BaseCompleter(Estimator):
         """Set the fitted attributes; no other function sets any."""
         for name in getattr(self, "_fitted_names", ()):
             delattr(self, name)  # remove all attributes of an earlier fit
-        common = self._common(statistics)
+        common = common_attributes(self, statistics)
         found = {**common, **outcome.attributes, "_fitted": outcome.fitted}
         for name, value in found.items():
             setattr(self, name, value)
         self._fitted_names = sorted(found)
-
-    def _common(self, statistics: Priors) -> dict[str, Any]:
-        """Fitted attributes that every completer has."""
-        common = {
-            "_priors": statistics,
-            "_shape": statistics.shape,
-            "_n_observed": statistics.n_observed,
-            "_seconds": None,  # until the fit has ended
-            "data_range_": statistics.data_range,
-        }
-        if statistics.ids is not None:
-            common["row_ids_"], common["col_ids_"] = statistics.ids
-        if self.add_indicator:
-            from sklearn.impute import MissingIndicator
-
-            holes = np.where(statistics.full_cols, 0.0, np.nan)
-            common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
-        return common
 
     @property
     def reconstruction_(self) -> np.ndarray:
@@ -231,7 +213,7 @@ class BaseCompleter(Estimator):
             return later
         cells, source = self._read_rows(X, reset=False)
         if not self._fitted.knows_empty_rows(cells):
-            self._warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
+            _warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         values = self._model_values(cells, not self.keep_observed)
         return self._written(source, self._completed(cells, values))
 
@@ -289,23 +271,6 @@ class BaseCompleter(Estimator):
             return kept
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
 
-    def _warn_of_empty(self, statistics: Priors) -> None:
-        if self.completer_tags.pictures and self.keep_empty_features:
-            return
-        empty = np.flatnonzero(statistics.empty_cols)
-        names = getattr(self, "feature_names_in_", None)
-        action = "dropped"
-        if self.keep_empty_features:
-            action = "filled with the row means"
-            if not statistics.one_unit:
-                action = "left empty, because the columns have different units"
-        _warn_of("column", empty, action, names)
-        if not self.completer_tags.pictures:
-            self._warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
-
-    def _warn_of_empty_rows(self, empty: np.ndarray) -> None:
-        _warn_of("row", empty, "filled with the column means")
-
 
 def _threads(cells: np.ndarray) -> Any:
     """Return the context for computations outside of solves, which have their own."""
@@ -319,3 +284,41 @@ def _warn_of(
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         place = listed(axis, empty, names)
         warn_user(f"{place} of X {have} no observed cell and {are} {action}.")
+
+
+def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str, Any]:
+    """Fitted attributes that every completer has."""
+    common = {
+        "_priors": statistics,
+        "_shape": statistics.shape,
+        "_n_observed": statistics.n_observed,
+        "_seconds": None,  # until the fit has ended
+        "data_range_": statistics.data_range,
+    }
+    if statistics.ids is not None:
+        common["row_ids_"], common["col_ids_"] = statistics.ids
+    if completer.add_indicator:
+        from sklearn.impute import MissingIndicator
+
+        holes = np.where(statistics.full_cols, 0.0, np.nan)
+        common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
+    return common
+
+
+def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
+    if completer.completer_tags.pictures and completer.keep_empty_features:
+        return
+    empty = np.flatnonzero(statistics.empty_cols)
+    names = getattr(completer, "feature_names_in_", None)
+    action = "dropped"
+    if completer.keep_empty_features:
+        action = "filled with the row means"
+        if not statistics.one_unit:
+            action = "left empty, because the columns have different units"
+    _warn_of("column", empty, action, names)
+    if not completer.completer_tags.pictures:
+        _warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
+
+
+def _warn_of_empty_rows(empty: np.ndarray) -> None:
+    _warn_of("row", empty, "filled with the column means")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,16 @@ from torch import Tensor
 
 from skmc.base.fitted import Fitted
 from skmc.base.side_information import FeatureScaling, read_features
-from skmc.cells import Container, Entries, Given, Scaling, Side, SparseObserved
+from skmc.cells import (
+    Container,
+    Entries,
+    Given,
+    Scaling,
+    Side,
+    SparseObserved,
+    fingerprint,
+    preferences,
+)
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers import solved
 
@@ -42,7 +50,7 @@ class RowModels(Fitted):
         Fingerprint of the cells of the fit, if its rows differ from new rows with the
         same cells: with features, graphs or weights.
     alpha : float or None, default=None
-        Confidence in counts, if cells are counts, see `preferences`.
+        Confidence in counts, if cells are counts, see `skmc.cells.preferences`.
     """
 
     scaling: Scaling
@@ -188,25 +196,6 @@ class RowModels(Fitted):
         return fingerprint(Entries.of_matrix(cells)) == self.identity
 
 
-def fingerprint(cells: Entries) -> str:
-    """A text that is equal for equal cells.
-
-    Parameters
-    ----------
-    cells : Entries
-        The cells, in any order.
-
-    Returns
-    -------
-    str
-    """
-    place = cells.rows * cells.matrix_shape[1] + cells.cols
-    order = np.argsort(place)
-    digest = hashlib.blake2b(place[order].tobytes())
-    digest.update(cells.values[order].astype(float).tobytes())
-    return digest.hexdigest()
-
-
 @dataclass(eq=False)
 class FittedFactors(RowModels):
     """Factors of rows and columns, and a model that completes any row from its cells.
@@ -314,39 +303,6 @@ def common_parts(
         "row_scaling": given.row_scaling,
         "identity": identity,
     }
-
-
-def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
-    """Targets and weights that make the loss of counts one of least squares.
-
-    ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha r``,
-    and `ALS` adds the ``x^2`` of all cells.
-
-    Parameters
-    ----------
-    data : SparseObserved
-        Counts ``r``.
-    alpha : float > 0
-        Confidence in a count of 1.
-
-    Returns
-    -------
-    SparseObserved
-        Its positive cells.
-
-    Raises
-    ------
-    ValueError
-        A cell is negative.
-    """
-    if (data.values < 0).any():
-        raise ValueError(
-            f"X holds {float(data.values.min())}, but with alpha its cells are "
-            "counts >= 0; leave negative cells out, or set alpha=None."
-        )
-    data = data.only(data.values > 0)
-    a = data.weighted(float(alpha or 1.0) * data.values)
-    return replace(data, values=1 + 1 / a, weights=a)
 
 
 def joined_rows(factors: Sequence[Tensor]) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skmc.base.completer import common_attributes
 from skmc.base.fitted import Fitted, Outcome
 from skmc.base.reporting import (
     CallbackHooks,
@@ -266,7 +267,7 @@ def fitted_attributes(
     dict of str to object
     """
     public = {f"{k}_": v for k, v in chosen.items() if not k.startswith("_")}
-    common = completer._common(given.statistics)
+    common = common_attributes(completer, given.statistics)
     return {**common, **public, **completer._attributes(given, outputs)}
 
 

@@ -2,7 +2,7 @@
 
 from skmc.blocks.block import Choice
 from skmc.blocks.chunked import ChunkedEM, ChunkedSVD
-from skmc.blocks.chunks import ChunkedRows
+from skmc.blocks.chunked_rows import ChunkedRows
 from skmc.blocks.lazy import is_lazy, lazy_entries, lazy_transform
 from skmc.blocks.observed import BlockObserved
 from skmc.blocks.parts import tables_of

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skmc.blocks.chunks import ChunkedRows
+from skmc.blocks.chunked_rows import ChunkedRows
 from skmc.cells import SparseObserved
 from skmc.linalg import ExpectedSums, Gaussian, LowRank, RowModel, normal_equations
 from skmc.solvers import EM, Solver, State

@@ -1,4 +1,4 @@
-"""The rows of Dask collections, read one chunk at a time."""
+"""Passes over the chunks of Dask collections, one chunk at a time."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.blocks.observed import moments_of
 from skmc.blocks.sorting import statistics
-from skmc.cells import Observed, Scaling, to_cells
-from skmc.linalg import LowRank, threads_for, work_of
+from skmc.cells import Scaling, to_cells
+from skmc.linalg import threads_for, work_of
 
 TOGETHER = 8  # sums that one task adds up
-ROWS_TRIED = 1000  # for choices on held-out cells
 
 
-class ChunkedRows:
-    """The cells of a Dask Array or DataFrame whose chunks are rows.
-
-    Nothing but sums over the chunks is kept: each pass computes the chunks again, by
-    Dask's current scheduler or client.
+class Chunks:
+    """The chunks of a Dask Array or DataFrame, which are rows.
 
     Parameters
     ----------
@@ -40,79 +35,6 @@ class ChunkedRows:
         if not hasattr(X, "map_partitions"):
             X = X.rechunk({1: -1})
         self.parts = list(np.ravel(X.to_delayed()))
-        self.dtype, self.device = torch.float64, torch.device("cpu")
-        self.remote = False  # sums are taken to this process
-        self.batch_shape = torch.Size(())
-
-    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
-        """Scaling by the rules of `Scaling.of`.
-
-        Parameters
-        ----------
-        how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
-        centre : bool, default=True
-            As for `Scaling.of`.
-
-        Returns
-        -------
-        Scaling
-        """
-        return Scaling.of_moments(self.moments, how, centre=centre)
-
-    def split(
-        self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]
-    ) -> tuple[Observed, Observed | None]:
-        """Split the first 1000 rows, see `Observed.split`.
-
-        Parameters
-        ----------
-        share : float in (0, 1)
-            Share of the cells to hold out.
-        seed : int
-            Determines the cells.
-        draw : callable
-            As for `Observed.split`.
-
-        Returns
-        -------
-        train : Observed
-        held_out : Observed or None
-        """
-        return self.first_rows().split(share, seed, draw)
-
-    def first_rows(self, n: int = ROWS_TRIED) -> Observed:
-        """The first rows, scaled.
-
-        Parameters
-        ----------
-        n : int, default=1000
-            How many at most.
-
-        Returns
-        -------
-        Observed
-        """
-        values = torch.from_numpy(self.head(n)).double()
-        if self.scaling is not None:
-            values = self.scaling.standardise(values)
-        return Observed(values, ~torch.isnan(values))
-
-    def scaled(self, scaling: Scaling) -> ChunkedRows:
-        """Return the same cells with scaled values.
-
-        Parameters
-        ----------
-        scaling : Scaling
-            How to scale.
-
-        Returns
-        -------
-        ChunkedRows
-        """
-        found = ChunkedRows(self.X, self.missing_values, scaling)
-        found.__dict__["statistics"] = self.statistics
-        return found
 
     def _tasks(self, function: Callable[..., Any], *common: object) -> list[Any]:
         import dask
@@ -217,87 +139,6 @@ class ChunkedRows:
             raise ValueError("X has no observed cell; at least one is needed.")
         return {"row": rows, "col": cols, "sizes": sizes}
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-        found = self.statistics
-        return len(found["row"]["count"]), len(found["col"]["count"])
-
-    @property
-    def work(self) -> int:
-        """Work of a pass over the largest chunk, see `skmc.linalg.work_of`."""
-        n_cols = self.shape[1]
-        return work_of(int(self.statistics["sizes"].max()) * n_cols, n_cols)
-
-    @property
-    def identity(self) -> list[Any]:
-        """Numbers that differ between two sets of cells."""
-        cols = self.statistics["col"]
-        return [self.shape, *(cols[name] for name in ("count", "mean", "squares"))]
-
-    @property
-    def n_observed(self) -> Tensor:
-        """Number of observed cells, of shape ``()``."""
-        count = self.statistics["col"]["count"].sum()
-        return torch.tensor(float(count), dtype=torch.float64)
-
-    @cached_property
-    def energy(self) -> Tensor:
-        """``|P(M)|_F^2``."""
-        found: Tensor = self.total(_energy)[0]
-        return found
-
-    def misfit(self, X: LowRank) -> Tensor:
-        """``|P(X - M)|_F^2`` of the zero matrix: no other one is formed.
-
-        Parameters
-        ----------
-        X : LowRank
-            The zero matrix.
-
-        Returns
-        -------
-        Tensor of shape ()
-        """
-        return self.energy
-
-    def zero(self) -> LowRank:
-        """The zero matrix, of rank 0.
-
-        Returns
-        -------
-        LowRank
-        """
-        return LowRank(*(torch.zeros(size, 0, dtype=self.dtype) for size in self.shape))
-
-    def to(self, *args: Any) -> ChunkedRows:
-        """Return the object itself: chunks are computed where Dask has them.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            Ignored.
-
-        Returns
-        -------
-        ChunkedRows
-        """
-        return self
-
-    def moments(self, by_column: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, standard deviation and number of the unscaled cells.
-
-        Parameters
-        ----------
-        by_column : bool
-            Whether each column has its own.
-
-        Returns
-        -------
-        tuple of float64 Tensor of shape (1, n_cols) or (1, 1)
-        """
-        return moments_of(self.statistics["col"], np.dtype(float), by_column)
-
 
 def _called(
     function: Callable[..., Any],
@@ -322,10 +163,6 @@ def _added(parts: list[tuple]) -> tuple:
 
 def _taken(part: Any, rows: np.ndarray) -> Any:
     return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
-
-
-def _energy(values: Tensor, seen: Tensor) -> tuple[Tensor]:
-    return (values.square().sum(),)
 
 
 def _counted(values: Tensor, seen: Tensor) -> tuple[dict, dict]:

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+import scipy.sparse as sp
+
 DUPLICATES = ("error", "last", "mean")
 BLOCK_CELLS = 2**22
 
@@ -74,3 +76,142 @@ class StoredEntries:
         rows, cols, values = self.columns[:3]
         where = "" if self.client is None else " on a cluster"
         return f"StoredEntries({values!r} by {rows!r} and {cols!r}{where})"
+
+
+def from_parquet(
+    path: str | os.PathLike | list[str],
+    rows: str,
+    cols: str,
+    values: str,
+    weight: str | None = None,
+    *,
+    duplicates: str = "error",
+    folder: str | os.PathLike | None = None,
+    client: object = None,
+    block_cells: int = BLOCK_CELLS,
+) -> StoredEntries:
+    """From triplets in Parquet or Arrow files, which are read in `fit`.
+
+    `FactorizationCompleter` and `MeanCompleter` fit cells that do not fit in
+    memory. `fit` sorts them into blocks of rows and blocks of columns; then it
+    holds factors and one block in memory. See the guide "More data than memory".
+
+    Parameters
+    ----------
+    path : path or list of paths
+        A file, a folder of files, or a list of files with equal columns.
+    rows, cols : str
+        Names of the columns of identifiers: integers of up to 64 bits, or strings.
+    values : str
+        Name of the column of numbers.
+    weight : str, optional
+        Name of a column that says how often each number counts, >= 0: 2 is the
+        number twice, 0 leaves it out before duplicates are sought. The fit is that
+        of ``cell_weight`` in `FactorizationCompleter.fit`; `score` and `transform`
+        count each cell once. `MeanCompleter` takes no weights.
+    duplicates : {"error", "last", "mean"}, default="error"
+        What to do when a cell occurs more than once, in any of the files. "last" is
+        the last one in the order of the files' names and of their rows, with its
+        weight; "mean" is the weighted mean, with the sum of the weights.
+    folder : path, optional
+        Where the sorted blocks are kept, which take twice the space of the
+        triplets. Only a folder ``skmc-blocks`` in it is written. A later fit to the
+        same files uses the blocks again. By default they are in a temporary folder
+        and are removed.
+    client : distributed.Client, optional
+        The Dask cluster on which to sort and fit. All workers must reach ``path``
+        and ``folder`` under these names.
+    block_cells : int >= 1, default=2**22
+        Number of cells of a block, each of which needs about 150 bytes of memory.
+
+    Returns
+    -------
+    StoredEntries
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+    >>> from skmc import Entries, MeanCompleter
+    >>> table = {"user": ["a", "a", "b"], "film": [7, 9, 7], "stars": [4.0, 5, 2]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table(table), folder + "/part-0.parquet")
+    ...     ratings = Entries.from_parquet(folder, "user", "film", "stars")
+    ...     completer = MeanCompleter().fit(ratings)
+    >>> completer.predict_entries(["b", "b"], [7, 9])
+    array([3., 5.])
+    """
+    columns = (rows, cols, values, *(() if weight is None else (weight,)))
+    return StoredEntries(path, columns, duplicates, folder, client, block_cells)
+
+
+def from_dask(
+    frame: Any,
+    rows: str,
+    cols: str,
+    values: str,
+    weight: str | None = None,
+    *,
+    folder: str | os.PathLike,
+    duplicates: str = "error",
+    client: object = None,
+    block_cells: int = BLOCK_CELLS,
+) -> StoredEntries:
+    """From triplets in a Dask DataFrame, which is computed in `fit`.
+
+    `fit` writes its partitions to Parquet files in ``folder``, and continues as for
+    `from_parquet`.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Triplets.
+    rows, cols, values : str
+        Names of columns, as for `from_parquet`.
+    weight : str, optional
+        Name of the column of weights, as for `from_parquet`.
+    folder : path
+        Where partitions and sorted blocks are kept.
+    duplicates : {"error", "last", "mean"}, default="error"
+        As for `from_parquet`; the order is that of the partitions.
+    client : distributed.Client, optional
+        As for `from_parquet`.
+    block_cells : int >= 1, default=2**22
+        Number of cells of a block.
+
+    Returns
+    -------
+    StoredEntries
+    """
+    columns = (rows, cols, values, *(() if weight is None else (weight,)))
+    return StoredEntries(frame, columns, duplicates, folder, client, block_cells)
+
+
+def from_memmap(
+    matrix: Any,
+    *,
+    folder: str | os.PathLike | None = None,
+    block_cells: int = BLOCK_CELLS,
+) -> StoredEntries:
+    """From a SciPy sparse matrix whose arrays are mapped from files.
+
+    Each cell counts once; for weights write triplets, see `from_parquet`.
+
+    Parameters
+    ----------
+    matrix : SciPy CSR array or matrix
+        Stored cells are observed. Its arrays may be `numpy.memmap`.
+    folder : path, optional
+        As for `from_parquet`.
+    block_cells : int >= 1, default=2**22
+        Number of cells of a block.
+
+    Returns
+    -------
+    StoredEntries
+    """
+    if not (sp.issparse(matrix) and matrix.format == "csr"):
+        raise TypeError(
+            f"matrix must be a SciPy matrix in CSR format, got {type(matrix)!r}."
+        )
+    names = ("row", "column", "value")
+    return StoredEntries(matrix, names, folder=folder, block_cells=block_cells)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from skmc.base import NOT_IN_MEMORY, Fitted
+from skmc.cells import Container
 from skmc.completers._marginals import NormalMarginals
+from skmc.linalg import Seed
 from skmc.solvers import EM, FactorEM, Solver
+
+if TYPE_CHECKING:
+    from skmc.completers.gaussian import GaussianCompleter
 
 
 @dataclass(eq=False)
@@ -110,3 +117,56 @@ def learned(fitted: Conditional) -> dict[str, Any]:
         "covariance_": covariance.numpy(),
         "_fitted": fitted,
     }
+
+
+def predict_std(self: GaussianCompleter, X: Container) -> np.ndarray:
+    """Standard deviation of the cells that `transform` returns.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, whether `fit` has seen them or not.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Conditional on the observed cells of the row; 0 for these cells themselves
+        (with ``keep_observed=False``: conditional on the others). All columns of
+        ``X`` are there; empty ones have NaN.
+    """
+    check_is_fitted(self)
+    cells = self._read(X, reset=False)
+    std = self._fitted.std(cells)
+    if self.keep_observed:
+        std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
+    return std.astype(cells.dtype, copy=False)
+
+
+def sample(
+    self: GaussianCompleter,
+    X: Container,
+    n_samples: int = 1,
+    random_state: Seed = None,
+) -> np.ndarray:
+    """Draw the missing cells from their joint distribution given the observed ones.
+
+    For multiple imputation, with `skmc.uncertainty.pool`: the noise of single cells
+    is included, what the mean and the covariance are uncertain by is not.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, whether `fit` has seen them or not.
+    n_samples : int >= 1, default=1
+        How many.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_rows, n_features)
+        Observed cells unchanged.
+    """
+    check_is_fitted(self)
+    rng = check_random_state(random_state)
+    return self._fitted.sample(self._read(X, reset=False), n_samples, rng)

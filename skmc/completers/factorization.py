@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -14,27 +14,19 @@ from skmc.base import (
     FittedFactors,
     IterativeCompleter,
     MoreCells,
-    Trials,
     fit_informed,
     partial_fit,
-    preferences,
     recommend_from_factors,
     transform_with_features,
     with_more,
 )
 from skmc.blocks import BlockObserved
-from skmc.cells import Cells, Container, Given, Scaling, SparseObserved
-from skmc.completers._rank import checked_rank, choose_rank
+from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
+from skmc.completers._factor_choice import als, choose_all
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import LowRank, Randomness
+from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import ALS, Solver
-
-FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
-FIRST_RANK = 16  # for which the weight is chosen
-WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
-SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-TRIAL_SWEEPS = 10
 
 
 class FactorizationCompleter(IterativeCompleter):
@@ -191,6 +183,7 @@ class FactorizationCompleter(IterativeCompleter):
     transform = transform_with_features
     recommend = recommend_from_factors
     partial_fit = partial_fit
+    _choose = choose_all
     storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: ALS}
     check_every = 1
     advice = "ratings, new users"
@@ -238,114 +231,13 @@ class FactorizationCompleter(IterativeCompleter):
         # A choice needs no more than single precision.
         return data if self.scaling is None else data.in_single()
 
-    def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
-        if self.alpha is not None and "auto" in (self.rank, self.lambda_ridge):
-            raise ValueError(
-                "With alpha, rank and lambda_ridge must be numbers: errors of held-out "
-                "cells do not judge preferences. Search them with a RankingScorer."
-            )
-        most, rng = min(data.shape), trials.rng
-        sweeps = min(self.max_iter, TRIAL_SWEEPS)
-        rank = min(FIRST_RANK, most)
-        weight: Any = self.lambda_ridge
-        informed = any(data.sides)
-        per_row = informed and self.per_cell
-        cells = len(data.values) / data.shape[0] if per_row else 1.0
-        side: Any = self.lambda_side
-        automatic = side == "auto"
-
-        if self.rank != "auto":
-            rank = checked_rank(self.rank, data.shape)
-        if weight == "auto":
-            weight = trials.best(
-                WEIGHTS,
-                lambda weight, part: self._als(
-                    part, rank, weight, weight * cells if automatic else side, rng
-                ),
-                max_iter=sweeps,
-            )
-        if automatic:
-            side = weight * cells
-        if informed and automatic:
-            side = trials.best(
-                [side * factor for factor in SIDE_FACTORS],
-                lambda side, part: self._als(part, rank, weight, side, rng),
-                max_iter=sweeps,
-                patience=3,
-            )
-        if self.rank == "auto":
-            rank = self._rank(data, trials, weight, side, sweeps)
-        chosen = {"rank": rank, "lambda_ridge": weight}
-        return {**chosen, "lambda_side": side} if informed else chosen
-
-    def _rank(
-        self,
-        data: SparseObserved,
-        trials: Trials,
-        weight: float,
-        side: float,
-        sweeps: int,
-    ) -> int:
-        """The best power of two, or a rank between it and its neighbors."""
-
-        def best(ranks: Sequence[int]) -> int:
-            return choose_rank(
-                "auto",
-                data,
-                trials,
-                lambda rank, part: self._als(part, rank, weight, side, trials.rng),
-                ranks=ranks,
-                max_iter=sweeps,
-                patience=len(ranks),  # the small ranks of ratings are similar
-            )
-
-        rank = best(FACTOR_RANKS)
-        lowest, most = trials.lowest, min(FACTOR_RANKS[-1], *data.shape)
-        half_way = {3 * rank // 4, 3 * rank // 2} - {0, *FACTOR_RANKS}
-        between = sorted(r for r in half_way if r <= most)
-        other = best(between) if between else rank
-        return other if trials.lowest < lowest else rank
-
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
         last = None if params.last is None else params.last.factors()
         side = params.lambda_side if any(data.sides) else 1.0
         weight = params.lambda_ridge
-        return self._als(data, params.rank, weight, side, rng, last, conjugate=True)
-
-    def _als(
-        self,
-        data: SparseObserved,
-        rank: int,
-        weight: float,
-        side: float,
-        rng: Randomness,
-        last: LowRank | None = None,
-        conjugate: bool = False,
-    ) -> ALS:
-        start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-        start = start.to(data.dtype)
-        explicit = self.alpha is None
-        row_biases = explicit and self.biases in ("both", "rows")
-        biases = cols = None
-        if last is not None and last.left.shape[1] == rank + 1 + row_biases:
-            like = torch.empty(0, dtype=data.dtype, device=data.device)
-            left, cols = last.left.to(like), last.right.to(like)
-            start, biases = left[:, :rank], left[:, rank] if row_biases else None
-            cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
-        options: dict[str, Any] = {
-            "row_biases": row_biases,
-            "col_biases": explicit and self.biases in ("both", "columns"),
-            "per_cell": explicit and self.per_cell,
-            "implicit": not explicit,
-            "link_weight": side,
-            "conjugate": conjugate,
-            "start_biases": biases,
-            "start_cols": cols,
-        }
-        solver: ALS = self.storages[type(data)](start, weight, **options)
-        return solver
+        return als(self, data, params.rank, weight, side, rng, last, conjugate=True)
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         fitted = FittedFactors.of(given, outputs, informed=True)

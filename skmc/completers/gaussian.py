@@ -8,13 +8,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import CompleterTags, IterativeCompleter, Trials, partial_fit
 from skmc.blocks import ChunkedEM, ChunkedRows
-from skmc.cells import Cells, Container, Given, Observed
-from skmc.completers._conditional import Conditional, em, learned
+from skmc.cells import Cells, Given, Observed
+from skmc.completers._conditional import Conditional, em, learned, predict_std, sample
 from skmc.completers._gaussian_more import fit_more
 from skmc.completers._marginals import CopulaMarginals, NormalMarginals
 from skmc.completers._rank import checked_rank
@@ -179,6 +177,8 @@ class GaussianCompleter(IterativeCompleter):
         Variant("copula", {"marginals": "copula"}),
     )
     partial_fit = partial_fit
+    predict_std = predict_std
+    sample = sample
     _fit_more = fit_more
     storages: ClassVar[dict] = {Observed: em, ChunkedRows: _chunked_em}
     check_every = 3
@@ -265,54 +265,3 @@ class GaussianCompleter(IterativeCompleter):
         model = outputs.get("model", standard).to("cpu")
         cells = None if given.read is None else given.matrix.copy()
         return learned(Conditional(given.statistics, model, given.scaling, cells))
-
-    def predict_std(self, X: Container) -> np.ndarray:
-        """Standard deviation of the cells that `transform` returns.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, whether `fit` has seen them or not.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Conditional on the observed cells of the row; 0 for these cells themselves
-            (with ``keep_observed=False``: conditional on the others). All columns of
-            ``X`` are there; empty ones have NaN.
-        """
-        check_is_fitted(self)
-        cells = self._read(X, reset=False)
-        std = self._fitted.std(cells)
-        if self.keep_observed:
-            std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
-        return std.astype(cells.dtype, copy=False)
-
-    def sample(
-        self,
-        X: Container,
-        n_samples: int = 1,
-        random_state: Seed = None,
-    ) -> np.ndarray:
-        """Draw the missing cells from their joint distribution given the observed ones.
-
-        For multiple imputation, with `skmc.uncertainty.pool`: the noise of single cells
-        is included, what the mean and the covariance are uncertain by is not.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, whether `fit` has seen them or not.
-        n_samples : int >= 1, default=1
-            How many.
-        random_state : int, RandomState instance or None, default=None
-            Draws the cells.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_rows, n_features)
-            Observed cells unchanged.
-        """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        return self._fitted.sample(self._read(X, reset=False), n_samples, rng)

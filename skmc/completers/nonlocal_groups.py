@@ -171,7 +171,6 @@ class NonlocalCompleter(IterativeCompleter):
     random_state: Seed = None
 
     _fitted: Completion = field(init=False)
-
     patch_size_: int = field(init=False)
     _n_rounds: int = field(init=False)
 

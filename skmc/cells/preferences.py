@@ -1,0 +1,40 @@
+"""Counts as cells of a weighted least-squares problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from skmc.cells.sparse_observed import SparseObserved
+
+
+def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
+    """Targets and weights that make the loss of counts one of least squares.
+
+    ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha r``,
+    and `ALS` adds the ``x^2`` of all cells.
+
+    Parameters
+    ----------
+    data : SparseObserved
+        Counts ``r``.
+    alpha : float > 0
+        Confidence in a count of 1.
+
+    Returns
+    -------
+    SparseObserved
+        Its positive cells.
+
+    Raises
+    ------
+    ValueError
+        A cell is negative.
+    """
+    if (data.values < 0).any():
+        raise ValueError(
+            f"X holds {float(data.values.min())}, but with alpha its cells are "
+            "counts >= 0; leave negative cells out, or set alpha=None."
+        )
+    data = data.only(data.values > 0)
+    a = data.weighted(float(alpha or 1.0) * data.values)
+    return replace(data, values=1 + 1 / a, weights=a)
