@@ -287,7 +287,19 @@ def _warn_of(
 
 
 def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str, Any]:
-    """Fitted attributes that every completer has."""
+    """Make the fitted attributes that every completer has.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Is not changed.
+    statistics : Priors
+        Statistics of the cells of the fit.
+
+    Returns
+    -------
+    dict of str to object
+    """
     common = {
         "_priors": statistics,
         "_shape": statistics.shape,
@@ -306,6 +318,15 @@ def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str,
 
 
 def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
+    """Warn about rows and columns without an observed cell, and say what they get.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Its parameters and tags say whether they are filled.
+    statistics : Priors
+        Statistics of the cells of the fit.
+    """
     if completer.completer_tags.pictures and completer.keep_empty_features:
         return
     empty = np.flatnonzero(statistics.empty_cols)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
 
+from skmc.cells.scaling import Scaling
 from skmc.linalg import work_of
 
 
@@ -217,3 +219,34 @@ class DenseValues:
             return self.fill(X)
         share = self.times / self.largest_weight[..., None, None]
         return torch.lerp(X, self.values, share)
+
+    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
+        """The scaling of `Scaling.of`.
+
+        Parameters
+        ----------
+        how : {"auto", "columns", "global"} or None
+            As for `Scaling.of`.
+        centre : bool, default=True
+            As for `Scaling.of`.
+
+        Returns
+        -------
+        Scaling
+        """
+        return Scaling.of(self, how, centre=centre)
+
+    def scaled(self, scaling: Scaling) -> Self:
+        """The same cells with scaled values.
+
+        Parameters
+        ----------
+        scaling : Scaling
+            How to scale.
+
+        Returns
+        -------
+        DenseValues
+            Of the same class.
+        """
+        return replace(self, values=scaling.standardise(self.values))

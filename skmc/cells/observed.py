@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from skmc.cells.dense_values import DenseValues
-from skmc.cells.scaling import Scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,36 +52,6 @@ class Observed(DenseValues):
     def identity(self) -> list[Any]:
         """What differs between two sets of cells."""
         return [self.values, self.mask, self.weights]
-
-    def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
-        """The scaling of `Scaling.of`.
-
-        Parameters
-        ----------
-        how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
-        centre : bool, default=True
-            As for `Scaling.of`.
-
-        Returns
-        -------
-        Scaling
-        """
-        return Scaling.of(self, how, centre=centre)
-
-    def scaled(self, scaling: Scaling) -> Observed:
-        """The same cells with scaled values.
-
-        Parameters
-        ----------
-        scaling : Scaling
-            How to scale.
-
-        Returns
-        -------
-        Observed
-        """
-        return replace(self, values=scaling.standardise(self.values))
 
     def split(
         self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from skmc.cells.observed import Observed
+    from skmc.cells.dense_values import DenseValues
     from skmc.cells.sparse_observed import SparseObserved
 
 OFFSET = 100  # deviations that a mean may amount to and not be subtracted
@@ -38,7 +38,7 @@ class Scaling:
 
     @classmethod
     def of(
-        cls, data: Observed | SparseObserved, how: str | None, *, centre: bool = True
+        cls, data: DenseValues | SparseObserved, how: str | None, *, centre: bool = True
     ) -> Scaling:
         """From the observed cells.
 
@@ -120,7 +120,7 @@ class Scaling:
         return cls(shift, scale)
 
     @staticmethod
-    def unlike(data: Observed | SparseObserved) -> Tensor:
+    def unlike(data: DenseValues | SparseObserved) -> Tensor:
         """Tell whether columns have different units, by their deviations alone.
 
         Columns of one unit can have very different means, as those of a picture.
@@ -200,7 +200,7 @@ class Scaling:
         return Scaling(self.shift.to(*args), self.scale.to(*args))
 
 
-def _normalised(data: Observed | SparseObserved) -> tuple[Tensor, Tensor]:
+def _normalised(data: DenseValues | SparseObserved) -> tuple[Tensor, Tensor]:
     """The values divided by the largest, and the largest.
 
     Sums of squares of very large or very small numbers would overflow.
@@ -214,7 +214,7 @@ def _normalised(data: Observed | SparseObserved) -> tuple[Tensor, Tensor]:
 
 
 def _moments(
-    data: Observed | SparseObserved, z: Tensor, eps: float, by_column: bool
+    data: DenseValues | SparseObserved, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
     some = torch.where(count > 0, count, 1)  # weights may add up to less than 1
