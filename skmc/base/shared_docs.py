@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -164,7 +165,7 @@ DESCRIPTIONS: dict[str, Description] = {
     "solve": ["n_iter_", "status_", "n_features_in_", "feature_names_in_"],
 }
 # A line "{name}", and the lines indented below it, which continue the description.
-PLACE = re.compile(r"^    \{(\w+)\}\n((?:        .*\n)*)", re.MULTILINE)
+PLACE = re.compile(r"^\{(\w+)\}\n((?:    .*\n)*)", re.MULTILINE)
 
 
 def documented(estimator: C, /, **descriptions: Description) -> C:
@@ -196,12 +197,15 @@ def documented(estimator: C, /, **descriptions: Description) -> C:
         kind, text = entry
         if name in parameters and not kind.endswith(("optional", "Ignored")):
             kind += _default(parameters[name].default)
-        return f"    {name} : {kind}\n{text}\n"
+        lines = textwrap.indent(textwrap.dedent(text), "    ")
+        return f"{name} : {kind}\n{lines}\n"
 
     def filled(place: re.Match[str]) -> str:
         return described(place[1]) + place[2]
 
-    estimator.__doc__ = PLACE.sub(filled, estimator.__doc__)
+    # Since Python 3.13, docstrings have no indentation.
+    doc = inspect.cleandoc(estimator.__doc__) + "\n"
+    estimator.__doc__ = PLACE.sub(filled, doc)
     return estimator
 
 
