@@ -16,8 +16,8 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from skmc.compatibility import Interval, StrOptions
 from skmc.linalg import Seed as Seed
 
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from skmc.base.shared_docs import documented
+from skmc.compatibility import CallbackSupportMixin
 from skmc.parameters import (
     AT_LEAST_ONE,
     Count,
@@ -54,15 +55,12 @@ if TYPE_CHECKING:  # scikit-learn has no types
             self, input_features: ArrayLike | None = None
         ) -> np.ndarray: ...
 
-    class CallbackSupportMixin: ...
-
     class TransformerMixin: ...
 
     class OneToOneFeatureMixin: ...
 
 else:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-    from sklearn.callback import CallbackSupportMixin
 
 
 # Attributes that the summary shows in its own way, or scikit-learn shows.

@@ -7,11 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
-
 from skmc.base.shared_docs import documented
 from skmc.cells import Container
+from skmc.compatibility import fit_context, with_callbacks
 
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
@@ -36,7 +34,7 @@ def validated(fit: Fit) -> Fit:
     function
     """
     fit = documented(fit)
-    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+    checked = with_callbacks(fit_context(prefer_skip_nested_validation=True)(fit))
     known = inspect.signature(fit).parameters
 
     @functools.wraps(checked)

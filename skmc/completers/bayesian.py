@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import (
@@ -21,6 +20,7 @@ from skmc.base import (
     transform_with_features,
 )
 from skmc.cells import Container, Given, SparseObserved
+from skmc.compatibility import Interval
 from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
 from skmc.completers.costs import Cost, Variant

@@ -9,11 +9,11 @@ from numbers import Real
 from typing import Annotated, Any, Literal
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from skmc.base import CompleterTags, IterativeCompleter, fit_weighted
 from skmc.cells import Observed
+from skmc.compatibility import Interval
 from skmc.completers.costs import Cost
 from skmc.linalg import CosineSchedule, Randomness
 from skmc.loop import Solution

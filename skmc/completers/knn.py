@@ -9,13 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from skmc.base import BaseCompleter, CompleterTags, FitTasks, Fitted, Outcome, warn_user
 from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed
+from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values

@@ -9,13 +9,11 @@ from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator, FitTasks
 from skmc.cells import Container
+from skmc.compatibility import Interval, fit_context, with_callbacks
 from skmc.completers.auto import AutoCompleter
 from skmc.tables import Table, as_table, warn_of_left
 
@@ -137,7 +135,7 @@ float, or None, default=None
     max_value: Limits = None
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Container, y: object = None) -> MixedCompleter:
         """Learn how the columns are related.
 

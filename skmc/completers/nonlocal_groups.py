@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base import CompleterTags, Completion, IterativeCompleter, Trials
 from skmc.cells import Container, Given, Observed, pixels
+from skmc.compatibility import Interval
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import solve_part

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -22,6 +21,7 @@ from skmc.base import (
     fit_weighted,
 )
 from skmc.cells import Container, Given, Observed
+from skmc.compatibility import Interval
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.loop import Solution, Status

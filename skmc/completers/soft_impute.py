@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 
 from skmc.base import (
     CompleterTags,
@@ -19,6 +18,7 @@ from skmc.base import (
     fit_weighted,
 )
 from skmc.cells import Given, SparseObserved
+from skmc.compatibility import Interval
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness, svd_of
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed

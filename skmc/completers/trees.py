@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import HasMethods
 
 from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome
 from skmc.cells import Given, Observed, Priors, Scaling
+from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
     FOLDS,
     MAX_SAMPLES,
