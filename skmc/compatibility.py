@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Any, Self
 import sklearn
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+)
 
 __all__ = [
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
+    "InvalidParameterError",
     "StrOptions",
     "fit_context",
     "safe_indexing",

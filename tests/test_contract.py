@@ -5,17 +5,21 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import KW_ONLY, fields
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from conftest import COMPLETERS, low_rank, make
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skmc import AIRCompleter, IALMCompleter, KNNCompleter, MaskedToNaN, SVDCompleter
 from skmc.base import HOOKS, BaseCompleter, IterativeCompleter
+from skmc.compatibility import Interval
 from skmc.linalg import resolve_device
 
 every_completer = pytest.mark.parametrize("cls", COMPLETERS)
@@ -113,6 +117,28 @@ def test_devices_that_are_not_there(device):
     with pytest.raises(ValueError, match="is not available; use 'auto' or one of") as e:
         resolve_device(device)
     assert len(str(e.value)) < 200 and e.value.__suppress_context__
+
+
+@pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
+def test_numbers_of_numpy_are_numbers(cls, small):
+    """Grids are made of them, and Torch takes none. A bool is no number."""
+    for name, allowed in cls._parameter_constraints.items():
+        (bounds,) = [a for a in allowed if isinstance(a, Interval)] or [None]
+        if bounds is None:
+            continue
+        whole = bounds.type is Integral
+        kinds = (np.int64, np.uint8) if whole else (np.float64, np.float32)
+        for kind in kinds:
+            value = clone(cls(**{name: kind(1)})).get_params()[name]
+            assert type(value) is (int if whole else float) and value == 1
+        with pytest.raises(ValueError, match=f"'{name}' .* must not be a bool"):
+            cls(**{name: True}).fit(small[1])
+
+
+def test_a_grid_of_numpy():
+    grid = {"n_neighbors": np.arange(1, 4)}
+    search = GridSearchCV(KNNCompleter(), grid, cv=2)
+    assert search.fit(low_rank(12, 6)).best_params_["n_neighbors"] in (1, 2, 3)
 
 
 def test_constraints_are_collected_from_all_bases():
