@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import CONTAINERS
-from sklearn.model_selection import KFold, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 
-from skmc import Entries
+from skmc import Entries, MeanCompleter
 from skmc.cells import to_cells
 
 
@@ -35,6 +35,15 @@ def test_scikit_learn_splits_cells(small):
     assert isinstance(train, Entries)
     both = np.where(np.isnan(train.to_cells()), test.to_cells(), train.to_cells())
     np.testing.assert_array_equal(both, cells.to_cells())
+
+
+def test_folds_that_hide_whole_rows_are_refused(small):
+    """They would rank all candidates the same."""
+    search = GridSearchCV(MeanCompleter(), {"keep_observed": [True]}, cv=3)
+    with pytest.raises(ValueError, match=r"shuffled, for example by cv=KFold\(5, shu"):
+        search.fit(Entries(small[1]))
+    shuffled = np.random.RandomState(0).permutation(len(Entries(small[1])))
+    assert search.fit(Entries(small[1])[shuffled]).best_score_ < 0
 
 
 def test_indexing(small):

@@ -122,7 +122,8 @@ def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
         X = X[X.values != missing]
         # A slice may contain a cell twice; the last one counts.
         place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
-        last = len(X) - 1 - np.unique(place[::-1], return_index=True)[1]
+        last = np.zeros(len(X), bool)
+        last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
         X = X[last]
         shape = max(m, X.matrix_shape[0]), max(n, X.matrix_shape[1])
         if shape[1] > n:

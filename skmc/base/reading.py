@@ -128,8 +128,9 @@ def _read_entries(completer: BaseCompleter, X: Any) -> Entries:
         shape = X.matrix_shape
         place = np.ravel_multi_index((X.rows, X.cols), shape)
         # A slice may contain a cell twice.
-        first = np.sort(np.unique(place, return_index=True)[1])
-        cells: Entries = X[first[X.values[first] != completer.missing_values]]
+        first = np.zeros(len(X), bool)
+        first[np.unique(place, return_index=True)[1]] = True
+        cells: Entries = X[first & (X.values != completer.missing_values)]
     elif sp.issparse(X):
         triplets = sparse_cells(X, missing_values=completer.missing_values)
         cells, shape = Entries.from_triplets(*triplets, X.shape), X.shape

@@ -19,7 +19,8 @@ class Entries:
     ``len()`` is the number of cells and a slice is the same matrix with fewer observed
     cells, so `sklearn.model_selection` splits *cells* where it would split rows of an
     array: ``GridSearchCV(AIRCompleter(), grid, cv=KFold(5, shuffle=True)).fit(
-    Entries(X))`` validates on held-out cells.
+    Entries(X))`` validates on held-out cells. Folds that are not shuffled would hide
+    whole rows, and raise an error.
 
     Parameters
     ----------
@@ -190,10 +191,24 @@ class Entries:
             index = index[0]
         if isinstance(index, (int, np.integer)):
             return self.rows[index], self.cols[index], self.values[index]
+        if isinstance(index, np.ndarray) and index.dtype.kind in "iu":
+            self._refuse_blocks(index)
         part = self.__class__.__new__(self.__class__)
         part.rows, part.cols = self.rows[index], self.cols[index]
         part.values, part.matrix_shape = self.values[index], self.matrix_shape
         return part
+
+    def _refuse_blocks(self, index: np.ndarray) -> None:
+        """Raise an error if ``index`` leaves out whole rows, as folds in order do."""
+        left_out = np.delete(np.arange(len(self)), index)
+        if len(left_out) and left_out[-1] - left_out[0] < len(left_out):
+            hidden = ~np.isin(self.rows[left_out], self.rows[index])
+            if hidden.mean() > 0.5:
+                raise ValueError(
+                    "These cells leave out whole rows, which only means can complete: "
+                    "folds must be shuffled, for example by cv=KFold(5, shuffle=True). "
+                    "To take a part of the cells, use a slice."
+                )
 
     def __repr__(self) -> str:
         n_rows, n_cols = self.matrix_shape
