@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -87,6 +87,7 @@ class DescentState(State):
         vars(self)["live"] = _evaluated(self.model)
 
 
+@dataclass(eq=False)
 class Descent(ParametricSolver[Observed, DescentState]):
     r"""Adam on a sum of terms of the completion and penalties of parameters.
 
@@ -117,20 +118,12 @@ class Descent(ParametricSolver[Observed, DescentState]):
 
     eager = ""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        terms: Sequence[Term],
-        *,
-        lr: float,
-        horizon: int,
-        penalties: Mapping[str, Term] | None = None,
-    ):
-        self.model = model
-        self.terms = terms
-        self.penalties = penalties or {}
-        self.lr = lr
-        self.horizon = horizon
+    model: nn.Module
+    terms: Sequence[Term]
+    _: KW_ONLY
+    lr: float
+    horizon: int
+    penalties: Mapping[str, Term] = field(default_factory=dict)
 
     @torch.no_grad()
     def init(self, data: Observed) -> DescentState:

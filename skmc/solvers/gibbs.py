@@ -88,6 +88,7 @@ class GibbsState(State):
     kept: list[RowModel]
 
 
+@dataclass(eq=False)
 class Gibbs(Solver[SparseObserved, GibbsState]):
     r"""Draws of factors, biases and hyper-parameters given the observed cells.
 
@@ -137,19 +138,11 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
 
     eager = "rows of similar length are drawn together, and lengths are shapes"
 
-    def __init__(
-        self,
-        rng: Randomness,
-        rank: int,
-        n_burn_in: int,
-        implicit: bool,
-        heteroscedastic: bool = False,
-    ):
-        self.rng = rng
-        self.rank = rank
-        self.n_burn_in = n_burn_in
-        self.implicit = implicit
-        self.heteroscedastic = heteroscedastic
+    rng: Randomness
+    rank: int
+    n_burn_in: int
+    implicit: bool
+    heteroscedastic: bool = False
 
     def init(self, data: SparseObserved) -> GibbsState:
         rng = self.rng.stream(1)

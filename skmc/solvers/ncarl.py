@@ -40,6 +40,7 @@ class NCARLState(State):
     problem: Problem
 
 
+@dataclass(eq=False)
 class NCARL(Solver[Observed, NCARLState]):
     r"""Nuclear norm and Dirichlet energy, both reweighted at every step.
 
@@ -98,12 +99,9 @@ class NCARL(Solver[Observed, NCARLState]):
 
     eager = "decompositions report back to the host"
 
-    def __init__(
-        self, alpha: float, n_neighbors: int, lambda_noise: float | None = None
-    ):
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.lambda_noise = lambda_noise
+    alpha: float
+    n_neighbors: int
+    lambda_noise: float | None = None
 
     def init(self, data: Observed) -> NCARLState:
         problem = Problem.of(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ TRIALS = 60  # steps tried in an epoch
 RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
 
 
+@dataclass(eq=False)
 class NonsmoothDescent(Solver[Observed, NonsmoothState]):
     r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
 
@@ -96,28 +98,16 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
 
     eager = "lengths of a step are tried until one is short enough"
 
-    def __init__(
-        self,
-        network: Autoencoder,
-        *,
-        activity: L1Norm,
-        rank: NuclearNorm,
-        decay: SquaredNorm,
-        box: Box,
-        schedule: CosineSchedule,
-        gamma: float,
-        grace: int = 200,
-        omega: float | None = None,
-    ):
-        self.network = network
-        self.activity = activity
-        self.rank = rank
-        self.decay = decay
-        self.box = box
-        self.schedule = schedule
-        self.gamma = gamma
-        self.grace = grace
-        self.omega = omega
+    network: Autoencoder
+    _: KW_ONLY
+    activity: L1Norm
+    rank: NuclearNorm
+    decay: SquaredNorm
+    box: Box
+    schedule: CosineSchedule
+    gamma: float
+    grace: int = 200
+    omega: float | None = None
 
     def init(self, data: Observed) -> NonsmoothState:
         parts = (self.network.weights, self.network.biases)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -68,6 +68,7 @@ class Batch:
     times: Tensor | None = None  # (*batch, k, n_cols)
 
 
+@dataclass(eq=False)
 class RowDescent(Solver[Observed, RowState]):
     r"""Adam on the misfit of a network that maps rows to rows, in mini-batches.
 
@@ -107,28 +108,16 @@ class RowDescent(Solver[Observed, RowState]):
 
     eager = ""
 
-    def __init__(
-        self,
-        network: nn.Module,
-        penalties: Mapping[str, Term],
-        *,
-        lr: float,
-        horizon: int,
-        batch_size: int,
-        rng: Randomness,
-        inputs: Tensor | None = None,
-        free: bool = False,
-        warm_up: int = 1,
-    ):
-        self.network = network
-        self.penalties = penalties
-        self.lr = lr
-        self.horizon = horizon
-        self.batch_size = batch_size
-        self.rng = rng
-        self.inputs = inputs
-        self.free = free
-        self.warm_up = warm_up
+    network: nn.Module
+    penalties: Mapping[str, Term]
+    _: KW_ONLY
+    lr: float
+    horizon: int
+    batch_size: int
+    rng: Randomness
+    inputs: Tensor | None = None
+    free: bool = False
+    warm_up: int = 1
 
     def init(self, data: Observed) -> RowState:
         network = copy.deepcopy(self.network).to(data.values.device)
@@ -190,13 +179,7 @@ class RowDescent(Solver[Observed, RowState]):
             for optimizer in (state.weights, batch.optimizer):
                 if optimizer is not None:
                     optimizer.step(decay)
-        return RowState(
-            objective=objective,
-            network=state.network,
-            weights=state.weights,
-            batches=state.batches,
-            iteration=state.iteration + 1,
-        )
+        return replace(state, objective=objective, iteration=state.iteration + 1)
 
     def _backward(self, data: Observed, network: nn.Module, batch: Batch) -> Tensor:
         """Adds a mini-batch's gradients; its share of the objective."""

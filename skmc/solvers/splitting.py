@@ -35,6 +35,7 @@ class SplittingState(State):
     W: Tensor  # (*batch, m, n), what both were computed from
 
 
+@dataclass(eq=False)
 class DouglasRachford(Solver[Observed, SplittingState]):
     r"""Douglas-Rachford splitting for a regularizer over an affine set.
 
@@ -68,15 +69,9 @@ class DouglasRachford(Solver[Observed, SplittingState]):
     workload = Workload.DECOMPOSITIONS
     eager = "decompositions report back to the host"
 
-    def __init__(
-        self,
-        regularizer: Term,
-        project: Callable[[Tensor], Tensor],
-        length: float,
-    ):
-        self.regularizer = regularizer
-        self.project = project
-        self.length = length
+    regularizer: Term
+    project: Callable[[Tensor], Tensor]
+    length: float
 
     def init(self, data: Observed) -> SplittingState:
         zero = data.zero()

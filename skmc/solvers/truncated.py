@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class TruncatedState(State):
     n_inner: Tensor  # (*batch,), steps since it began
 
 
+@dataclass(eq=False)
 class TruncatedNorm(Solver):
     """Two nested loops as one: each step is an inner step, some end an inner problem.
 
@@ -58,10 +59,10 @@ class TruncatedNorm(Solver):
     workload = Workload.DECOMPOSITIONS
     eager = "decompositions report back to the host"
 
-    def __init__(self, rank: int, *, inner_iter: int = 5, inner_tol: float = 1e-4):
-        self.rank = rank
-        self.inner_iter = inner_iter
-        self.inner_tol = inner_tol
+    rank: int
+    _: KW_ONLY
+    inner_iter: int = 5
+    inner_tol: float = 1e-4
 
     @abstractmethod
     def init(self, data: Observed) -> TruncatedState:

@@ -44,6 +44,7 @@ class ADMMState(TruncatedState):
     tau: Tensor  # (*batch,), 1 / rho for these data
 
 
+@dataclass(eq=False, kw_only=True)
 class TruncatedADMM(TruncatedNorm):
     r"""The truncated nuclear norm with observed cells kept, by ADMM.
 
@@ -107,16 +108,7 @@ class TruncatedADMM(TruncatedNorm):
     tensor([2., 4., 8.])
     """
 
-    def __init__(
-        self,
-        rank: int,
-        *,
-        rho: float = 1.5,
-        inner_iter: int = 5,
-        inner_tol: float = 1e-4,
-    ):
-        super().__init__(rank, inner_iter=inner_iter, inner_tol=inner_tol)
-        self.rho = rho
+    rho: float = 1.5
 
     def init(self, data: Observed) -> ADMMState:
         begun, mean = self._begin(data)

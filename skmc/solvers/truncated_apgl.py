@@ -48,6 +48,7 @@ class APGLState(TruncatedState):
     weight: Tensor  # (*batch,), lambda for these data
 
 
+@dataclass(eq=False, kw_only=True)
 class TruncatedAPGL(TruncatedNorm):
     r"""The truncated nuclear norm and a misfit, by accelerated proximal gradient.
 
@@ -86,16 +87,8 @@ class TruncatedAPGL(TruncatedNorm):
     norm regularization. IEEE TPAMI 35 (2013).
     """
 
-    def __init__(
-        self,
-        rank: int,
-        *,
-        weight: float = 10.0,
-        inner_iter: int = 20,
-        inner_tol: float = 1e-4,
-    ):
-        super().__init__(rank, inner_iter=inner_iter, inner_tol=inner_tol)
-        self.weight = weight
+    weight: float = 10.0
+    inner_iter: int = 20
 
     def init(self, data: Observed) -> APGLState:
         begun, mean = self._begin(data)

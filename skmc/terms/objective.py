@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import Randomness
-from skmc.terms.sparsity import L1Norm
-from skmc.terms.term import Term, inner, per_member, random_observed
+from skmc.terms.norms import L1Norm
+from skmc.terms.term import Term, inner, per_member
 
 
 class SquaredError(Term):
@@ -55,12 +57,9 @@ class SquaredError(Term):
 
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        values, mask = random_observed(shape, rng)
+        values, mask = rng.normal(*shape, std=1.0), rng.normal(*shape, std=1.0) > -0.5
         weights = rng.normal(*shape, std=1.0).square()
-        return [
-            cls(Observed(values, mask)),
-            cls(Observed(values, mask, weights=weights)),
-        ]
+        return [cls(Observed(values, mask, weights=w)) for w in (None, weights)]
 
 
 class Sum(Term):
@@ -85,33 +84,20 @@ class Sum(Term):
         return any(term.lags for term in self)
 
     def forward(self, X: Tensor) -> Tensor:
-        first, *others = self
-        value = first(X)
-        for term in others:
-            value = value + term(X)
-        return value
+        return reduce(torch.add, (term(X) for term in self))
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        first, *others = self
-        value, grad = first.value_and_grad(X)
-        for term in others:
-            more, its_grad = term.value_and_grad(X)
+        pairs = (term.value_and_grad(X) for term in self)
+        value, grad = next(pairs)
+        for more, its_grad in pairs:
             value, grad = value + more, grad.add_(its_grad)
         return value, grad
 
     def grad(self, X: Tensor) -> Tensor:
-        first, *others = self
-        grad = first.grad(X)
-        for term in others:
-            grad.add_(term.grad(X))
-        return grad
+        return reduce(Tensor.add_, (term.grad(X) for term in self))
 
     def value(self, X: Tensor) -> Tensor:
-        first, *others = self
-        value = first.value(X)
-        for term in others:
-            value = value + term.value(X)
-        return value
+        return reduce(torch.add, (term.value(X) for term in self))
 
     def select(self, members: Tensor) -> None:
         for term in self:
