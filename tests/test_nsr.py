@@ -96,8 +96,8 @@ def test_gradient_is_the_derivative_of_the_smooth_part(data):
     theta, blocks, mu = state.theta, state.blocks, 0.7
     with torch.no_grad():
         forward = ours.forward(data, theta)
-        ours_value = ours.smooth(theta, forward, blocks, mu)
-        grad = ours.gradient(data, theta, forward, blocks, mu)
+        ours_value = ours.smooth(forward, blocks, mu)
+        grad = ours.gradient(data, forward, blocks, mu)
     network, value = smooth(data, theta, blocks.h, blocks.V, mu)
     assert ours_value == pytest.approx(float(value.detach()))
     value.backward()
@@ -118,7 +118,7 @@ def test_slack_variables_minimise_the_objective(data, mu):
     """No nearby h or V is better; at mu = 20 some of them are zero."""
     ours = solver()
     state = states(ours, data, 20)[-1]
-    blocks = ours.blocks(state.theta, state.forward, mu)
+    blocks = ours.blocks(state.forward, mu)
     least = penalised(data, state.theta, blocks.h, blocks.V, mu)
     for seed, size in enumerate([1e-4, 1e-2, 1.0] * 3):
         h = [a + draw(seed).uniform(*a.shape, size) for a in blocks.h]
@@ -185,12 +185,11 @@ def test_failing_the_descent_test_lowers_mu_max(data):
     """An L far too small promises a descent that an uphill extrapolation lacks."""
     ours = solver(omega=1.0, grace=200)
     *_, before, state = states(ours, data, 30)
-    uphill = replace(state, before=state.theta, theta=before.theta)
+    uphill = replace(state, before=state.theta, forward=before.forward)
     blind = Blind(**vars(ours))
     for L, top in ((1e6, 100.0), (1e-9, 80.0)):
         with torch.no_grad():
-            forward = ours.forward(data, uphill.theta)
-            after = blind.step(data, replace(uphill, forward=forward, lipschitz=L))
+            after = blind.step(data, replace(uphill, lipschitz=L))
         assert after.schedule.start == pytest.approx(top)
     assert CosineSchedule(5.0, 1.0, 10).lowered(0.1).start == 1.0
     # With L by backtracking it holds.

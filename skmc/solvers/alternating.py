@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import Workload
+from skmc.solvers.norms import relative_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import SquaredError
 
@@ -101,6 +102,4 @@ class HardRank(Solver[Observed, HardRankState]):
         U, _ = torch.linalg.qr(current.X @ V)
         left = U @ (U.mT @ R)
         grad = left + ((R - left) @ V) @ V.mT
-        scale = data.weighted(data.values).square().sum((-2, -1)).sqrt()
-        tiny = torch.finfo(scale.dtype).tiny
-        return grad.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)
+        return relative_norm(grad, data.weighted(data.values))

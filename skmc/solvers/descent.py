@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
 from skmc.models import FactorProduct
-from skmc.solvers.norms import parameter_norm
+from skmc.solvers.norms import relative_slope
 from skmc.solvers.parametric import Adam, ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
@@ -221,13 +221,7 @@ class Descent(ParametricSolver[Observed, DescentState]):
             grad if p.grad is None else grad + p.grad
             for grad, p in zip(pulled, parameters, strict=True)
         ]
-        tiny = torch.finfo(current.X.dtype).tiny
-        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
-        return (
-            parameter_norm(grads, data)
-            * parameter_norm(parameters, data)
-            / scale.clamp_min(tiny)
-        )
+        return relative_slope(grads, parameters, [current.X], data)
 
     def select(self, state: DescentState, members: Tensor) -> DescentState:
         return self.resume(None, super().select(state, members))

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.solvers.ncarl_systems import Problem
+from skmc.solvers.norms import relative_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import graph_laplacian, inner
 
@@ -178,9 +179,8 @@ class NCARL(Solver[Observed, NCARLState]):
         -------
         Tensor of shape (\\*batch,)
         """
-        moved = (current.X - previous.X).double().square().sum((-2, -1)).sqrt()
-        size = current.X.double().square().sum((-2, -1)).sqrt()
-        return moved / size.clamp_min(torch.finfo(size.dtype).tiny)
+        moved = current.X - previous.X
+        return relative_norm(moved.double(), current.X.double())
 
     def outputs(self, state: NCARLState) -> dict[str, Tensor]:
         return {"X": state.X, "laplacian": state.laplacian}

@@ -11,6 +11,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
+from skmc.solvers.norms import ratio
 from skmc.solvers.solver import Solver, State
 
 MATCH_EVERY = 6  # rounds
@@ -250,9 +251,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         -------
         Tensor of shape ()
         """
-        tiny = torch.finfo(torch.float32).tiny
-        size = current.picture.norm().clamp_min(tiny)
-        return (current.moved.norm() / size).to(data.values.dtype)
+        share = ratio(current.moved.norm(), current.picture.norm())
+        return share.to(data.values.dtype)
 
     def outputs(self, state: NonlocalState) -> dict[str, Any]:
         """Hidden cells as estimated, observed ones as their groups say.

@@ -10,6 +10,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import Workload
 from skmc.solvers.momentum import Momentum
+from skmc.solvers.norms import relative_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term
 
@@ -128,6 +129,4 @@ class ProximalGradient(Solver[Observed, ProximalState]):
         -------
         Tensor of shape (\\*batch,)
         """
-        scale = torch.linalg.matrix_norm(current.grad)
-        tiny = torch.finfo(scale.dtype).tiny
-        return torch.linalg.matrix_norm(current.subgradient) / scale.clamp_min(tiny)
+        return relative_norm(current.subgradient, current.grad)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
-from skmc.solvers.norms import parameter_norm
+from skmc.solvers.norms import parameter_norm, relative_slope
 from skmc.solvers.parametric import Adam
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
@@ -227,11 +227,10 @@ class RowDescent(Solver[Observed, RowState]):
             X.append(parameter_norm([current.network(batch.inputs)], data)[..., None])
         parameters = list(current.network.parameters())
         grads = [p.grad for p in parameters if p.grad is not None]
-        scale = parameter_norm(X, data) * parameter_norm([data.values], data)
-        residual = parameter_norm(grads, data) * parameter_norm(parameters, data)
+        residual = relative_slope(grads, parameters, X, data)
         for parameter in parameters:
             parameter.grad = None
-        return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
+        return residual
 
     def outputs(self, state: RowState) -> dict[str, Any]:
         return {

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import Workload
+from skmc.solvers.norms import norm, ratio
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term
 
@@ -110,7 +111,5 @@ class DouglasRachford(Solver[Observed, SplittingState]):
         Tensor of shape (\\*batch,)
         """
         Y, W = previous.feasible, previous.W
-        gap = torch.linalg.matrix_norm(current.X - Y)
-        grad = torch.linalg.matrix_norm(2 * Y - W - current.X)
-        size = torch.minimum(torch.linalg.matrix_norm(current.X), grad)
-        return gap / size.clamp_min(torch.finfo(gap.dtype).tiny)
+        size = torch.minimum(norm(current.X), norm(2 * Y - W - current.X))
+        return ratio(norm(current.X - Y), size)

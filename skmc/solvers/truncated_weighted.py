@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import SVD, Workload, full_svd
-from skmc.solvers.norms import norm
+from skmc.solvers.norms import norm, ratio
 from skmc.solvers.solver import Solver, State
 from skmc.solvers.truncated import cleaned, tail
 
@@ -146,4 +145,4 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
         """
         most = self.weights(data).amax((-2, -1)) * (min(data.shape) - self.rank) ** 0.5
         reach = most * current.length * self.growth / (self.growth - 1)
-        return reach / norm(data.values).clamp_min(torch.finfo(reach.dtype).tiny)
+        return ratio(reach, norm(data.values))
