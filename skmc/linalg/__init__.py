@@ -9,6 +9,7 @@ from skmc.linalg.graph import directions_of, nearest
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
 from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
+from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
@@ -47,6 +48,7 @@ __all__ = [
     "Gaussian",
     "LowRank",
     "NormalEquations",
+    "Parts",
     "Patterns",
     "Randomness",
     "RowModel",

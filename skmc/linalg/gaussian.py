@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import BLOCK, Group, Patterns
 
 
@@ -49,7 +49,7 @@ class Expected:
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class Gaussian(Parts):
     """A normal distribution of rows, which completes them.
 
     Parameters
@@ -62,20 +62,6 @@ class Gaussian:
 
     mean: Tensor  # (n_cols,)
     covariance: Tensor  # (n_cols, n_cols)
-
-    def to(self, *args: Any) -> Gaussian:
-        """Move both tensors.
-
-        Parameters
-        ----------
-        *args : device
-            As `torch.Tensor.to` takes them.
-
-        Returns
-        -------
-        Gaussian
-        """
-        return Gaussian(self.mean.to(*args), self.covariance.to(*args))
 
     def extended(self, mean: Tensor, factor: Tensor) -> Gaussian:
         """Rescale the columns, and append uncorrelated ones of variance 1.

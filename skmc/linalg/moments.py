@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from skmc.linalg.gaussian import Gaussian
+from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedSums:
+class ExpectedSums(Parts):
     r"""What a Gaussian expects of the sums of rows and of their products.
 
     For complete rows the sums of :math:`1`, :math:`x` and :math:`x x^\top` are
@@ -73,12 +74,7 @@ class ExpectedSums:
         -------
         ExpectedSums
         """
-        return ExpectedSums(
-            self.count + other.count,
-            self.first + other.first,
-            self.second + other.second,
-            self.log_likelihood + other.log_likelihood,
-        )
+        return self.map(torch.add, other)
 
     def gaussian(self, weight: float, variance: Tensor) -> Gaussian:
         """The most probable Gaussian, see `skmc.solvers.EM`.

@@ -137,11 +137,7 @@ class Randomness:
         -------
         Tensor of shape (\\*batch, rows, cols)
         """
-        draws = [
-            torch.empty(rows, cols, dtype=self.dtype).normal_(0, std, generator=g)
-            for g in self.generators
-        ]
-        return torch.stack(draws).view(*self.batch_shape, rows, cols)
+        return self._drawn(rows, cols, Tensor.normal_, 0.0, std)
 
     def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
         """Draw uniformly between ``-bound`` and ``bound``.
@@ -159,10 +155,13 @@ class Randomness:
         -------
         Tensor of shape (\\*batch, rows, cols)
         """
+        return self._drawn(rows, cols, Tensor.uniform_, -bound, bound)
+
+    def _drawn(
+        self, rows: int, cols: int, fill: Callable[..., Tensor], *params: float
+    ) -> Tensor:
         draws = [
-            torch.empty(rows, cols, dtype=self.dtype).uniform_(
-                -bound, bound, generator=g
-            )
+            fill(torch.empty(rows, cols, dtype=self.dtype), *params, generator=g)
             for g in self.generators
         ]
         return torch.stack(draws).view(*self.batch_shape, rows, cols)

@@ -32,12 +32,7 @@ class FactorProduct(nn.Module):
 
     @classmethod
     def random(
-        cls,
-        shape: tuple[int, int],
-        depth: int,
-        width: int,
-        std: float,
-        rng: Randomness,
+        cls, shape: tuple[int, int], depth: int, width: int, std: float, rng: Randomness
     ) -> FactorProduct:
         """``depth`` factors with independent N(0, std^2) entries.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import CosineSchedule
+from skmc.linalg import CosineSchedule, Parts
 from skmc.models import hidden_layers, slope_at
 from skmc.solvers.solver import State
 from skmc.terms import L1Norm, NuclearNorm, SquaredNorm
@@ -17,8 +17,8 @@ from skmc.terms import L1Norm, NuclearNorm, SquaredNorm
 Layers = Sequence[Tensor]
 
 
-@dataclass(frozen=True)
-class Theta:
+@dataclass(frozen=True, eq=False)
+class Theta(Parts):
     """Weights and biases of a network, as in `Autoencoder`.
 
     Parameters
@@ -36,25 +36,6 @@ class Theta:
     def parts(self) -> list[Tensor]:
         """All tensors, weights first."""
         return [*self.weights, *self.biases]
-
-    def map(self, function: Callable[..., Tensor], *others: Theta) -> Theta:
-        """``function`` of each part and those of ``others``.
-
-        Parameters
-        ----------
-        function : callable
-            Of as many tensors.
-        *others : Theta
-            Of the same sizes.
-
-        Returns
-        -------
-        Theta
-        """
-        rest = [other.parts for other in others]
-        parts = [function(*these) for these in zip(self.parts, *rest, strict=True)]
-        n = len(self.weights)
-        return Theta(parts[:n], parts[n:])
 
 
 @dataclass(frozen=True)

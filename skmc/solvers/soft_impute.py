@@ -9,14 +9,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import SparseObserved
-from skmc.linalg import (
-    SVD,
-    LowRank,
-    RowModel,
-    SparsePlusLowRank,
-    shrink,
-    spectral_norm,
-)
+from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, shrink, spectral_norm
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 

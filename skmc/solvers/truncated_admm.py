@@ -10,12 +10,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import shrink
 from skmc.solvers.norms import relative_norm
-from skmc.solvers.truncated import (
-    TruncatedNorm,
-    TruncatedState,
-    tail,
-    truncation,
-)
+from skmc.solvers.truncated import TruncatedNorm, TruncatedState, tail, truncation
 
 
 @dataclass(frozen=True, kw_only=True)
