@@ -73,9 +73,7 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
     if steps is None:
         after, new = before, W.new_empty(0)
     elif not torch.isfinite(after):
-        new = model.solve(
-            data.starts, data.cols, data.values, known=known, weights=data.weights
-        )
+        new = _solved(data, own[1:], model)
         after = after if steps else torch.zeros_like(after)
     count = data.counts if model.per_cell else torch.ones_like(data.counts)
     off = (W if systems.judge or steps is None else new) - known

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -125,12 +124,7 @@ class RowDescent(Solver[Observed, RowState]):
             objective=torch.full_like(data.n_observed, torch.inf),
             network=network,
             weights=Adam.of(network.parameters(), self.lr),
-            batches=[
-                batch
-                if data.weights is None
-                else replace(batch, times=_rows(data.times, batch.rows))
-                for batch in self._batches(data)
-            ],
+            batches=self._batches(data),
             iteration=0,
         )
 
@@ -154,20 +148,15 @@ class RowDescent(Solver[Observed, RowState]):
             whole += [torch.zeros_like(inputs), torch.zeros_like(inputs)]
         # In a batch the views have gaps, which Adam's call for all cells would not see.
         pieces = ([t.contiguous() for t in tensor.split(size, -2)] for tensor in whole)
-        made = self._free_batch if self.free else partial(Batch, optimizer=None)
-        return [made(*piece) for piece in zip(parts, *pieces, strict=True)]
-
-    def _free_batch(
-        self,
-        rows: Tensor | None,
-        seen: Tensor,
-        inputs: Tensor,
-        first: Tensor,
-        second: Tensor,
-    ) -> Batch:
-        free = nn.Parameter(inputs)
-        count = torch.zeros((), dtype=torch.float32, device=inputs.device)
-        return Batch(rows, seen, free, Adam([free], [first], [second], count, self.lr))
+        batches, optimizer = [], None
+        for rows, seen, inputs, *moments in zip(parts, *pieces, strict=True):
+            if self.free:
+                inputs = nn.Parameter(inputs)
+                count = torch.zeros((), dtype=torch.float32, device=inputs.device)
+                optimizer = Adam([inputs], moments[:1], moments[1:], count, self.lr)
+            times = None if data.weights is None else _rows(data.times, rows)
+            batches.append(Batch(rows, seen, inputs, optimizer, times))
+        return batches
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
@@ -234,25 +223,22 @@ class RowDescent(Solver[Observed, RowState]):
 
     def outputs(self, state: RowState) -> dict[str, Any]:
         return {
-            "X": assembled(state, state.network),
+            "X": _assembled(state, state.network),
             "network": copy.deepcopy(state.network),
         }
 
 
-def assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply a function to the inputs of every mini-batch, and put the rows in order.
+class CodeDescent(RowDescent):
+    """Descent that keeps the codes of the rows, in order, to complete new rows."""
 
-    Parameters
-    ----------
-    state : RowState
-        Where the solver is.
-    function : callable
-        Maps rows (\\*batch, k, n_cols) to rows (\\*batch, k, width).
+    def outputs(self, state: RowState) -> dict[str, Any]:
+        outputs = super().outputs(state)
+        encoder = outputs["network"].encoder
+        return {**outputs, "codes": _assembled(state, lambda rows: rows @ encoder)}
 
-    Returns
-    -------
-    Tensor of shape (\\*batch, n_rows, width)
-    """
+
+def _assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Apply a function to the inputs of every mini-batch, and put the rows in order."""
     whole: Any = None
     n_rows = sum(batch.inputs.shape[-2] for batch in state.batches)
     for batch in state.batches:

@@ -77,13 +77,13 @@ class TruncatedADMM(TruncatedNorm):
     rank : int >= 0
         How many singular values are free; 0 is the nuclear norm. Zero singular values
         have no singular vectors here, so ``A`` and ``B`` may have fewer rows.
-    rho : float > 0, default=1.5
-        Weight of ``1/2 |L - X|_F^2``, in units of one over the mean singular value of
-        the zero-filled matrix.
     inner_iter : int >= 1, default=5
         Steps with the same ``A, B`` at most.
     inner_tol : float >= 0, default=1e-4
         An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
+    rho : float > 0, default=1.5
+        Weight of ``1/2 |L - X|_F^2``, in units of one over the mean singular value of
+        the zero-filled matrix.
 
     References
     ----------

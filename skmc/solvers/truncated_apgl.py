@@ -66,15 +66,15 @@ class TruncatedAPGL(TruncatedNorm):
     ----------
     rank : int >= 0
         How many singular values are free; 0 is the nuclear norm.
+    inner_iter : int >= 1, default=20
+        Steps with the same ``A, B`` at most; with fewer, momentum cannot build up.
+    inner_tol : float >= 0, default=1e-4
+        An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
     weight : float > 0, default=10
         ``w`` (the paper's lambda), in units of one over the mean singular value of
         the zero-filled matrix, so that the answer has no unit. Singular values of the
         misfit are at most ``1 / w``. The paper's .06 for pictures in 0..255 is 27 on a
         centered one of 240 x 240.
-    inner_iter : int >= 1, default=20
-        Steps with the same ``A, B`` at most; with fewer, momentum cannot build up.
-    inner_tol : float >= 0, default=1e-4
-        An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
 
     References
     ----------
