@@ -90,7 +90,9 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
         return self._state(data.values, self.length * spread * max(data.shape) ** 0.5)
 
     def step(self, data: Observed, state: WeightedState) -> WeightedState:
-        move = self.weights(data) * self._rest(state.full, state.full.s > 0)
+        r, full = self.rank, state.full
+        rest = (full.U[..., r:] * (full.s > 0)[..., None, r:]) @ full.V[..., r:].mT
+        move = self.weights(data) * rest
         X = data.fill(state.X - state.length[..., None, None] * move)
         return self._state(X, state.length / self.growth)
 
@@ -114,11 +116,6 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
         """
         weights = 2 - data.indicator.mean(-1, keepdim=True)
         return weights / weights.mean(-2, keepdim=True)
-
-    def _rest(self, full: SVD, values: Tensor) -> Tensor:
-        """``U diag(values) V'`` without the first ``rank`` of them."""
-        r = self.rank
-        return (full.U[..., r:] * values[..., None, r:]) @ full.V[..., r:].mT
 
     def residual(
         self, data: Observed, previous: WeightedState, current: WeightedState
