@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Workload
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.norms import relative_norm
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import Term
 
 
@@ -45,7 +44,7 @@ class ProximalState(State):
     subgradient: Tensor  # of F + R at X
 
 
-class ProximalGradient(Solver[Observed, ProximalState]):
+class ProximalGradient(DecomposingSolver[Observed, ProximalState]):
     r"""FISTA with restarts, from zero, for a quadratic ``F`` and a convex ``R``.
 
     .. math::
@@ -69,9 +68,6 @@ class ProximalGradient(Solver[Observed, ProximalState]):
     curvature : float or Tensor of shape (\*batch,)
         ``L``, at least the largest eigenvalue of ``F``'s Hessian.
     """
-
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
 
     def __init__(self, smooth: Term, regularizer: Term, curvature: float | Tensor):
         self.smooth = smooth

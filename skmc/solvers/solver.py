@@ -178,3 +178,10 @@ class Solver(ABC, Generic[D, S]):
         """
         found: Any = state
         return {"X": found.X}
+
+
+class DecomposingSolver(Solver[D, S]):
+    """A solver whose steps mostly decompose dense matrices."""
+
+    workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"

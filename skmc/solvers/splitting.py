@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Workload
 from skmc.solvers.norms import norm, ratio
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import Term
 
 
@@ -37,7 +36,7 @@ class SplittingState(State):
 
 
 @dataclass(eq=False)
-class DouglasRachford(Solver[Observed, SplittingState]):
+class DouglasRachford(DecomposingSolver[Observed, SplittingState]):
     r"""Douglas-Rachford splitting for a regularizer over an affine set.
 
     .. math::
@@ -66,9 +65,6 @@ class DouglasRachford(Solver[Observed, SplittingState]):
     variational signal recovery. IEEE Journal of Selected Topics in Signal Processing 1
     (2007).
     """
-
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
 
     regularizer: Term
     project: Callable[[Tensor], Tensor]

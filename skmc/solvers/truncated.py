@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, Workload, full_svd
+from skmc.linalg import SVD, full_svd
 from skmc.solvers.norms import norm
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class TruncatedState(State):
 
 
 @dataclass(eq=False)
-class TruncatedNorm(Solver):
+class TruncatedNorm(DecomposingSolver):
     """Two nested loops as one: each step is an inner step, some end an inner problem.
 
     An inner problem is ``|X|_* - tr(A X B')`` with ``A, B`` held, which is convex. It
@@ -55,9 +55,6 @@ class TruncatedNorm(Solver):
     inner_tol : float >= 0, default=1e-4
         Relative change of X that ends an inner problem.
     """
-
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
 
     rank: int
     _: KW_ONLY

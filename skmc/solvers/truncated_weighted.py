@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, Workload, full_svd
+from skmc.linalg import SVD, full_svd
 from skmc.solvers.norms import norm, ratio
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.solvers.truncated import cleaned, tail
 
 
@@ -34,7 +34,7 @@ class WeightedState(State):
     length: Tensor  # (*batch,), of the next step: the paper's 1 / alpha
 
 
-class WeightedTruncated(Solver[Observed, WeightedState]):
+class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
     r"""TNN-WRE: a single loop of weighted subgradient steps that shorten.
 
     .. math::
@@ -76,9 +76,6 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
     Liu, Lai, Zhou, Kuang, Jin. A truncated nuclear norm regularization method based on
     weighted residual error for matrix completion. IEEE TIP 25 (2016).
     """
-
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
 
     def __init__(self, rank: int, *, length: float = 1.0, growth: float = 1.15):
         self.rank = rank

@@ -3,13 +3,12 @@
 from skmc.terms.laplacian import (
     AdaptiveDirichletEnergy,
     DirichletEnergy,
+    SparseDirichletEnergy,
     graph_laplacian,
 )
-from skmc.terms.measurements import MeasurementError
 from skmc.terms.neighbors import NeighborDirichletEnergy
 from skmc.terms.norms import Box, L1Norm, NuclearNorm, SquaredNorm, TotalVariation
-from skmc.terms.objective import SquaredError, Sum
-from skmc.terms.sparse_laplacian import SparseDirichletEnergy
+from skmc.terms.objective import MeasurementError, SquaredError, Sum
 from skmc.terms.term import Term, inner, narrow
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform
 
