@@ -196,11 +196,8 @@ class Run:
         }
         progress = Progress(
             n_iter=n_iter,
-            data=self.data,
-            solver=self.solver,
             state=state,
             outputs=outputs,
-            residual=residual,
             running=answers.running,
             record=record,
         )

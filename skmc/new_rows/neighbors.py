@@ -58,9 +58,9 @@ def knn_values(
     donors_seen: Tensor,
     n_neighbors: int,
     *,
-    by_distance: bool = False,
-    needed: Tensor | None = None,
-    leave_out: Tensor | None = None,
+    by_distance: bool,
+    needed: Tensor,
+    leave_out: Tensor,
 ) -> Tensor:
     """The average of each column over the nearest donors that have it.
 
@@ -80,9 +80,9 @@ def knn_values(
     by_distance : bool
         Weigh donors by inverse distance; where a donor equals the query, only such
         donors count.
-    needed : bool Tensor of shape (k, n_cols), optional
+    needed : bool Tensor of shape (k, n_cols)
         Cells that are used; others may be averages of fewer donors.
-    leave_out : int Tensor of shape (k,), optional
+    leave_out : int Tensor of shape (k,)
         A donor that each query must not use, itself for instance; -1 for none.
 
     Returns
@@ -103,9 +103,6 @@ def knn_values(
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
     A = torch.where(seen, queries - means, 0.0)
-    needed = torch.ones_like(seen) if needed is None else needed
-    if leave_out is None:
-        leave_out = torch.full((len(A),), -1, device=A.device)
     search = _Search(B, donors_seen, n_neighbors, by_distance)
     answer = torch.empty_like(A)
     todo = torch.arange(len(A), device=A.device)

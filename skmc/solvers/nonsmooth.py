@@ -116,39 +116,31 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         blocks = self.blocks(forward, mu)
         return NonsmoothState(
             objective=torch.full_like(data.n_observed, torch.inf),
-            forward=forward,
+            found=Trial(forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0),
             before=theta,
             blocks=blocks,
             schedule=self.schedule,
             mu=mu,
-            Q=math.inf,
             delta=DELTA_MAX,
-            omega=0.0,
-            lipschitz=1.0,
-            gradient=math.inf,
             iteration=0,
         )
 
     def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
         epoch = state.iteration + 1
         mu = state.schedule(epoch)
-        blocks = self.blocks(state.forward, mu)
-        start = self.smooth(state.forward, blocks, mu)
+        blocks = self.blocks(state.found.forward, mu)
+        start = self.smooth(state.found.forward, blocks, mu)
         found, delta = self._search(data, state, blocks, mu)
         enough = self._descends(state, found, start)
         final = self.smooth(found.forward, blocks, state.schedule.end)
         return NonsmoothState(
             objective=state.objective.new_tensor(final + blocks.penalty),
-            forward=found.forward,
+            found=found,
             before=state.theta,
             blocks=blocks,
             schedule=state.schedule if enough else state.schedule.lowered(LOWER),
             mu=mu,
-            Q=found.end + blocks.penalty,
             delta=delta,
-            omega=found.omega,
-            lipschitz=found.lipschitz,
-            gradient=self.gamma * found.lipschitz * math.sqrt(found.way),
             iteration=epoch,
         )
 
@@ -158,11 +150,11 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         """The step of an epoch, found by trials, and the ``delta`` after it."""
         late = state.iteration + 1 > self.grace
         # Q of the epoch before, at this epoch's mu.
-        ceiling = self.smooth(state.forward, state.blocks, mu)
+        ceiling = self.smooth(state.found.forward, state.blocks, mu)
         ceiling += state.blocks.penalty
-        L, delta, rest = RELAX * state.lipschitz, state.delta, False
+        L, delta, rest = RELAX * state.found.lipschitz, state.delta, False
         for _ in range(TRIALS):
-            omega = 0.0 if rest else self._omega(delta * state.lipschitz / L)
+            omega = 0.0 if rest else self._omega(delta * state.found.lipschitz / L)
             trial = self._try(data, state, blocks, mu, L, omega)
             if not trial.short:
                 L *= RAISE
@@ -249,13 +241,14 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         -------
         Tensor of shape ()
         """
-        pairs = current.blocks.pairs(current.forward)
+        pairs = current.blocks.pairs(current.found.forward)
         gaps = [relative_norm(a - b, a).square() for a, b in pairs]
+        gradient = self.gamma * current.found.lipschitz * math.sqrt(current.found.way)
         length = math.sqrt(inner(current.theta, current.theta))
-        scale = data.energy + current.forward.error.square().sum()
-        gaps.append(ratio(current.gradient * length, scale))
+        scale = data.energy + current.found.forward.error.square().sum()
+        gaps.append(ratio(gradient * length, scale))
         return torch.stack(gaps).amax()
 
     def outputs(self, state: NonsmoothState) -> dict[str, Any]:
         network = Autoencoder(state.theta.weights, state.theta.biases)
-        return {"X": state.forward.output, "network": network}
+        return {"X": state.found.forward.output, "network": network}

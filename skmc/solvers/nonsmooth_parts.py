@@ -213,59 +213,6 @@ class Objective:
         return Theta(weights[::-1], biases[::-1])
 
 
-@dataclass(frozen=True, kw_only=True)
-class NonsmoothState(State):
-    """An iterate of `NonsmoothDescent`.
-
-    The objective is Q at the schedule's end, so that epochs are comparable; ``Q`` is
-    the value at ``mu``.
-
-    Parameters
-    ----------
-    objective : Tensor of shape (\\*batch,)
-        The objective at this iterate.
-    forward : Forward
-        What the network makes of the rows, and its parameters.
-    before : Theta
-        The parameters of the epoch before.
-    blocks : Blocks
-        The slack variables.
-    schedule : CosineSchedule
-        Of ``mu``.
-    mu : float
-        Width of the smoothing.
-    Q : float
-        The objective at ``mu``.
-    delta : float
-        Bounds ``omega``; smaller after Q rose, larger after it fell.
-    omega : float
-        Weight of the extrapolation.
-    lipschitz : float
-        ``L`` of the last step.
-    gradient : float
-        Norm of the proximal gradient at the extrapolated parameters.
-    iteration : int
-        Steps done.
-    """
-
-    forward: Forward
-    before: Theta  # theta of the epoch before
-    blocks: Blocks
-    schedule: CosineSchedule
-    mu: float
-    Q: float
-    delta: float
-    omega: float
-    lipschitz: float
-    gradient: float  # norm of the proximal gradient at the extrapolated theta
-    iteration: int
-
-    @property
-    def theta(self) -> Theta:
-        """The parameters."""
-        return self.forward.theta
-
-
 @dataclass(frozen=True)
 class Trial:
     """A step of an epoch, which may have to be taken again.
@@ -292,6 +239,46 @@ class Trial:
     short: bool
     omega: float
     lipschitz: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonsmoothState(State):
+    """An iterate of `NonsmoothDescent`.
+
+    The objective is Q at the schedule's end, so that epochs are comparable.
+
+    Parameters
+    ----------
+    objective : Tensor of shape (\\*batch,)
+        The objective at this iterate.
+    found : Trial
+        The last step.
+    before : Theta
+        The parameters of the epoch before.
+    blocks : Blocks
+        The slack variables.
+    schedule : CosineSchedule
+        Of ``mu``.
+    mu : float
+        Width of the smoothing.
+    delta : float
+        Bounds ``omega``; smaller after Q rose, larger after it fell.
+    iteration : int
+        Steps done.
+    """
+
+    found: Trial
+    before: Theta  # theta of the epoch before
+    blocks: Blocks
+    schedule: CosineSchedule
+    mu: float
+    delta: float
+    iteration: int
+
+    @property
+    def theta(self) -> Theta:
+        """The parameters."""
+        return self.found.forward.theta
 
 
 def inner(a: Theta, b: Theta) -> float:
