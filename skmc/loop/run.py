@@ -122,7 +122,8 @@ class Run:
                 raise
             self.answers.mark_diverged(self.iteration)
         except KeyboardInterrupt:
-            self.interrupt()
+            outputs = self.solver.outputs(self.state)
+            self.answers.interrupt(outputs, self._valid(outputs))
 
     def _steps(
         self, until: int, offer: Callable[[Callable[[], Work]], None] | None
@@ -215,11 +216,6 @@ class Run:
         """Find the members whose iterate is finite and not too far from the data."""
         misfit = self.solver.misfit(self.data, self.state, outputs["X"])
         return torch.isfinite(self.state.objective) & (misfit <= self.answers.limit)
-
-    def interrupt(self) -> None:
-        """End all running members; their answers are the current iterates."""
-        outputs = self.solver.outputs(self.state)
-        self.answers.interrupt(outputs, self._valid(outputs))
 
     def drop_finished(self) -> None:
         """Remove the finished members from the batch if they are a quarter of it."""

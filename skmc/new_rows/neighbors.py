@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from skmc.linalg import times_transpose
-from skmc.new_rows.by_column import averages_by_column
 
 BLOCK = 2**25  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
 PER_COLUMN = 2000  # numbers that are compared in the time that a column takes to begin
+BITS = 40  # of a distance; what is beyond them is rounding of products
 GROUP = 2**5  # donors that share an entry of the list that is sorted
 
 
@@ -116,14 +116,8 @@ def knn_values(
             for rows in todo.split(max(1, BLOCK // len(B))):
                 near = squared_distances(A[rows], seen[rows], B, donors_seen)
                 out = leave_out[rows, None] == torch.arange(len(B), device=B.device)
-                answer[rows] = averages_by_column(
-                    near.masked_fill_(out, torch.inf),
-                    B,
-                    donors_seen,
-                    needed[rows],
-                    n_neighbors,
-                    by_distance,
-                )
+                near.masked_fill_(out, torch.inf)
+                answer[rows] = search.by_column(near, needed[rows])
             break
         sides = search.sides(dtype)
         failed = []
@@ -248,6 +242,39 @@ class _Search:
         missed = farthest >= edge[:, -1] - slack
         exhausted = torch.isinf(edge[:, -1])
         return average, (few | missed) & ~exhausted
+
+    def by_column(self, near: Tensor, needed: Tensor) -> Tensor:
+        """Averages of the needed cells, zero elsewhere, from all distances ``(k, m)``.
+
+        Each column is looked up among its own donors, so time grows with the number of
+        observed cells of the donors. Distances are infinite to donors that do not
+        count, and donors whose distances differ by rounding alone are taken in their
+        order.
+        """
+        mantissa, exponent = torch.frexp(near)
+        near = torch.ldexp((mantissa * 2**BITS).round(), exponent - BITS)
+        rank = near.argsort(dim=-1, stable=True).argsort(-1)
+        answer = torch.zeros(needed.shape, dtype=self.B.dtype, device=self.B.device)
+        for j in range(needed.shape[1]):
+            own, rows = self.seen[:, j].nonzero()[:, 0], needed[:, j].nonzero()[:, 0]
+            if not len(own) or not len(rows):
+                continue
+            n_chosen = min(self.n_neighbors, len(own))
+            place = rank[rows[:, None], own].topk(n_chosen, largest=False).indices
+            chosen = own[place]
+            weights = near[rows[:, None], chosen]
+            counts = torch.isfinite(weights)
+            if self.by_distance:
+                weights = weights.rsqrt()
+                exact = torch.isinf(weights)
+                weights = torch.where(exact.any(1, keepdim=True), exact, weights)
+            else:
+                weights = torch.ones_like(weights)
+            weights = torch.where(counts, weights, 0.0).to(self.B.dtype)
+            total = weights.sum(1)
+            average = (weights * self.B[chosen, j]).sum(1) / total
+            answer[rows, j] = torch.where(total > 0, average, 0.0)
+        return answer
 
 
 def knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:

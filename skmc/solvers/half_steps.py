@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import SparseValues
+from skmc.cells import SparseObserved, SparseValues
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers.row_systems import Systems, gradient, improved
 
@@ -80,7 +80,7 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
     return HalfStep(new, before, after, misfit, (off.square().sum(1) * count).sum())
 
 
-def solved(data: Any, model: RowModel) -> Tensor:
+def solved(data: SparseObserved, model: RowModel) -> Tensor:
     """Solve a row model for all rows, given their linear priors.
 
     Parameters
