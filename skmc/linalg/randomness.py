@@ -100,10 +100,9 @@ class Randomness:
         -------
         Randomness
         """
-        seeds = [
-            (g.initial_seed() + number * 0x9E3779B97F4A7C15) for g in self.generators
-        ]
-        return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
+        shift = number * 0x9E3779B97F4A7C15
+        seeds = [(g.initial_seed() + shift) % 2**63 for g in self.generators]
+        return Randomness.of(seeds, self.batch_shape, self.dtype)
 
     def select(self, members: Tensor) -> Randomness:
         """Keep some members of the (one) batch axis.

@@ -146,12 +146,10 @@ class SpectralNetwork(nn.Module):
         z = svd.s / (scale[..., None] * total[..., 0].to(svd.s))
         root = z.sqrt()[..., None, None, :]
         U, V = (
-            (side.unsqueeze(-3) * size).expand(
-                *side.shape[:-2], layers[0], *side.shape[-2:]
-            )
+            (side.unsqueeze(-3) * size).repeat_interleave(layers[0], -3)
             for side, size in ((svd.U, TILT * root), (svd.V, root / TILT))
         )
-        return cls(U.clone(), V.clone(), alphas, activation, scale)
+        return cls(U, V, alphas, activation, scale)
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
         X = self.U @ self.V.mT
