@@ -211,16 +211,12 @@ def resolve_device(device: str | torch.device) -> torch.device:
         resolved = torch.device(device)
         torch.zeros(1, device=resolved).item()
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
+        found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
+        found += ["mps"] * torch.backends.mps.is_available()
         raise ValueError(
-            f"device={str(device)!r} is not available; use 'auto' or one of "
-            f"{_available()}."
+            f"device={str(device)!r} is not available; use 'auto' or one of {found}."
         ) from None
     return resolved
-
-
-def _available() -> list[str]:
-    found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
-    return found + ["mps"] * torch.backends.mps.is_available()
 
 
 def memory_of(device: torch.device) -> int:

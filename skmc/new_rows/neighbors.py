@@ -119,14 +119,12 @@ def knn_values(
                 near.masked_fill_(out, torch.inf)
                 answer[rows] = search.by_column(near, needed[rows])
             break
-        sides = search.sides(dtype)
         failed = []
         rows_at_once = max(1, BLOCK // max(len(B), reach * A.shape[1]))
-        # Memory that is new in each block would cost more time than the products.
-        room = B.new_empty(min(rows_at_once, len(todo)) * sides.size, dtype=dtype)
+        sides = search.sides(reach, min(rows_at_once, len(todo)), dtype)
         for rows in todo.split(rows_at_once):
             answer[rows], short = search(
-                A[rows], seen[rows], needed[rows], leave_out[rows], reach, sides, room
+                A[rows], seen[rows], needed[rows], leave_out[rows], sides
             )
             failed.append(rows[short])
         todo = torch.cat(failed)
@@ -140,25 +138,20 @@ class _Sides:
 
     squares: Tensor  # (n_chunks, chunk, 3 n_cols)
     counts: Tensor  # (n_chunks, chunk, n_cols)
+    reach: int  # how many of the nearest donors are sought
+    room: Tensor  # for the distances of a block of rows
 
-    @property
-    def size(self) -> int:
-        """Number of donors, with those that fill the last chunk."""
-        return len(self.counts) * self.counts.shape[1]
-
-    def nearest(
-        self, A: Tensor, seen: Tensor, own: Tensor, reach: int, room: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def nearest(self, A: Tensor, seen: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
         """Rough distances and numbers of the nearest donors, by distance.
 
         The nearest ``reach`` donors are in the ``reach`` groups whose nearest donors
         are nearest; so groups are sorted, and then the donors of these groups.
         """
-        n_chunks, size, _ = self.counts.shape
+        (n_chunks, size, _), room = self.counts.shape, self.room
         n_groups = size // GROUP  # of one chunk; donor j is in group j % n_groups
         P, a = seen.to(room.dtype), A.to(room.dtype)
         left = torch.cat([P, a * a, -2 * a], 1)
-        rough = room[: len(A) * self.size].view(n_chunks, len(A), size)
+        rough = room[: len(A) * n_chunks * size].view(n_chunks, len(A), size)
         least = room.new_empty(len(A), n_chunks, n_groups)
         for k in range(n_chunks):
             total = times_transpose(left, self.squares[k])
@@ -167,7 +160,7 @@ class _Sides:
             torch.div(total, common, out=rough[k]).nan_to_num_(*3 * [torch.inf])
             least[:, k] = rough[k].view(len(A), GROUP, n_groups).amin(1)
         # One group more, as the group of the row itself is too near.
-        n_near = min(reach + 1, n_chunks * n_groups)
+        n_near = min(self.reach + 1, n_chunks * n_groups)
         _, near = least.flatten(1).topk(n_near, largest=False)
         chunk, group = (near // n_groups)[:, None], (near % n_groups)[:, None]
         rows = torch.arange(len(A), device=A.device)
@@ -176,7 +169,7 @@ class _Sides:
         )
         place = group + n_groups * torch.arange(GROUP, device=A.device)[:, None]
         candidates = rough[chunk, rows[:, None, None], place].flatten(1)
-        edge, nearest = candidates.topk(reach, largest=False)
+        edge, nearest = candidates.topk(self.reach, largest=False)
         return edge, (chunk * size + place).flatten(1).gather(1, nearest)
 
 
@@ -187,27 +180,23 @@ class _Search:
         self.B, self.seen, self.largest = B, seen, B.square().max()
         self.n_neighbors, self.by_distance = n_neighbors, by_distance
 
-    def sides(self, dtype: torch.dtype) -> _Sides:
+    def sides(self, reach: int, n_rows: int, dtype: torch.dtype) -> _Sides:
         """The donors' factors of the two products, in equal chunks."""
         m, n_chunks = len(self.B), -(-len(self.B) // CHUNK)
         size = -(-m // (n_chunks * GROUP)) * GROUP
         padding = (0, 0, 0, n_chunks * size - m)
         B, Q = (pad(t.to(dtype), padding) for t in (self.B, self.seen))
-        squares = torch.cat([B * B, Q, B], 1)
-        return _Sides(squares.view(n_chunks, size, -1), Q.view(n_chunks, size, -1))
+        squares = torch.cat([B * B, Q, B], 1).view(n_chunks, size, -1)
+        counts = Q.view(n_chunks, size, -1)
+        # Memory that is new in each block would cost more time than the products.
+        room = B.new_empty(n_rows * len(B))
+        return _Sides(squares, counts, reach, room)
 
     def __call__(
-        self,
-        A: Tensor,
-        seen: Tensor,
-        needed: Tensor,
-        own: Tensor,
-        reach: int,
-        sides: _Sides,
-        room: Tensor,
+        self, A: Tensor, seen: Tensor, needed: Tensor, own: Tensor, sides: _Sides
     ) -> tuple[Tensor, Tensor]:
         """Averages ``(k, n_cols)``, and which rows need a longer reach."""
-        edge, index = sides.nearest(A, seen, own, reach, room)
+        edge, index = sides.nearest(A, seen, own)
         index, order = index.clamp_max(len(self.B) - 1).sort(-1)
         far = torch.isinf(edge).gather(-1, order)  # also what fills the last chunk
 
@@ -231,11 +220,15 @@ class _Search:
         total = weights.sum(1)
         average = (weights * self.B[index]).sum(1) / total
         average = torch.where(total > 0, average, 0.0)
-        if reach == len(self.B):
+        if sides.reach == len(self.B):
             return average, torch.zeros(len(A), dtype=torch.bool, device=A.device)
         few = ((rank[:, -1] < self.n_neighbors) & needed).any(-1)
         # Rounding of the rough distances, which are means over shared columns.
-        slack = 150 * torch.finfo(room.dtype).eps * (A.square().amax(-1) + self.largest)
+        slack = (
+            150
+            * torch.finfo(sides.room.dtype).eps
+            * (A.square().amax(-1) + self.largest)
+        )
         used = (chosen & needed[:, None]).any(-1)
         farthest = torch.where(used, near, 0.0).amax(-1)
         # Past an infinite edge there is no donor left that shares a column.

@@ -169,12 +169,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
 
     @torch.no_grad()
     def step(self, data: Observed, state: DescentState) -> DescentState:
-        if isinstance(state.live, list):
-            grads = cast(FactorProduct, state.model).pull(state.grad, state.live)
-            for p, grad in zip(state.optimizers[0].parameters, grads, strict=True):
-                p.grad = grad if p.grad is None else p.grad.add_(grad)
-        else:
-            state.live.backward(state.grad)
+        for p, grad in zip(state.optimizers[0].parameters, _pulled(state), strict=True):
+            p.grad = grad if p.grad is None else p.grad.add_(grad)
         model, *terms = state.optimizers
         model.step(CosineSchedule(1.0, 0.0, self.horizon)(state.iteration))
         for optimizer in terms:
@@ -209,17 +205,10 @@ class Descent(ParametricSolver[Observed, DescentState]):
         Tensor of shape (\\*batch,)
         """
         parameters = current.optimizers[0].parameters
-        if isinstance(current.live, list):
-            model = cast(FactorProduct, current.model)
-            pulled: Sequence[Tensor] = model.pull(current.grad, current.live)
-        else:
-            pulled = torch.autograd.grad(
-                current.live, parameters, current.grad, retain_graph=True
-            )
         # Penalties have left their gradients with the parameters.
         grads = [
             grad if p.grad is None else grad + p.grad
-            for grad, p in zip(pulled, parameters, strict=True)
+            for grad, p in zip(_pulled(current, True), parameters, strict=True)
         ]
         return relative_slope(grads, parameters, [current.X], data)
 
@@ -229,6 +218,14 @@ class Descent(ParametricSolver[Observed, DescentState]):
     def outputs(self, state: DescentState) -> dict[str, Any]:
         learned = self.learned(state.parameters)
         return {"X": state.X, **learned, **state.terms.outputs()}
+
+
+def _pulled(state: DescentState, retain_graph: bool = False) -> Sequence[Tensor]:
+    """The derivatives of the terms in the parameters of the model."""
+    if isinstance(state.live, list):
+        return cast(FactorProduct, state.model).pull(state.grad, state.live)
+    parameters = state.optimizers[0].parameters
+    return torch.autograd.grad(state.live, parameters, state.grad, retain_graph)
 
 
 def _evaluated(model: nn.Module) -> Any:

@@ -161,8 +161,7 @@ class Solver(ABC, Generic[D, S]):
             batched = isinstance(value, Tensor) and value.ndim in (1, 3)
             if (batched and len(value) == n_members) or isinstance(value, Randomness):
                 setattr(self, name, narrowing(value))
-        narrowed: S = narrowing(state)
-        return narrowed
+        return narrowing(state)
 
     def outputs(self, state: S) -> dict[str, Any]:
         """What a solution keeps of a state; tensors have the batch axes in front.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 
 import torch
@@ -60,20 +59,6 @@ class TruncatedNorm(DecomposingSolver):
     _: KW_ONLY
     inner_iter: int = 5
     inner_tol: float = 1e-4
-
-    @abstractmethod
-    def init(self, data: Observed) -> TruncatedState:
-        """The state before the first step, with ``X = P(M)``.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        TruncatedState
-        """
 
     def _begin(self, data: Observed) -> tuple[dict, Tensor]:
         """The first inner problem, from ``X = P(M)``, and the mean singular value."""
