@@ -265,14 +265,14 @@ class ExpectedSums(Parts):
         """
         return self.map(torch.add, other)
 
-    def gaussian(self, weight: float, variance: Tensor | float) -> Gaussian:
+    def gaussian(self, weight: float, variance: Tensor) -> Gaussian:
         """The most probable Gaussian, see `skmc.solvers.EM`.
 
         Parameters
         ----------
         weight : float
             How many rows the prior counts as.
-        variance : Tensor of shape (n_cols,) or float
+        variance : Tensor of shape (n_cols,)
             Variance of the columns in these rows.
 
         Returns

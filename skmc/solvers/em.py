@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Expected, ExpectedSums, FactorGaussian, Gaussian, Patterns
+from skmc.linalg import Expected, FactorGaussian, Gaussian, Patterns
 from skmc.solvers.norms import norm, relative_norm
 from skmc.solvers.solver import Solver, State
 
@@ -104,12 +104,12 @@ class EM(Solver[Observed, EMState]):
         )
 
     def step(self, data: Observed, state: EMState) -> EMState:
-        expected, n = state.expected, state.patterns.seen.any(1).sum()
-        Y = expected.deviations  # zero in rows without a cell
-        second = Y.mT @ Y + expected.scatter
-        sums = ExpectedSums(n, Y.sum(0), second, expected.log_likelihood)
-        model = sums.gaussian(self.ridge, 1.0)
-        model = replace(model, mean=state.model.mean + model.mean)
+        Y, n = state.expected.deviations, state.patterns.seen.any(1).sum()
+        shift = Y.sum(0) / n  # rows without a cell are at the mean
+        scatter = Y.mT @ Y - n * torch.outer(shift, shift) + state.expected.scatter
+        scatter = (scatter + scatter.mT) / 2
+        scatter.diagonal().add_(self.ridge)
+        model = Gaussian(state.model.mean + shift, scatter / (n + self.ridge))
         return self._expect(data, model, state.patterns)
 
     def residual(self, data: Observed, previous: EMState, current: EMState) -> Tensor:

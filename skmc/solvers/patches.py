@@ -155,9 +155,8 @@ class PatchTraining(Solver[Observed, PatchState]):
         if not len(queue):
             queue = torch.randperm(n_cells, generator=state.generator)
             queue = queue.to(data.values.device)
-        for cells in queue[:size].split(
-            batch * max(1, BLOCK // (batch * self.side**2))
-        ):
+        at_once = batch * max(1, BLOCK // (batch * self.side**2))
+        for cells in queue[:size].split(at_once):
             self._descend(data, state, batch, *(index[cells] for index in state.cells))
         return replace(
             state,
