@@ -182,9 +182,8 @@ class PatchTraining(Solver[Observed, PatchState]):
         decay *= min(1.0, (state.iteration + 1) / (WARM * self.horizon))
         answers = []
         parameters = list(network.parameters())
-        for target, windows, mean, *shares in zip(
-            *(example.split(batch) for example in examples), strict=True
-        ):
+        batches = zip(*(example.split(batch) for example in examples), strict=True)
+        for target, windows, mean, *shares in batches:
             with torch.enable_grad():
                 predicted = network(windows, mean)
                 errors = (predicted - target).square()

@@ -13,6 +13,7 @@ from skmc.terms.term import Term, inner, per_member, random_weight
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
 
 EVERY_TRANSFORM: tuple[Transform, ...] = Rows(), Columns(), Blocks(2), Blocks(3)
+EVERY_LEARNED = [*product(EVERY_TRANSFORM, ("row", "global"), (1, 3))]
 
 
 def graph_laplacian(adjacency: Tensor) -> Tensor:
@@ -336,9 +337,7 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
         found = []
-        for transform, adjacency, every in product(
-            EVERY_TRANSFORM, ("row", "global"), (1, 3)
-        ):
+        for transform, adjacency, every in EVERY_LEARNED:
             k = transform.n_items(*shape)
             W, weight = rng.normal(k, k, std=1.0), random_weight(rng)
             found.append(cls(W, transform, weight, adjacency, every))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 import torch
 from torch import Tensor, nn
 
 from skmc.linalg import Randomness, compressed_rows, nearest
-from skmc.terms.laplacian import EVERY_TRANSFORM, LearnedEnergy
+from skmc.terms.laplacian import EVERY_LEARNED, LearnedEnergy
 from skmc.terms.term import Term, inner, random_weight
 from skmc.terms.transforms import Rows, Transform
 
@@ -184,9 +183,7 @@ class NeighborDirichletEnergy(LearnedEnergy):
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
         found = []
-        for transform, adjacency, every in product(
-            EVERY_TRANSFORM, ("row", "global"), (1, 3)
-        ):
+        for transform, adjacency, every in EVERY_LEARNED:
             k = transform.n_items(*shape)
             own = torch.eye(k, dtype=torch.bool)
             others = rng.normal(k, k, std=1.0).masked_fill_(own, -torch.inf)
