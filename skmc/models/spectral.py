@@ -110,10 +110,10 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """The singular vectors of ``values``, and values near 1e-8 times its own.
+        """The singular vectors of ``values``, and about 1e-8 times its singular values.
 
-        All ``U_k V_k'`` start equal, as these divided by the sum of the ``alpha``:
-        ``Gamma`` only makes singular values smaller.
+        All ``U_k V_k'`` start equal, as this small matrix divided by the sum of the
+        ``alpha``: ``Gamma`` only makes singular values smaller.
 
         Parameters
         ----------
