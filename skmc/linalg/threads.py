@@ -95,12 +95,9 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
     1
     """
     small, outside = work < workload.value, (_here.allowed, _here.used)
-    if not small and _here.allowed is None:
-        yield
-        return
     allowed = _here.allowed or torch.get_num_threads()
     used = 1 if small else allowed
-    if used == _here.used:
+    if used == _here.used or (_here.allowed is None and not small):
         yield
         return
     with ExitStack() as stack:
