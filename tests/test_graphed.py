@@ -112,7 +112,7 @@ def graphs(monkeypatch):
         return answer
 
     monkeypatch.setattr(graphed.Graphed, "__call__", watched)
-    monkeypatch.setattr("skmc.loop.run.capture_for", lambda data: imitated)
+    monkeypatch.setattr("skmc.loop.graphed.capture_for", lambda data: imitated)
     return found
 
 
@@ -164,7 +164,7 @@ def test_replays_are_the_same_steps(cls, params, solver, graphs, monkeypatch):
     """After 25 ordinary steps three times 25 replayed ones, then ten ordinary ones."""
     ours = fitted(cls, params)
     assert {each.__name__ for each in graphs} == ({solver} if solver else set())
-    monkeypatch.setattr("skmc.loop.run.capture_for", lambda data: None)
+    monkeypatch.setattr("skmc.loop.graphed.capture_for", lambda data: None)
     expected = fitted(cls, params)
     # Learning rates of a graph have single precision, as Adam has them on CUDA.
     close = {"rtol": 1e-4, "atol": 1e-5}
@@ -199,7 +199,7 @@ def run_of(cls=Descent, batch=(), **params) -> Run:
 
 def eager(*args, **params) -> Run:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmc.loop.run.capture_for", lambda data: None)
+        patch.setattr("skmc.loop.graphed.capture_for", lambda data: None)
         return run_of(*args, **params)
 
 
@@ -268,10 +268,10 @@ def test_what_is_not_only_tensors_is_not_replayed(cls, graphs, caplog):
 
 def test_graphs_are_there_for_those_who_ask():
     on_cuda = SimpleNamespace(device=torch.device("cuda"))
-    assert graphed.capture_for(on_cuda) is None and run_of().graphed is None
+    assert graphed.capture_for(on_cuda) is None and run_of().graphed.capture is None
     with cuda_graphs():
         assert graphed.capture_for(on_cuda) is graphed.cuda_capture
-        assert run_of().graphed is None  # there is nothing to capture on a CPU
+        assert run_of().graphed.capture is None  # there is nothing to capture on a CPU
     assert graphed.capture_for(on_cuda) is None
 
 

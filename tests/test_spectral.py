@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skmc import Observed, SNNCompleter, patterns
 from skmc.linalg import (
     ACTIVATIONS,
-    SVD,
     Randomness,
     SpectralActivation,
     apply_to_singular_values,
@@ -19,6 +18,7 @@ from skmc.linalg import (
 )
 from skmc.loop import solve
 from skmc.models import FactorProduct, SpectralNetwork
+from skmc.models.spectral import SMALL
 from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
 from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError, SquaredError
@@ -126,7 +126,7 @@ def test_followed_spectra_are_those_of_the_whole_decomposition(monkeypatch):
 def test_below_its_bend_the_truncated_relu_leaves_a_factorization():
     rng = Randomness.of([0], dtype=DOUBLE)
     model = SpectralNetwork.near_zero(
-        (5, 7), (2,), ACTIVATIONS["truncated_relu"], rng, width=3, scale=4.0
+        draw(5, 7), (2,), ACTIVATIONS["truncated_relu"], rng, width=3, scale=4.0
     )
     U, V, (alpha,) = model.U, model.V, model.alphas
     plain = FactorProduct([V[0].mT, 4 * alpha[0, 0] * U[0]])()
@@ -141,7 +141,7 @@ def test_spectral_start(name, layers):
     rng = Randomness.of([0], dtype=DOUBLE)
     near = torch.linalg.svd(draw(6, 4), full_matrices=False)
     model = SpectralNetwork.spectral(
-        SVD(near.U, near.S, near.Vh.mT), layers, ACTIVATIONS[name], rng, scale=2.0
+        draw(6, 4) / SMALL, layers, ACTIVATIONS[name], rng, scale=2.0
     )
     inside = near.U.mT @ model() @ near.Vh.mT
     diagonal = inside.diagonal()

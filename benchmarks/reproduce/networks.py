@@ -238,7 +238,7 @@ def losses(X, omega: float | None):
         seen: list[float] = []
 
         def look(progress) -> None:
-            loss = progress.state.forward.loss
+            loss = progress.state.found.forward.loss
             seen.append(round(float(loss / data.energy), 5))
 
         solve(solver, data, max_iter=EPOCHS, callbacks=[look], check_every=25)

@@ -196,7 +196,7 @@ def draw_gaussian(A: np.ndarray, y: np.ndarray, X: np.ndarray) -> None:
         "linear": lambda: FactorProduct([0 * eye]),
         "three factors": lambda: FactorProduct([1e-2 * eye] * 3),
         "SNN": lambda: SpectralNetwork.near_zero(
-            (10, 10), (2,), ACTIVATIONS["tanh"], Randomness.of([0], dtype=eye.dtype)
+            0 * eye, (2,), ACTIVATIONS["tanh"], Randomness.of([0], dtype=eye.dtype)
         ),
     }
     figure, axes = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")

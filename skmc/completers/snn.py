@@ -130,8 +130,8 @@ class SNNCompleter(IterativeCompleter):
         size = torch.linalg.matrix_norm(data.values, 2)
         share = data.indicator.mean((-2, -1))
         scale = torch.where(size > 0, size / share, 1.0)
-        model = SpectralNetwork.start(
-            params.init,
+        start = getattr(SpectralNetwork, params.init)
+        model = start(
             data.values,
             layers,
             ACTIVATIONS[params.activation],

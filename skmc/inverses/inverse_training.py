@@ -56,9 +56,6 @@ class Spectra:
         c0 = norm_bound((A / unit) @ (A / unit).mT)
         return cls(s * unit, s**2 / c0[:, None])
 
-    def __getitem__(self, chosen: Tensor) -> Spectra:
-        return Spectra(self.s[chosen], self.t[chosen])
-
     def widened(self) -> Spectra:
         """With a margin around the values, of one row and of bounded size.
 
@@ -70,11 +67,8 @@ class Spectra:
         t, order = t.sort()
         s = self.s.flatten().repeat(3)[order]
         if len(t) > MAX_VALUES:
-            thin = (
-                torch.linspace(0, len(t) - 1, MAX_VALUES, device=t.device)
-                .round()
-                .long()
-            )
+            thin = torch.linspace(0, len(t) - 1, MAX_VALUES, device=t.device)
+            thin = thin.round().long()
             s, t = s[thin], t[thin]
         return Spectra(s[None], t[None])
 
@@ -224,7 +218,8 @@ def fit_sgd(
         batch = spectra
         if n > batch_size:
             chosen = torch.randperm(n, generator=generator)[:batch_size]
-            batch = spectra[chosen.to(spectra.s.device)]
+            chosen = chosen.to(spectra.s.device)
+            batch = Spectra(spectra.s[chosen], spectra.t[chosen])
         with torch.enable_grad():
             loss = batch.errors(trial).mean() / 2
         if not track(float(loss.detach()), trial):

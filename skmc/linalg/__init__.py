@@ -4,11 +4,11 @@ from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.factor_gaussian import FactorGaussian
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
-from skmc.linalg.gaussian import Expected, Gaussian
+from skmc.linalg.gaussian import Expected, ExpectedSums, Gaussian
 from skmc.linalg.graph import directions_of, nearest
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
-from skmc.linalg.moments import ExpectedSums
 from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
+from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
@@ -47,6 +47,7 @@ __all__ = [
     "Gaussian",
     "LowRank",
     "NormalEquations",
+    "Parts",
     "Patterns",
     "Randomness",
     "RowModel",

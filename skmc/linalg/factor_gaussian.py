@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
+
+from skmc.linalg.parts import Parts
 
 BLOCK = 2**22  # numbers held at once
 
@@ -36,7 +37,7 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorGaussian:
+class FactorGaussian(Parts):
     r"""Rows ``x = mean + F u + e`` with ``u ~ N(0, I)`` and ``e_j ~ N(0, noise_j)``.
 
     Given the observed cells ``o`` of a row, its factors are Gaussian:
@@ -61,21 +62,6 @@ class FactorGaussian:
     mean: Tensor  # (n_cols,)
     loadings: Tensor  # (n_cols, rank)
     noise: Tensor  # (n_cols,)
-
-    def to(self, *args: Any) -> FactorGaussian:
-        """Move all tensors.
-
-        Parameters
-        ----------
-        *args : device
-            As `torch.Tensor.to` takes them.
-
-        Returns
-        -------
-        FactorGaussian
-        """
-        tensors = (self.mean, self.loadings, self.noise)
-        return FactorGaussian(*(tensor.to(*args) for tensor in tensors))
 
     def extended(self, mean: Tensor, factor: Tensor) -> FactorGaussian:
         """Rescale the columns, and append independent ones of variance 1.

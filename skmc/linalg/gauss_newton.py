@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from skmc.linalg.parts import Parts
+
 ROUNDING = 64  # units of rounding within which two losses count as equal
 DIFFERENCE = 1e-5  # of the unknowns, between two gradients
 FLAT = 1e-12  # of the largest curvature, below which a direction counts as flat
 
 
-@dataclass(frozen=True)
-class NormalEquations:
+@dataclass(frozen=True, eq=False)
+class NormalEquations(Parts):
     """Loss and normal equations of ``k`` problems in ``p`` unknowns.
 
     Parameters
@@ -57,23 +59,9 @@ class NormalEquations:
         system = self.gram + torch.diag_embed(damping.to(self.gram) * self.diagonal)
         return torch.linalg.solve(system, self.downhill[..., None])[..., 0]
 
-    def select(self, problems: Tensor) -> NormalEquations:
-        """Keep some of the problems.
 
-        Parameters
-        ----------
-        problems : bool or int Tensor
-            Those to keep.
-
-        Returns
-        -------
-        NormalEquations
-        """
-        return NormalEquations(*(tensor[problems] for tensor in vars(self).values()))
-
-
-@dataclass(frozen=True)
-class GaussNewton:
+@dataclass(frozen=True, eq=False)
+class GaussNewton(Parts):
     """Iterates of Levenberg's and Marquardt's method, one for each problem.
 
     Parameters
@@ -142,18 +130,15 @@ class GaussNewton:
         equal = (new.loss - old.loss).abs() <= rounding
         flatter = new.steepness < old.steepness
         better = torch.where(equal, flatter, new.loss < old.loss)
-        one, two = better[:, None], better[:, None, None]
-        return GaussNewton(
-            x=torch.where(one, x, self.x),
-            equations=NormalEquations(
-                torch.where(better, new.loss, old.loss),
-                torch.where(two, new.gram, old.gram),
-                torch.where(one, new.downhill, old.downhill),
-            ),
-            damping=torch.where(better, self.damping / 5, self.damping * 4),
-            rejected=torch.where(better, 0.0, self.rejected + 1),
-            length=move.abs().amax(-1),
-        )
+        length = move.abs().amax(-1)
+        zero = torch.zeros_like(self.rejected)
+        accepted = GaussNewton(x, new, self.damping / 5, zero, length)
+        rejected = GaussNewton(self.x, old, self.damping * 4, self.rejected + 1, length)
+
+        def choose(a: Tensor, b: Tensor) -> Tensor:
+            return torch.where(better.view(-1, *[1] * (a.ndim - 1)), a, b)
+
+        return accepted.map(choose, rejected)
 
     def select(self, problems: Tensor) -> GaussNewton:
         """Keep some of the problems.
@@ -167,13 +152,7 @@ class GaussNewton:
         -------
         GaussNewton
         """
-        return GaussNewton(
-            self.x[problems],
-            self.equations.select(problems),
-            self.damping[problems],
-            self.rejected[problems],
-            self.length[problems],
-        )
+        return self.map(lambda tensor: tensor[problems])
 
 
 def newton(

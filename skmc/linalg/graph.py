@@ -27,11 +27,8 @@ def directions_of(n_items: int, n_neighbors: int) -> int:
         Zero where all pairs are compared.
     """
     leaf = max(LEAF, 2 * (n_neighbors + 1))
-    return 0 if n_items <= max(EXACT, leaf) else TREES * _halvings(n_items, leaf)
-
-
-def _halvings(n_items: int, leaf: int) -> int:
-    return (n_items // leaf).bit_length() - 1
+    halvings = (n_items // leaf).bit_length() - 1
+    return 0 if n_items <= max(EXACT, leaf) else TREES * halvings
 
 
 def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:

@@ -144,10 +144,7 @@ class _ReluLayer(torch.autograd.Function):
 
 
 def _is_for_onednn(A: Tensor) -> bool:
-    return A.dtype is torch.float32 and A.device.type == "cpu" and _has_onednn()
-
-
-def _has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and hasattr(
-        torch.ops.mkldnn, "_linear_pointwise"
-    )
+    if A.dtype is not torch.float32 or A.device.type != "cpu":
+        return False
+    available = torch.backends.mkldnn.is_available()
+    return available and hasattr(torch.ops.mkldnn, "_linear_pointwise")

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skmc.linalg.parts import Parts
+
 BLOCK = 2**22  # numbers held at once
 SMALL, SIMILAR = 4, 1.25  # sizes of subsets that share a block, see `_sizes`
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class Group(Parts):
     """Rows whose subset of columns has about the same size.
 
     Parameters
@@ -36,26 +38,6 @@ class Group:
     pattern: Tensor  # (k,)
     count: Tensor  # (n_patterns,)
     missing: bool
-
-    def to(self, device: torch.device) -> Group:
-        """Move all tensors.
-
-        Parameters
-        ----------
-        device : torch.device
-            Where to.
-
-        Returns
-        -------
-        Group
-        """
-        return Group(
-            self.columns.to(device),
-            self.rows.to(device),
-            self.pattern.to(device),
-            self.count.to(device),
-            self.missing,
-        )
 
     def place(self, n_cols: int) -> Tensor:
         """Where the submatrices lie in a flat matrix with one more row and column.

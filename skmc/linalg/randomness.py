@@ -102,10 +102,9 @@ class Randomness:
         -------
         Randomness
         """
-        seeds = [
-            (g.initial_seed() + number * 0x9E3779B97F4A7C15) for g in self.generators
-        ]
-        return Randomness.of([s % 2**63 for s in seeds], self.batch_shape, self.dtype)
+        shift = number * 0x9E3779B97F4A7C15
+        seeds = [(g.initial_seed() + shift) % 2**63 for g in self.generators]
+        return Randomness.of(seeds, self.batch_shape, self.dtype)
 
     def select(self, members: Tensor) -> Randomness:
         """Keep some members of the (one) batch axis.
@@ -139,11 +138,7 @@ class Randomness:
         -------
         Tensor of shape (\\*batch, rows, cols)
         """
-        draws = [
-            torch.empty(rows, cols, dtype=self.dtype).normal_(0, std, generator=g)
-            for g in self.generators
-        ]
-        return torch.stack(draws).view(*self.batch_shape, rows, cols)
+        return self._drawn(rows, cols, Tensor.normal_, 0.0, std)
 
     def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
         """Draw uniformly between ``-bound`` and ``bound``.
@@ -161,10 +156,13 @@ class Randomness:
         -------
         Tensor of shape (\\*batch, rows, cols)
         """
+        return self._drawn(rows, cols, Tensor.uniform_, -bound, bound)
+
+    def _drawn(
+        self, rows: int, cols: int, fill: Callable[..., Tensor], *params: float
+    ) -> Tensor:
         draws = [
-            torch.empty(rows, cols, dtype=self.dtype).uniform_(
-                -bound, bound, generator=g
-            )
+            fill(torch.empty(rows, cols, dtype=self.dtype), *params, generator=g)
             for g in self.generators
         ]
         return torch.stack(draws).view(*self.batch_shape, rows, cols)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from skmc.linalg.low_rank import compressed_rows
+from skmc.linalg.parts import Parts
 
 BLOCK = 2**21  # numbers gathered at once, about as many as a cache holds
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor
@@ -18,7 +18,7 @@ OVER = 0.6  # the correlation of a draw with the previous one is minus this
 
 
 @dataclass(frozen=True, eq=False)
-class RowModel:
+class RowModel(Parts):
     r"""A linear model of rows, given the columns: ``x = offset + F w``.
 
     ``w`` has the prior ``N(mean, (precision / v)^-1)`` where ``v`` is the variance of
@@ -91,28 +91,6 @@ class RowModel:
     def __sizeof__(self) -> int:  # Dask reports what it sends and holds
         parts = (*vars(self).values(), *self.sides)
         return sum(part.nbytes for part in parts if isinstance(part, Tensor))
-
-    def to(self, *args: Any, **kwargs: Any) -> RowModel:
-        """Move or cast all tensors.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
-            As `torch.Tensor.to` takes them.
-
-        Returns
-        -------
-        RowModel
-        """
-        moved: dict[str, Any] = {
-            name: part.to(*args, **kwargs)
-            for name, part in vars(self).items()
-            if isinstance(part, Tensor)
-        }
-        sides = tuple(side.to(*args, **kwargs) for side in self.sides)
-        return replace(self, **moved, sides=sides)
 
     def solve(
         self,

@@ -149,7 +149,6 @@ def _gram(A: Tensor, tau: float | Tensor) -> SVD:
     if (torch.as_tensor(tau) < GRAM_LIMIT * s[..., 0]).any():
         return full_svd(A)
     V = V.flip(-1)
-    U = (D @ V) / s.clamp_min(GRAM_LIMIT * s[..., :1] + torch.finfo(s.dtype).tiny)[
-        ..., None, :
-    ]
-    return SVD(U.to(A.dtype), s.to(A.dtype), V.to(A.dtype))
+    floor = GRAM_LIMIT * s[..., :1] + torch.finfo(s.dtype).tiny
+    U = (D @ V) / s.clamp_min(floor)[..., None, :]
+    return SVD(U, s, V).to(A.dtype)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank
+from skmc.linalg.parts import Parts
 
 STEPS = 200
 KEPT = 4  # blocks kept before a restart
@@ -18,7 +18,7 @@ CROSSOVER = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class SVD:
+class SVD(Parts):
     """``U diag(s) V'`` with orthonormal columns and ``s`` descending.
 
     Parameters
@@ -86,22 +86,6 @@ class SVD:
         Tensor of shape (\\*batch, m, n)
         """
         return self.low_rank().dense()
-
-    def to(self, *args: Any, **kwargs: Any) -> SVD:
-        """Move or cast all tensors.
-
-        Parameters
-        ----------
-        *args : device or dtype
-            As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
-            As `torch.Tensor.to` takes them.
-
-        Returns
-        -------
-        SVD
-        """
-        return SVD(*(part.to(*args, **kwargs) for part in (self.U, self.s, self.V)))
 
 
 def full_svd(A: Tensor) -> SVD:

@@ -95,12 +95,9 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
     1
     """
     small, outside = work < workload.value, (_here.allowed, _here.used)
-    if not small and _here.allowed is None:
-        yield
-        return
     allowed = _here.allowed or torch.get_num_threads()
     used = 1 if small else allowed
-    if used == _here.used:
+    if used == _here.used or (_here.allowed is None and not small):
         yield
         return
     with ExitStack() as stack:
@@ -211,16 +208,12 @@ def resolve_device(device: str | torch.device) -> torch.device:
         resolved = torch.device(device)
         torch.zeros(1, device=resolved).item()
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
+        found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
+        found += ["mps"] * torch.backends.mps.is_available()
         raise ValueError(
-            f"device={str(device)!r} is not available; use 'auto' or one of "
-            f"{_available()}."
+            f"device={str(device)!r} is not available; use 'auto' or one of {found}."
         ) from None
     return resolved
-
-
-def _available() -> list[str]:
-    found = ["cpu"] + [f"cuda:{k}" for k in range(torch.cuda.device_count())]
-    return found + ["mps"] * torch.backends.mps.is_available()
 
 
 def memory_of(device: torch.device) -> int:

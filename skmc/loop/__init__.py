@@ -3,30 +3,14 @@
 from skmc.loop.graphed import cuda_graphs
 from skmc.loop.recorder import TITLE, SpectrumRecorder, matrix_of
 from skmc.loop.run import Run, solve, solve_part
-from skmc.loop.scope import (
-    STORE,
-    CheckpointStore,
-    OutOfTime,
-    Work,
-    fit_scope,
-    seconds_left,
-    time_limit,
-)
-from skmc.loop.solution import (
-    Callback,
-    Progress,
-    Solution,
-    Status,
-    StopRule,
-    tensorwise,
-)
+from skmc.loop.scope import STORE, OutOfTime, Work, fit_scope, seconds_left, time_limit
+from skmc.loop.solution import Callback, Progress, Solution, Status, tensorwise
 from skmc.loop.stop import HeldOut
 
 __all__ = [
     "STORE",
     "TITLE",
     "Callback",
-    "CheckpointStore",
     "HeldOut",
     "OutOfTime",
     "Progress",
@@ -34,7 +18,6 @@ __all__ = [
     "Solution",
     "SpectrumRecorder",
     "Status",
-    "StopRule",
     "Work",
     "cuda_graphs",
     "fit_scope",

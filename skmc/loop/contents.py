@@ -25,8 +25,8 @@ class Contents:
         By their places. Tensors with a graph are left out: a solver's `resume` makes
         them again. Gradients of parameters are tensors of their own.
     rest : dict of {tuple: object}
-        Numbers, strings, lengths, types, states of generators, and which tensors and
-        objects are the same.
+        Numbers, strings, lengths, types, shapes of tensors, states of generators, and
+        which tensors and objects are the same.
     generators : list of Generator
         All of them.
     """
@@ -54,6 +54,7 @@ class Contents:
         if isinstance(value, Tensor):
             if value.grad_fn is None:
                 self.tensors[place] = value
+                self.rest[place] = (value.shape, value.dtype, value.device)
                 self._visit(value.grad, (*place, "grad"))
             return
         self.rest[place] = type(value)
@@ -78,13 +79,7 @@ class Contents:
         -------
         bool
         """
-        return self.rest == other.rest and self._shapes() == other._shapes()
-
-    def _shapes(self) -> dict[tuple, tuple]:
-        return {
-            place: (tensor.shape, tensor.dtype, tensor.device)
-            for place, tensor in self.tensors.items()
-        }
+        return self.rest == other.rest
 
     def take(self, other: Contents) -> None:
         """Copy the numbers of another state's tensors into those of this one.

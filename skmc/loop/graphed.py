@@ -118,19 +118,11 @@ class Graphed:
         Observed cells.
     n_steps : int
         Steps of a call.
-    capture : callable
-        Records operations.
     """
 
-    def __init__(
-        self,
-        solver: Solver,
-        data: Observed | SparseObserved,
-        n_steps: int,
-        capture: Capture,
-    ):
+    def __init__(self, solver: Solver, data: Observed | SparseObserved, n_steps: int):
         self.solver, self.data, self.n_steps = solver, data, n_steps
-        self.capture: Capture | None = None if solver.eager else capture
+        self.capture = None if solver.eager else capture_for(data)
         self.warm = False
         self.replay: Callable[[], None] | None = None
         self.last: tuple[State, State] | None = None

@@ -29,8 +29,7 @@ def matrix_of(estimator: object) -> np.ndarray:
     """
     for name in ("reconstruction_", "matrix_"):
         if hasattr(estimator, name):
-            matrix: np.ndarray = getattr(estimator, name)
-            return matrix
+            return getattr(estimator, name)
     raise ValueError(
         f"{type(estimator).__name__} has neither reconstruction_ nor matrix_; pass a "
         "fitted completer or sensing regressor."

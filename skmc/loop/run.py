@@ -12,7 +12,7 @@ from torch import Tensor
 from skmc.cells import Observed, SparseObserved
 from skmc.linalg import threads_for
 from skmc.loop.answers import Answers
-from skmc.loop.graphed import Graphed, capture_for
+from skmc.loop.graphed import Graphed
 from skmc.loop.scope import STORE, Work, seconds_left
 from skmc.loop.solution import Callback, Progress, Solution, Status, StopRule
 from skmc.solvers import Solver, State
@@ -64,12 +64,7 @@ class Run:
         self.iteration = 0
         self.answers = Answers(solver.outputs(self.state), data)
         self.history: list[tuple[Tensor, dict[str, Tensor]]] = []
-        self.graphed = self._graphed()
-
-    def _graphed(self) -> Graphed | None:
-        if (capture := capture_for(self.data)) is None:
-            return None
-        return Graphed(self.solver, self.data, self.check_every, capture)
+        self.graphed = Graphed(solver, data, check_every)
 
     def work(self) -> Work:
         """Return what is needed to resume the solve at this iteration.
@@ -127,7 +122,8 @@ class Run:
                 raise
             self.answers.mark_diverged(self.iteration)
         except KeyboardInterrupt:
-            self.interrupt()
+            outputs = self.solver.outputs(self.state)
+            self.answers.interrupt(outputs, self._valid(outputs))
 
     def _steps(
         self, until: int, offer: Callable[[Callable[[], Work]], None] | None
@@ -157,12 +153,10 @@ class Run:
         """
         ahead = self.check_every
         whole = self.iteration % ahead == 0 and self.iteration + ahead <= until
-        if self.graphed is not None and whole:
-            moved = self.graphed(self.state)
-            if moved is not None:
-                self.iteration += ahead
-                previous, self.state = moved
-                return previous
+        if whole and (moved := self.graphed(self.state)) is not None:
+            self.iteration += ahead
+            previous, self.state = moved
+            return previous
         previous = self.state
         self.iteration += 1
         self.state = self.solver.step(self.data, previous)
@@ -190,7 +184,7 @@ class Run:
         Progress
         """
         answers, state, n_iter = self.answers, self.state, self.iteration
-        kept = dict if self.graphed is None else self.graphed.kept
+        kept = self.graphed.kept
         outputs = kept(self.solver.outputs(state))
         valid = self._valid(outputs)
         residual = self.solver.residual(self.data, previous, state)
@@ -203,11 +197,8 @@ class Run:
         }
         progress = Progress(
             n_iter=n_iter,
-            data=self.data,
-            solver=self.solver,
             state=state,
             outputs=outputs,
-            residual=residual,
             running=answers.running,
             record=record,
         )
@@ -226,11 +217,6 @@ class Run:
         misfit = self.solver.misfit(self.data, self.state, outputs["X"])
         return torch.isfinite(self.state.objective) & (misfit <= self.answers.limit)
 
-    def interrupt(self) -> None:
-        """End all running members; their answers are the current iterates."""
-        outputs = self.solver.outputs(self.state)
-        self.answers.interrupt(outputs, self._valid(outputs))
-
     def drop_finished(self) -> None:
         """Remove the finished members from the batch if they are a quarter of it."""
         kept = self.answers.drop_finished()
@@ -238,7 +224,7 @@ class Run:
             return
         self.data = cast(Observed, self.data).select(kept)  # it has a batch axis
         self.state = self.solver.select(self.state, kept)
-        self.graphed = self._graphed()
+        self.graphed = Graphed(self.solver, self.data, self.check_every)
         for rule in self.stop:
             rule.select(kept)  # type: ignore[attr-defined]
 

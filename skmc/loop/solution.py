@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed, SparseObserved
-from skmc.solvers import Solver, State
+from skmc.solvers import State
 
 
 class Status(StrEnum):
@@ -34,16 +34,10 @@ class Progress:
     ----------
     n_iter : int
         Number of steps done.
-    data : Observed or SparseObserved
-        Observed cells.
-    solver : Solver
-        Defines one step.
     state : State
         State after the last step.
     outputs : dict
         Outputs of the solver in this state.
-    residual : Tensor of shape (\\*batch,)
-        The solver's measure of optimality.
     running : bool Tensor of shape (\\*batch,)
         Members that have not finished.
     record : dict
@@ -53,11 +47,8 @@ class Progress:
     """
 
     n_iter: int
-    data: Observed | SparseObserved
-    solver: Solver
     state: State
     outputs: dict[str, Any]
-    residual: Tensor  # (*batch,)
     running: Tensor  # (*batch,) bool
     record: dict[str, Tensor]
     pinned: Tensor | None = None

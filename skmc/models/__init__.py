@@ -1,6 +1,6 @@
 """Models: modules whose ``forward()`` is the completion, or maps rows to it."""
 
-from skmc.models.autoencoder import Autoencoder, bent, slope_at
+from skmc.models.autoencoder import Autoencoder, bent, hidden_layers, slope_at
 from skmc.models.bibranch import BiBranch, Branch
 from skmc.models.factors import FactorProduct
 from skmc.models.link import LinkedFactorization
@@ -24,6 +24,7 @@ __all__ = [
     "bent",
     "checked_widths",
     "filling_order",
+    "hidden_layers",
     "lower_rank",
     "principal",
     "slope_at",

@@ -41,6 +41,32 @@ def slope_at(z: Tensor) -> Tensor:
     return (2 / 3) * (1.7159 - z.square() / 1.7159)
 
 
+def hidden_layers(
+    weights: Sequence[Tensor], biases: Sequence[Tensor], rows: Tensor
+) -> list[Tensor]:
+    """Outputs of all layers but the last one.
+
+    Parameters
+    ----------
+    weights : sequence of Tensor
+        Of all layers.
+    biases : sequence of Tensor
+        Of all layers.
+    rows : Tensor of shape (\\*batch, k, n_cols)
+        Inputs.
+
+    Returns
+    -------
+    list of Tensor
+        Each of shape (\\*batch, k, width).
+    """
+    outputs = []
+    for W, b in zip(weights[:-1], biases[:-1], strict=True):
+        rows = bent(affine(b, rows, W))
+        outputs.append(rows)
+    return outputs
+
+
 class Autoencoder(nn.Module):
     r"""A fully connected network that maps rows to rows.
 
@@ -123,11 +149,7 @@ class Autoencoder(nn.Module):
         -------
         list of Tensor
         """
-        outputs = []
-        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            rows = bent(affine(b, rows, W))
-            outputs.append(rows)
-        return outputs
+        return hidden_layers(list(self.weights), list(self.biases), rows)
 
     def forward(self, rows: Tensor) -> Tensor:  # (*batch, k, n_cols), the same
         *_, last = [rows, *self.hidden(rows)]

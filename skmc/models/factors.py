@@ -32,12 +32,7 @@ class FactorProduct(nn.Module):
 
     @classmethod
     def random(
-        cls,
-        shape: tuple[int, int],
-        depth: int,
-        width: int,
-        std: float,
-        rng: Randomness,
+        cls, shape: tuple[int, int], depth: int, width: int, std: float, rng: Randomness
     ) -> FactorProduct:
         """``depth`` factors with independent N(0, std^2) entries.
 
@@ -58,10 +53,7 @@ class FactorProduct(nn.Module):
         -------
         FactorProduct
         """
-        sizes = [shape[1], *[width] * (depth - 1), shape[0]]
-        return cls(
-            [rng.normal(rows, cols, std) for cols, rows in itertools.pairwise(sizes)]
-        )
+        return cls([rng.normal(*size, std) for size in _sizes(shape, depth, width)])
 
     @classmethod
     def identity(
@@ -84,10 +76,7 @@ class FactorProduct(nn.Module):
         -------
         FactorProduct
         """
-        sizes = [shape[1], *[width] * (depth - 1), shape[0]]
-        return cls(
-            [scale * torch.eye(rows, cols) for cols, rows in itertools.pairwise(sizes)]
-        )
+        return cls([scale * torch.eye(*size) for size in _sizes(shape, depth, width)])
 
     def _factors(self) -> list[Tensor]:
         # ``parameters()`` takes as long as a small product.
@@ -130,3 +119,9 @@ class FactorProduct(nn.Module):
             grads.append(matmul(grad, before.mT))
             grad = matmul(factor.mT, grad)
         return [grad, *reversed(grads)]
+
+
+def _sizes(shape: tuple[int, int], depth: int, width: int) -> list[tuple[int, int]]:
+    """Of the factors, the right one first."""
+    inner = [shape[1], *[width] * (depth - 1), shape[0]]
+    return [(rows, cols) for cols, rows in itertools.pairwise(inner)]

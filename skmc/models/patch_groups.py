@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -64,10 +65,8 @@ class PatchGroups:
     @property
     def n_members(self) -> int:
         """Patches in a group: ``size``, or what the window of a corner holds."""
-        fewest = 1
-        for places in self.n_positions:
-            fewest *= min(self.radius + 1, places)
-        return min(self.size, fewest)
+        sides = (min(self.radius + 1, places) for places in self.n_positions)
+        return min(self.size, math.prod(sides))
 
     def _grid(self, axis: int, offset: int = 0) -> list[int]:
         last = self.n_positions[axis] - 1
@@ -149,13 +148,10 @@ class PatchGroups:
             y, x = block // self.n_positions[1], block % self.n_positions[1]
             distance = outside[y, x]
             for windows, own in zip(around, patches, strict=True):
-                own, windows = (
-                    own[:, y, x].flatten(0, 1),
-                    windows[:, y, x].flatten(0, 1),
-                )
-                with torch.backends.cudnn.flags(
-                    enabled=False
-                ):  # which would round more
+                own = own[:, y, x].flatten(0, 1)
+                windows = windows[:, y, x].flatten(0, 1)
+                # cuDNN would round more.
+                with torch.backends.cudnn.flags(enabled=False):
                     each = conv2d(windows[None], own[:, None], groups=len(own))[0]
                 distance = distance + each.view(len(picture), *distance.shape).sum(0)
             distance[:, radius, radius] = -torch.inf  # itself

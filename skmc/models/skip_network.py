@@ -83,18 +83,12 @@ class SkipNetwork(nn.Module):
         encoder = basis @ (
             inverse[..., None] * (basis.mT @ (columns.mT @ codes.double()))
         )
-        parts = (
-            rng.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5),
-            rng.normal(1, n_units, 1.0),
-            rng.normal(n_units, n_cols, 0.01),
-        )
-        return cls(
-            encoder.to(inputs),
-            parts[0].to(inputs),
-            parts[1].to(inputs),
-            parts[2].to(inputs),
-            (svd.V * (svd.s / n_rows**0.5)[..., None, :]).mT.contiguous(),
-        )
+        directions = rng.normal(svd.rank, n_units, 2 / max(svd.rank, 1) ** 0.5)
+        shifts = rng.normal(1, n_units, 1.0)
+        decoder = rng.normal(n_units, n_cols, 0.01)
+        skip = (svd.V * (svd.s / n_rows**0.5)[..., None, :]).mT.contiguous()
+        parts = encoder, directions, shifts, decoder, skip
+        return cls(*(part.to(inputs) for part in parts))
 
     def forward(self, rows: Tensor) -> Tensor:  # (*batch, k, n_cols), the same
         code = rows @ self.encoder

@@ -59,9 +59,8 @@ class SpectralNetwork(nn.Module):
         self.scale: Tensor
 
     @classmethod
-    def start(
+    def near_zero(
         cls,
-        init: str,
         values: Tensor,
         layers: Sequence[int],
         activation: Activation,
@@ -70,12 +69,54 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """Near zero, or ("spectral") near 1e-8 times ``values`` along its vectors.
+        """``U_k`` and ``V_k`` are 1e-4 on the diagonal plus noise of 1e-6 there.
 
         Parameters
         ----------
-        init : {"near_zero", "spectral"}
-            Which of the two.
+        values : Tensor of shape (\\*batch, n_rows, n_cols)
+            Zero where nothing is observed. Only the shape counts.
+        layers : sequence of int
+            Inner sizes.
+        activation : Activation
+            What acts on the singular values.
+        rng : Randomness
+            Where random numbers come from.
+        width : int or None, default=None
+            Inner size of the factors; None is ``min(shape)``.
+        scale : float or Tensor, default=1.0
+            Multiplies the answer.
+
+        Returns
+        -------
+        SpectralNetwork
+        """
+        width = width or min(values.shape[-2:])
+        factors = []
+        for n in values.shape[-2:]:
+            size = min(n, width)
+            diagonal = DIAGONAL + rng.normal(layers[0], size, NOISE)
+            padding = (0, width - size, 0, n - size)
+            factors.append(nn.functional.pad(diagonal.diag_embed(), padding))
+        return cls(factors[0], factors[1], _mixing(layers, rng), activation, scale)
+
+    @classmethod
+    def spectral(
+        cls,
+        values: Tensor,
+        layers: Sequence[int],
+        activation: Activation,
+        rng: Randomness,
+        *,
+        width: int | None = None,
+        scale: float | Tensor = 1.0,
+    ) -> SpectralNetwork:
+        """The singular vectors of ``values``, and about 1e-8 times its singular values.
+
+        All ``U_k V_k'`` start equal, as this small matrix divided by the sum of the
+        ``alpha``: ``Gamma`` only makes singular values smaller.
+
+        Parameters
+        ----------
         values : Tensor of shape (\\*batch, n_rows, n_cols)
             Zero where nothing is observed.
         layers : sequence of int
@@ -93,90 +134,10 @@ class SpectralNetwork(nn.Module):
         -------
         SpectralNetwork
         """
-        if init == "near_zero":
-            shape = (values.shape[-2], values.shape[-1])
-            return cls.near_zero(
-                shape, layers, activation, rng, width=width, scale=scale
-            )
         svd = full_svd(SMALL * values)
         # A singular value that starts at zero would stay there.
         s = svd.s.clamp_min(FLOOR * svd.s[..., :1])
         svd = SVD(svd.U, s, svd.V).first(width or svd.rank)
-        return cls.spectral(svd, layers, activation, rng, scale=scale)
-
-    @classmethod
-    def near_zero(
-        cls,
-        shape: tuple[int, int],
-        layers: Sequence[int],
-        activation: Activation,
-        rng: Randomness,
-        *,
-        width: int | None = None,
-        scale: float | Tensor = 1.0,
-    ) -> SpectralNetwork:
-        """``U_k`` and ``V_k`` are 1e-4 on the diagonal plus noise of 1e-6 there.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            ``(n_rows, n_cols)``.
-        layers : sequence of int
-            Inner sizes.
-        activation : Activation
-            What acts on the singular values.
-        rng : Randomness
-            Where random numbers come from.
-        width : int or None, default=None
-            Inner size of the factors; None is ``min(shape)``.
-        scale : float or Tensor, default=1.0
-            Multiplies the answer.
-
-        Returns
-        -------
-        SpectralNetwork
-        """
-        width = width or min(shape)
-        factors = []
-        for n in shape:
-            size = min(n, width)
-            diagonal = DIAGONAL + rng.normal(layers[0], size, NOISE)
-            padding = (0, width - size, 0, n - size)
-            factors.append(nn.functional.pad(diagonal.diag_embed(), padding))
-        return cls(factors[0], factors[1], _mixing(layers, rng), activation, scale)
-
-    @classmethod
-    def spectral(
-        cls,
-        svd: SVD,
-        layers: Sequence[int],
-        activation: Activation,
-        rng: Randomness,
-        *,
-        scale: float | Tensor = 1.0,
-    ) -> SpectralNetwork:
-        """The singular vectors of ``svd``, and singular values no larger than its own.
-
-        All ``U_k V_k'`` start equal, as ``svd`` divided by the sum of the ``alpha``:
-        ``Gamma`` only makes singular values smaller.
-
-        Parameters
-        ----------
-        svd : SVD
-            The decomposition to start svd.
-        layers : sequence of int
-            Inner sizes.
-        activation : Activation
-            What acts on the singular values.
-        rng : Randomness
-            Where random numbers come from.
-        scale : float or Tensor, default=1.0
-            Multiplies the answer.
-
-        Returns
-        -------
-        SpectralNetwork
-        """
         alphas = _mixing(layers, rng)
         total = torch.ones_like(alphas[0][..., 0, :, None])
         for alpha in alphas:
@@ -185,12 +146,10 @@ class SpectralNetwork(nn.Module):
         z = svd.s / (scale[..., None] * total[..., 0].to(svd.s))
         root = z.sqrt()[..., None, None, :]
         U, V = (
-            (side.unsqueeze(-3) * size).expand(
-                *side.shape[:-2], layers[0], *side.shape[-2:]
-            )
+            (side.unsqueeze(-3) * size).repeat_interleave(layers[0], -3)
             for side, size in ((svd.U, TILT * root), (svd.V, root / TILT))
         )
-        return cls(U.clone(), V.clone(), alphas, activation, scale)
+        return cls(U, V, alphas, activation, scale)
 
     def forward(self) -> Tensor:  # (*batch, n_rows, n_cols)
         X = self.U @ self.V.mT

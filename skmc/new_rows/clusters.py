@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from skmc.linalg import Parts
 from skmc.new_rows.neighbors import knn_values, squared_distances
 
 BLOCK = 2**24  # numbers held at once
@@ -16,8 +17,8 @@ PER_CENTER = 50  # rows from which a center is computed
 SAMPLE = 256  # rows whose neighbors are compared with those of all pairs
 
 
-@dataclass(frozen=True)
-class Clusters:
+@dataclass(frozen=True, eq=False)
+class Clusters(Parts):
     r"""Donors in clusters, so that a row is compared with a part of them.
 
     Parameters
@@ -86,23 +87,6 @@ class Clusters:
         last = ranks[math.ceil(recall * len(ranks)) - 1]
         share = float((ranks <= last).double().mean())
         return cls(means, centers, labels, near[:, : int(last) + 1].clone(), share)
-
-    def to(self, device: torch.device | str) -> Clusters:
-        """Move all tensors.
-
-        Parameters
-        ----------
-        device : device
-            Where to.
-
-        Returns
-        -------
-        Clusters
-        """
-        tensors = ("means", "centers", "labels", "near")
-        return replace(
-            self, **{name: getattr(self, name).to(device) for name in tensors}
-        )
 
     def values(
         self,

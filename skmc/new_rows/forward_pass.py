@@ -22,7 +22,7 @@ class ForwardPass:
     """
 
     def __init__(self, network: nn.Module):
-        self.network = copy.deepcopy(network).cpu().double()
+        self.network = copy.deepcopy(network).cpu().double().requires_grad_(False)
         # Widths are sizes of parameters.
         self.widest = max(max(p.shape) for p in network.parameters())
 
@@ -56,10 +56,6 @@ class LearnedInputs(ForwardPass):
     """
 
     steps, lr, weight = 100, 0.1, 0.1
-
-    def __init__(self, network: nn.Module):
-        super().__init__(network)
-        self.network.requires_grad_(False)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
         size = max(1, BLOCK // self.widest)

@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from skmc.linalg import times_transpose
-from skmc.new_rows.by_column import averages_by_column
 
 BLOCK = 2**25  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
 PER_COLUMN = 2000  # numbers that are compared in the time that a column takes to begin
+BITS = 40  # of a distance; what is beyond them is rounding of products
 GROUP = 2**5  # donors that share an entry of the list that is sorted
 
 
@@ -58,9 +58,9 @@ def knn_values(
     donors_seen: Tensor,
     n_neighbors: int,
     *,
-    by_distance: bool = False,
-    needed: Tensor | None = None,
-    leave_out: Tensor | None = None,
+    by_distance: bool,
+    needed: Tensor,
+    leave_out: Tensor,
 ) -> Tensor:
     """The average of each column over the nearest donors that have it.
 
@@ -80,9 +80,9 @@ def knn_values(
     by_distance : bool
         Weigh donors by inverse distance; where a donor equals the query, only such
         donors count.
-    needed : bool Tensor of shape (k, n_cols), optional
+    needed : bool Tensor of shape (k, n_cols)
         Cells that are used; others may be averages of fewer donors.
-    leave_out : int Tensor of shape (k,), optional
+    leave_out : int Tensor of shape (k,)
         A donor that each query must not use, itself for instance; -1 for none.
 
     Returns
@@ -103,9 +103,6 @@ def knn_values(
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
     A = torch.where(seen, queries - means, 0.0)
-    needed = torch.ones_like(seen) if needed is None else needed
-    if leave_out is None:
-        leave_out = torch.full((len(A),), -1, device=A.device)
     search = _Search(B, donors_seen, n_neighbors, by_distance)
     answer = torch.empty_like(A)
     todo = torch.arange(len(A), device=A.device)
@@ -119,23 +116,15 @@ def knn_values(
             for rows in todo.split(max(1, BLOCK // len(B))):
                 near = squared_distances(A[rows], seen[rows], B, donors_seen)
                 out = leave_out[rows, None] == torch.arange(len(B), device=B.device)
-                answer[rows] = averages_by_column(
-                    near.masked_fill_(out, torch.inf),
-                    B,
-                    donors_seen,
-                    needed[rows],
-                    n_neighbors,
-                    by_distance,
-                )
+                near.masked_fill_(out, torch.inf)
+                answer[rows] = search.by_column(near, needed[rows])
             break
-        sides = search.sides(dtype)
         failed = []
         rows_at_once = max(1, BLOCK // max(len(B), reach * A.shape[1]))
-        # Memory that is new in each block would cost more time than the products.
-        room = B.new_empty(min(rows_at_once, len(todo)) * sides.size, dtype=dtype)
+        sides = search.sides(reach, min(rows_at_once, len(todo)), dtype)
         for rows in todo.split(rows_at_once):
             answer[rows], short = search(
-                A[rows], seen[rows], needed[rows], leave_out[rows], reach, sides, room
+                A[rows], seen[rows], needed[rows], leave_out[rows], sides
             )
             failed.append(rows[short])
         todo = torch.cat(failed)
@@ -149,25 +138,20 @@ class _Sides:
 
     squares: Tensor  # (n_chunks, chunk, 3 n_cols)
     counts: Tensor  # (n_chunks, chunk, n_cols)
+    reach: int  # how many of the nearest donors are sought
+    room: Tensor  # for the distances of a block of rows
 
-    @property
-    def size(self) -> int:
-        """Number of donors, with those that fill the last chunk."""
-        return len(self.counts) * self.counts.shape[1]
-
-    def nearest(
-        self, A: Tensor, seen: Tensor, own: Tensor, reach: int, room: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def nearest(self, A: Tensor, seen: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
         """Rough distances and numbers of the nearest donors, by distance.
 
         The nearest ``reach`` donors are in the ``reach`` groups whose nearest donors
         are nearest; so groups are sorted, and then the donors of these groups.
         """
-        n_chunks, size, _ = self.counts.shape
+        (n_chunks, size, _), room = self.counts.shape, self.room
         n_groups = size // GROUP  # of one chunk; donor j is in group j % n_groups
         P, a = seen.to(room.dtype), A.to(room.dtype)
         left = torch.cat([P, a * a, -2 * a], 1)
-        rough = room[: len(A) * self.size].view(n_chunks, len(A), size)
+        rough = room[: len(A) * n_chunks * size].view(n_chunks, len(A), size)
         least = room.new_empty(len(A), n_chunks, n_groups)
         for k in range(n_chunks):
             total = times_transpose(left, self.squares[k])
@@ -176,7 +160,7 @@ class _Sides:
             torch.div(total, common, out=rough[k]).nan_to_num_(*3 * [torch.inf])
             least[:, k] = rough[k].view(len(A), GROUP, n_groups).amin(1)
         # One group more, as the group of the row itself is too near.
-        n_near = min(reach + 1, n_chunks * n_groups)
+        n_near = min(self.reach + 1, n_chunks * n_groups)
         _, near = least.flatten(1).topk(n_near, largest=False)
         chunk, group = (near // n_groups)[:, None], (near % n_groups)[:, None]
         rows = torch.arange(len(A), device=A.device)
@@ -185,7 +169,7 @@ class _Sides:
         )
         place = group + n_groups * torch.arange(GROUP, device=A.device)[:, None]
         candidates = rough[chunk, rows[:, None, None], place].flatten(1)
-        edge, nearest = candidates.topk(reach, largest=False)
+        edge, nearest = candidates.topk(self.reach, largest=False)
         return edge, (chunk * size + place).flatten(1).gather(1, nearest)
 
 
@@ -196,27 +180,23 @@ class _Search:
         self.B, self.seen, self.largest = B, seen, B.square().max()
         self.n_neighbors, self.by_distance = n_neighbors, by_distance
 
-    def sides(self, dtype: torch.dtype) -> _Sides:
+    def sides(self, reach: int, n_rows: int, dtype: torch.dtype) -> _Sides:
         """The donors' factors of the two products, in equal chunks."""
         m, n_chunks = len(self.B), -(-len(self.B) // CHUNK)
         size = -(-m // (n_chunks * GROUP)) * GROUP
         padding = (0, 0, 0, n_chunks * size - m)
         B, Q = (pad(t.to(dtype), padding) for t in (self.B, self.seen))
-        squares = torch.cat([B * B, Q, B], 1)
-        return _Sides(squares.view(n_chunks, size, -1), Q.view(n_chunks, size, -1))
+        squares = torch.cat([B * B, Q, B], 1).view(n_chunks, size, -1)
+        counts = Q.view(n_chunks, size, -1)
+        # Memory that is new in each block would cost more time than the products.
+        room = B.new_empty(n_rows * len(B))
+        return _Sides(squares, counts, reach, room)
 
     def __call__(
-        self,
-        A: Tensor,
-        seen: Tensor,
-        needed: Tensor,
-        own: Tensor,
-        reach: int,
-        sides: _Sides,
-        room: Tensor,
+        self, A: Tensor, seen: Tensor, needed: Tensor, own: Tensor, sides: _Sides
     ) -> tuple[Tensor, Tensor]:
         """Averages ``(k, n_cols)``, and which rows need a longer reach."""
-        edge, index = sides.nearest(A, seen, own, reach, room)
+        edge, index = sides.nearest(A, seen, own)
         index, order = index.clamp_max(len(self.B) - 1).sort(-1)
         far = torch.isinf(edge).gather(-1, order)  # also what fills the last chunk
 
@@ -240,17 +220,54 @@ class _Search:
         total = weights.sum(1)
         average = (weights * self.B[index]).sum(1) / total
         average = torch.where(total > 0, average, 0.0)
-        if reach == len(self.B):
+        if sides.reach == len(self.B):
             return average, torch.zeros(len(A), dtype=torch.bool, device=A.device)
         few = ((rank[:, -1] < self.n_neighbors) & needed).any(-1)
         # Rounding of the rough distances, which are means over shared columns.
-        slack = 150 * torch.finfo(room.dtype).eps * (A.square().amax(-1) + self.largest)
+        slack = (
+            150
+            * torch.finfo(sides.room.dtype).eps
+            * (A.square().amax(-1) + self.largest)
+        )
         used = (chosen & needed[:, None]).any(-1)
         farthest = torch.where(used, near, 0.0).amax(-1)
         # Past an infinite edge there is no donor left that shares a column.
         missed = farthest >= edge[:, -1] - slack
         exhausted = torch.isinf(edge[:, -1])
         return average, (few | missed) & ~exhausted
+
+    def by_column(self, near: Tensor, needed: Tensor) -> Tensor:
+        """Averages of the needed cells, zero elsewhere, from all distances ``(k, m)``.
+
+        Each column is looked up among its own donors, so time grows with the number of
+        observed cells of the donors. Distances are infinite to donors that do not
+        count, and donors whose distances differ by rounding alone are taken in their
+        order.
+        """
+        mantissa, exponent = torch.frexp(near)
+        near = torch.ldexp((mantissa * 2**BITS).round(), exponent - BITS)
+        rank = near.argsort(dim=-1, stable=True).argsort(-1)
+        answer = torch.zeros(needed.shape, dtype=self.B.dtype, device=self.B.device)
+        for j in range(needed.shape[1]):
+            own, rows = self.seen[:, j].nonzero()[:, 0], needed[:, j].nonzero()[:, 0]
+            if not len(own) or not len(rows):
+                continue
+            n_chosen = min(self.n_neighbors, len(own))
+            place = rank[rows[:, None], own].topk(n_chosen, largest=False).indices
+            chosen = own[place]
+            weights = near[rows[:, None], chosen]
+            counts = torch.isfinite(weights)
+            if self.by_distance:
+                weights = weights.rsqrt()
+                exact = torch.isinf(weights)
+                weights = torch.where(exact.any(1, keepdim=True), exact, weights)
+            else:
+                weights = torch.ones_like(weights)
+            weights = torch.where(counts, weights, 0.0).to(self.B.dtype)
+            total = weights.sum(1)
+            average = (weights * self.B[chosen, j]).sum(1) / total
+            answer[rows, j] = torch.where(total > 0, average, 0.0)
+        return answer
 
 
 def knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:

@@ -142,10 +142,7 @@ class RowStream:
         E = self.rows.new_ones(len(touched), self.rows.shape[1])
         E[:, :-1] = model.solve(scaled.starts, scaled.cols, scaled.values)
         gram, right = self.gram.clone(), self.right.clone()
-        for sign, factors, cells in (
-            (-1, self.rows[touched], before),
-            (1, E, after),
-        ):
+        for sign, factors, cells in ((-1, self.rows[touched], before), (1, E, after)):
             which, G, r = self._sums(factors, cells)
             gram[which] += sign * G
             right[which] += sign * r

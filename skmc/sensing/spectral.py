@@ -139,8 +139,8 @@ class SpectralSensingRegressor(FlowSensingRegressor):
 
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         layers = checked_widths(self.layers, "layers")
-        return SpectralNetwork.start(
-            self.init,
+        start = getattr(SpectralNetwork, self.init)
+        return start(
             data.values,
             layers,
             ACTIVATIONS[self.activation],

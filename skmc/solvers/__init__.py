@@ -2,9 +2,8 @@
 
 from skmc.linalg import CosineSchedule
 from skmc.solvers.alm import InexactALM, InexactALMState
-from skmc.solvers.als import ALS, ALSState
+from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
-from skmc.solvers.code_descent import CodeDescent
 from skmc.solvers.descent import Descent
 from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
@@ -18,7 +17,7 @@ from skmc.solvers.nonsmooth import NonsmoothDescent
 from skmc.solvers.parametric import Adam, ParametricSolver
 from skmc.solvers.patches import BATCH, PatchTraining
 from skmc.solvers.proximal import ProximalGradient
-from skmc.solvers.row_descent import RowDescent
+from skmc.solvers.row_descent import CodeDescent, RowDescent
 from skmc.solvers.soft_impute import SoftImpute, largest_weight
 from skmc.solvers.solver import Solver, State
 from skmc.solvers.splitting import DouglasRachford
@@ -32,7 +31,6 @@ __all__ = [
     "BATCH",
     "EM",
     "NCARL",
-    "ALSState",
     "Adam",
     "CodeDescent",
     "CosineSchedule",

@@ -13,19 +13,9 @@ from torch.nn.functional import pad
 
 from skmc.cells import SparseObserved, prior_mean
 from skmc.linalg import LowRank
-from skmc.solvers.als_line import (
-    Sweep,
-    best_step,
-    conjugate,
-)
+from skmc.solvers.als_line import Sweep, best_step, conjugate
 from skmc.solvers.als_objective import Objective
-from skmc.solvers.half_steps import (
-    STEPS,
-    HalfStep,
-    half_step,
-    next_steps,
-    product,
-)
+from skmc.solvers.half_steps import STEPS, HalfStep, half_step, next_steps, product
 from skmc.solvers.row_systems import Systems
 from skmc.solvers.solver import Solver, State
 
@@ -199,11 +189,7 @@ class ALS(Solver):
         return self._state(data, half, cols, links, steps, dtype, n_steps, last)
 
     def _conjugate(
-        self,
-        data: SparseObserved,
-        state: ALSState,
-        rows: Tensor,
-        dtype: torch.dtype,
+        self, data: SparseObserved, state: ALSState, rows: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor, Sweep] | None:
         """Rows and columns after a step along a conjugate direction.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -135,7 +134,7 @@ def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
     return torch.stack([*found, zero, zero])
 
 
-def squares_along(rows: Any, cols: Any) -> Tensor:
+def squares_along(rows: Sides, cols: Sides) -> Tensor:
     """Coefficients of ``|(U + t P) (V + t Q)'|_F^2``.
 
     Parameters

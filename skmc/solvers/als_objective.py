@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import Side, prior_mean
+from skmc.cells import Side, SparseObserved, prior_mean
 from skmc.linalg import RowModel, conjugate_gradients, padded
 from skmc.solvers.als_line import Sides, misfit_along, penalty_along, squares_along
 
@@ -41,7 +40,7 @@ class Objective:
     link_weight: float
     implicit: bool
 
-    def counts(self, data: Any, axis: int) -> Tensor:
+    def counts(self, data: SparseObserved, axis: int) -> Tensor:
         """How often the penalty of each row (``axis=0``) or column counts.
 
         Parameters
@@ -104,7 +103,7 @@ class Objective:
         return [B @ shrink for B in links]
 
     def link(
-        self, data: Any, axis: int, W: Tensor, links: Sequence[Tensor]
+        self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
     ) -> Sequence[Tensor]:
         """``B`` of each linear prior of one side, given its factors.
 
@@ -139,7 +138,7 @@ class Objective:
         return found
 
     def of_links(
-        self, data: Any, axis: int, W: Tensor, links: Sequence[Tensor]
+        self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
     ) -> Tensor | float:
         """Sum of ``|dF/dB| |B|`` over the linear priors of one side.
 
@@ -168,7 +167,7 @@ class Objective:
         return size
 
     def along(
-        self, data: Any, now: Sides, direction: Sides, dtype: torch.dtype
+        self, data: SparseObserved, now: Sides, direction: Sides, dtype: torch.dtype
     ) -> Tensor:
         """Twice the objective along a line without linear priors, a polynomial.
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Workload
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.norms import relative_norm
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import SquaredError
 
 
@@ -31,7 +31,7 @@ class HardRankState(State):
     V: Tensor  # (*batch, n_cols, rank), orthonormal basis of the row space
 
 
-class HardRank(Solver[Observed, HardRankState]):
+class HardRank(DecomposingSolver[Observed, HardRankState]):
     r"""Least squares over the matrices of bounded rank.
 
     .. math::
@@ -57,9 +57,6 @@ class HardRank(Solver[Observed, HardRankState]):
     Troyanskaya et al. Missing value estimation methods for DNA microarrays.
     Bioinformatics 17 (2001): SVDimpute, there with a full SVD per step.
     """
-
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
 
     def __init__(self, rank: int, start: Tensor | None = None):
         self.rank = rank
@@ -101,6 +98,4 @@ class HardRank(Solver[Observed, HardRankState]):
         U, _ = torch.linalg.qr(current.X @ V)
         left = U @ (U.mT @ R)
         grad = left + ((R - left) @ V) @ V.mT
-        scale = data.weighted(data.values).square().sum((-2, -1)).sqrt()
-        tiny = torch.finfo(scale.dtype).tiny
-        return grad.square().sum((-2, -1)).sqrt() / scale.clamp_min(tiny)
+        return relative_norm(grad, data.weighted(data.values))

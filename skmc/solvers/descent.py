@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, cast
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
 from skmc.models import FactorProduct
-from skmc.solvers.norms import parameter_norm
+from skmc.solvers.norms import relative_slope
 from skmc.solvers.parametric import Adam, ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
@@ -87,6 +87,7 @@ class DescentState(State):
         vars(self)["live"] = _evaluated(self.model)
 
 
+@dataclass(eq=False)
 class Descent(ParametricSolver[Observed, DescentState]):
     r"""Adam on a sum of terms of the completion and penalties of parameters.
 
@@ -117,20 +118,12 @@ class Descent(ParametricSolver[Observed, DescentState]):
 
     eager = ""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        terms: Sequence[Term],
-        *,
-        lr: float,
-        horizon: int,
-        penalties: Mapping[str, Term] | None = None,
-    ):
-        self.model = model
-        self.terms = terms
-        self.penalties = penalties or {}
-        self.lr = lr
-        self.horizon = horizon
+    model: nn.Module
+    terms: Sequence[Term]
+    _: KW_ONLY
+    lr: float
+    horizon: int
+    penalties: Mapping[str, Term] = field(default_factory=dict)
 
     @torch.no_grad()
     def init(self, data: Observed) -> DescentState:
@@ -176,12 +169,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
 
     @torch.no_grad()
     def step(self, data: Observed, state: DescentState) -> DescentState:
-        if isinstance(state.live, list):
-            grads = cast(FactorProduct, state.model).pull(state.grad, state.live)
-            for p, grad in zip(state.optimizers[0].parameters, grads, strict=True):
-                p.grad = grad if p.grad is None else p.grad.add_(grad)
-        else:
-            state.live.backward(state.grad)
+        for p, grad in zip(state.optimizers[0].parameters, _pulled(state), strict=True):
+            p.grad = grad if p.grad is None else p.grad.add_(grad)
         model, *terms = state.optimizers
         model.step(CosineSchedule(1.0, 0.0, self.horizon)(state.iteration))
         for optimizer in terms:
@@ -216,25 +205,12 @@ class Descent(ParametricSolver[Observed, DescentState]):
         Tensor of shape (\\*batch,)
         """
         parameters = current.optimizers[0].parameters
-        if isinstance(current.live, list):
-            model = cast(FactorProduct, current.model)
-            pulled: Sequence[Tensor] = model.pull(current.grad, current.live)
-        else:
-            pulled = torch.autograd.grad(
-                current.live, parameters, current.grad, retain_graph=True
-            )
         # Penalties have left their gradients with the parameters.
         grads = [
             grad if p.grad is None else grad + p.grad
-            for grad, p in zip(pulled, parameters, strict=True)
+            for grad, p in zip(_pulled(current, True), parameters, strict=True)
         ]
-        tiny = torch.finfo(current.X.dtype).tiny
-        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
-        return (
-            parameter_norm(grads, data)
-            * parameter_norm(parameters, data)
-            / scale.clamp_min(tiny)
-        )
+        return relative_slope(grads, parameters, [current.X], data)
 
     def select(self, state: DescentState, members: Tensor) -> DescentState:
         return self.resume(None, super().select(state, members))
@@ -242,6 +218,14 @@ class Descent(ParametricSolver[Observed, DescentState]):
     def outputs(self, state: DescentState) -> dict[str, Any]:
         learned = self.learned(state.parameters)
         return {"X": state.X, **learned, **state.terms.outputs()}
+
+
+def _pulled(state: DescentState, retain_graph: bool = False) -> Sequence[Tensor]:
+    """The derivatives of the terms in the parameters of the model."""
+    if isinstance(state.live, list):
+        return cast(FactorProduct, state.model).pull(state.grad, state.live)
+    parameters = state.optimizers[0].parameters
+    return torch.autograd.grad(state.live, parameters, state.grad, retain_graph)
 
 
 def _evaluated(model: nn.Module) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import Expected, FactorGaussian, Gaussian, Patterns
+from skmc.solvers.norms import norm, relative_norm
 from skmc.solvers.solver import Solver, State
 
 LEAST_NOISE = 0.05  # of a column, to start from
@@ -128,10 +129,8 @@ class EM(Solver[Observed, EMState]):
         Tensor of shape ()
         """
         a, b = previous.model, current.model
-        moved = (a.mean - b.mean).square().sum() + (
-            a.covariance - b.covariance
-        ).square().sum()
-        return (moved / b.covariance.square().sum()).sqrt()
+        moved = torch.hypot((a.mean - b.mean).norm(), norm(a.covariance - b.covariance))
+        return moved / norm(b.covariance)
 
     def outputs(self, state: EMState) -> dict[str, Any]:
         return {"X": state.X, "model": state.model}
@@ -280,8 +279,7 @@ class FactorEM(Solver[Observed, FactorEMState]):
         -------
         Tensor of shape ()
         """
-        size = current.X.square().sum().clamp_min(torch.finfo(current.X.dtype).tiny)
-        return ((current.X - previous.X).square().sum() / size).sqrt()
+        return relative_norm(current.X - previous.X, current.X)
 
     def outputs(self, state: FactorEMState) -> dict[str, Any]:
         return {"X": state.X, "model": state.model}

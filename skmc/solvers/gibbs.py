@@ -34,11 +34,9 @@ class Factors:
         Mean of the rows of ``W``.
     precision : Tensor of shape (rank + 1, rank + 1)
         Precision matrix of the rows of ``W``.
-    links : list of Tensor of shape (p, rank + 1)
-        ``B`` of each linear prior: what is known about a row moves its mean by
-        ``S B``.
-    link_precisions : sequence of Tensor of shape () or float
-        Precision of the prior of each of the ``links``.
+    links : list of (Tensor of shape (p, rank + 1), Tensor of shape () or float)
+        ``B`` of each linear prior and the precision of its own prior: what is known
+        about a row moves its mean by ``S B``.
     relative : Tensor of shape (m,) or None
         Precision of the noise in each row, relative to that of all cells. None if it
         does not differ.
@@ -49,8 +47,7 @@ class Factors:
     W: Tensor  # (m, rank + 1)
     mean: Tensor  # (rank + 1,)
     precision: Tensor  # (rank + 1, rank + 1)
-    links: list[Tensor]  # (p, rank + 1)
-    link_precisions: Sequence[Tensor | float]
+    links: Sequence[tuple[Tensor, Tensor | float]]  # (p, rank + 1), precision
     relative: Tensor | None  # (m,)
     freedom: Tensor | None = None  # ()
 
@@ -88,6 +85,7 @@ class GibbsState(State):
     kept: list[RowModel]
 
 
+@dataclass(eq=False)
 class Gibbs(Solver[SparseObserved, GibbsState]):
     r"""Draws of factors, biases and hyper-parameters given the observed cells.
 
@@ -137,19 +135,11 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
 
     eager = "rows of similar length are drawn together, and lengths are shapes"
 
-    def __init__(
-        self,
-        rng: Randomness,
-        rank: int,
-        n_burn_in: int,
-        implicit: bool,
-        heteroscedastic: bool = False,
-    ):
-        self.rng = rng
-        self.rank = rank
-        self.n_burn_in = n_burn_in
-        self.implicit = implicit
-        self.heteroscedastic = heteroscedastic
+    rng: Randomness
+    rank: int
+    n_burn_in: int
+    implicit: bool
+    heteroscedastic: bool = False
 
     def init(self, data: SparseObserved) -> GibbsState:
         rng = self.rng.stream(1)
@@ -177,8 +167,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
             W,
             values.new_zeros(size),
             eye,
-            links,
-            [1.0] * len(links),
+            [(B, 1.0) for B in links],
             torch.ones_like(W[:, 0]) if self.heteroscedastic else None,
         )
 
@@ -227,29 +216,19 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         rng: Randomness,
     ) -> Factors:
         """Distribution, links and factors of the rows, given those of the columns."""
-        sides = self._sides(data)
-        means = [side.mean(B) for side, B in zip(sides, factors.links, strict=True)]
+        pairs = zip(self._sides(data), factors.links, strict=True)
+        linked = [(side, *link) for side, link in pairs]
+        means = [side.mean(B) for side, B, _ in linked]
         # The rows of B have the precision of the factors, too, times p P.
-        linked = list(zip(sides, factors.links, factors.link_precisions, strict=True))
         scatter = sum(p * (B.mT @ side.penalty(B)).double() for side, B, p in linked)
         n_linked = sum(len(B) for _, B, _ in linked)
         mean, precision = normal_wishart(rng, factors.W - sum(means), scatter, n_linked)
-        links, link_precisions = [], []
-        for k, side in enumerate(sides):
+        links = []
+        for k, (side, B, p) in enumerate(linked):
             rest = factors.W - mean - sum(means[:k] + means[k + 1 :])
-            B, p = draw_link(
-                rng, side, rest, precision, factors.links[k], factors.link_precisions[k]
-            )
-            means[k] = side.mean(B)
-            links.append(B)
-            link_precisions.append(p)
-        factors = replace(
-            factors,
-            mean=mean,
-            precision=precision,
-            links=links,
-            link_precisions=link_precisions,
-        )
+            links.append(draw_link(rng, side, rest, precision, B, p))
+            means[k] = side.mean(links[k][0])
+        factors = replace(factors, mean=mean, precision=precision, links=links)
         weights = data.weights
         if factors.relative is not None:
             weights = data.weighted(factors.relative[data.rows])
@@ -266,14 +245,15 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
 
     def _model(self, factors: Factors, others: Factors, noise: Tensor) -> RowModel:
         """How rows follow from their cells, given the columns' factors and biases."""
+        links = [B for B, _ in factors.links]
         return RowModel(
             pad(others.W[:, :-1], (0, 1), value=1.0),
             others.W[:, -1].clone(),
             factors.precision / noise,
             factors.mean,
-            link=factors.links[0] if self.implicit else None,
+            link=links[0] if self.implicit else None,
             noise=1 / noise,
-            sides=tuple(factors.links[self.implicit :]),
+            sides=tuple(links[self.implicit :]),
             relative=others.relative,
             freedom=factors.freedom,
         )

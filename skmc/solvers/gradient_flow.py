@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
-from skmc.solvers.norms import parameter_norm
+from skmc.solvers.norms import parameter_norm, ratio, relative_slope
 from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
@@ -90,9 +90,8 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
         if self.lr is not None:
             lr.fill_(self.lr)
         else:
-            tiny = torch.finfo(X.dtype).tiny
             reach = [
-                parameter_norm([p], data) / parameter_norm([grad], data).clamp_min(tiny)
+                ratio(parameter_norm([p], data), parameter_norm([grad], data))
                 for p, grad in zip(parameters, grads, strict=True)
             ]
             safe = START * torch.stack(reach).amin(0)
@@ -119,12 +118,9 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
         if self.lr is None:
             pairs = zip(grads, state.grads, strict=True)
             turn = parameter_norm([new - old for new, old in pairs], data)
-            tiny = torch.finfo(X.dtype).tiny
-            reach = state.lr * parameter_norm(state.grads, data) / turn.clamp_min(tiny)
+            reach = ratio(state.lr * parameter_norm(state.grads, data), turn)
             lr = torch.minimum(GROWTH * state.lr, reach)
-        return FlowState(
-            X=X, objective=objective, model=state.model, grads=grads, lr=lr
-        )
+        return replace(state, X=X, objective=objective, grads=grads, lr=lr)
 
     def residual(
         self, data: Observed, previous: FlowState, current: FlowState
@@ -144,10 +140,8 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
         -------
         Tensor of shape (\\*batch,)
         """
-        tiny = torch.finfo(current.X.dtype).tiny
-        scale = parameter_norm([current.X], data) * parameter_norm([data.values], data)
-        size = parameter_norm(list(current.model.parameters()), data)
-        return parameter_norm(current.grads, data) * size / scale.clamp_min(tiny)
+        parameters = list(current.model.parameters())
+        return relative_slope(current.grads, parameters, [current.X], data)
 
 
 def _align(per_batch: Tensor, parameter: Tensor) -> Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import SparseValues
+from skmc.cells import SparseObserved, SparseValues
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers.row_systems import Systems, gradient, improved
 
@@ -73,16 +73,14 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
     if steps is None:
         after, new = before, W.new_empty(0)
     elif not torch.isfinite(after):
-        new = model.solve(
-            data.starts, data.cols, data.values, known=known, weights=data.weights
-        )
+        new = _solved(data, own[1:], model)
         after = after if steps else torch.zeros_like(after)
     count = data.counts if model.per_cell else torch.ones_like(data.counts)
     off = (W if systems.judge or steps is None else new) - known
     return HalfStep(new, before, after, misfit, (off.square().sum(1) * count).sum())
 
 
-def solved(data: Any, model: RowModel) -> Tensor:
+def solved(data: SparseObserved, model: RowModel) -> Tensor:
     """Solve a row model for all rows, given their linear priors.
 
     Parameters

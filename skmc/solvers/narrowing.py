@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from skmc.terms import Term, narrow
-
-
-@runtime_checkable
-class Selects(Protocol):
-    """Anything that returns some of its members, such as `Observed`."""
-
-    def select(self, members: Tensor) -> Any:
-        """Some members.
-
-        Parameters
-        ----------
-        members : bool or int Tensor
-            Those to keep, along the batch axis.
-
-        Returns
-        -------
-        object
-        """
 
 
 class Narrowing:
@@ -57,7 +39,7 @@ class Narrowing:
             self.done[id(value)] = self._narrowed(value)
         return self.done[id(value)]
 
-    def _narrowed(self, value: object) -> Any:
+    def _narrowed(self, value: Any) -> Any:
         if isinstance(value, nn.Module):
             return self.module(value)
         if isinstance(value, torch.optim.Optimizer):
@@ -68,7 +50,7 @@ class Narrowing:
             return {key: self(part) for key, part in value.items()}
         if isinstance(value, list | tuple):
             return type(value)(self(part) for part in value)
-        if isinstance(value, Selects):
+        if hasattr(value, "select"):
             return value.select(self.members)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             names = [field.name for field in dataclasses.fields(value)]

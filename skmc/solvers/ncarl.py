@@ -9,6 +9,7 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.solvers.ncarl_systems import Problem
+from skmc.solvers.norms import relative_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import graph_laplacian, inner
 
@@ -40,6 +41,7 @@ class NCARLState(State):
     problem: Problem
 
 
+@dataclass(eq=False)
 class NCARL(Solver[Observed, NCARLState]):
     r"""Nuclear norm and Dirichlet energy, both reweighted at every step.
 
@@ -98,12 +100,9 @@ class NCARL(Solver[Observed, NCARLState]):
 
     eager = "decompositions report back to the host"
 
-    def __init__(
-        self, alpha: float, n_neighbors: int, lambda_noise: float | None = None
-    ):
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.lambda_noise = lambda_noise
+    alpha: float
+    n_neighbors: int
+    lambda_noise: float | None = None
 
     def init(self, data: Observed) -> NCARLState:
         problem = Problem.of(data)
@@ -180,9 +179,8 @@ class NCARL(Solver[Observed, NCARLState]):
         -------
         Tensor of shape (\\*batch,)
         """
-        moved = (current.X - previous.X).double().square().sum((-2, -1)).sqrt()
-        size = current.X.double().square().sum((-2, -1)).sqrt()
-        return moved / size.clamp_min(torch.finfo(size.dtype).tiny)
+        moved = current.X - previous.X
+        return relative_norm(moved.double(), current.X.double())
 
     def outputs(self, state: NCARLState) -> dict[str, Tensor]:
         return {"X": state.X, "laplacian": state.laplacian}

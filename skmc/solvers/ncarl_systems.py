@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -179,23 +180,6 @@ class _Block:
     padding: Tensor  # (s, k) double 0/1
     width: int  # right-hand sides of each system
 
-    @classmethod
-    def of(
-        cls,
-        cells: Tensor,
-        member: Tensor,
-        rows: Tensor,
-        system: Tensor,
-        column: Tensor,
-        width: int,
-        n_cols: int,
-    ) -> _Block:
-        padding = cells == n_cols
-        # What is padded may read any cell; it writes zero.
-        own = torch.where(padding, 0, cells)[system]
-        places = rows[:, None] * n_cols + own
-        return cls(cells, member, system, column, places, padding.double(), width)
-
     def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
         """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
         n, k = A.shape[-1], self.cells.shape[1]
@@ -258,15 +242,19 @@ class _Systems:
             while table[stop - 1][1] != width:
                 stop -= 1
             span = slice(end - width, table[stop - 1][2])
+            own, which = cells[start:stop, :size], system[span] - start
+            padding = own == n_cols
+            # What is padded may read any cell; it writes zero.
+            cols = torch.where(padding, 0, own)[which]
             blocks.append(
-                _Block.of(
-                    cells[start:stop, :size],
-                    member[start:stop],
-                    rows[span],
-                    system[span] - start,
-                    column[span],
-                    width,
-                    n_cols,
+                _Block(
+                    cells=own,
+                    member=member[start:stop],
+                    system=which,
+                    column=column[span],
+                    places=rows[span, None] * n_cols + cols,
+                    padding=padding.double(),
+                    width=width,
                 )
             )
             start = stop
@@ -278,17 +266,12 @@ class _Systems:
         ``A (*batch, n, n)`` is positive definite, ``b`` has shape ``(*batch, m, n)``.
         """
         padded, v = pad(A, (0, 1, 0, 1)), torch.zeros_like(b)
+        solve = partial(_Block.solve, A=padded, b=b.flatten(), out=v.view(-1))
         n_threads = torch.get_num_threads()
         if n_threads == 1:
-            for block in self.blocks:
-                block.solve(padded, b.flatten(), v.view(-1))
+            list(map(solve, self.blocks))
             return v
         # Torch factorises a batch in one thread; blocks write to rows of their own.
         with ThreadPoolExecutor(n_threads) as pool:
-            tasks = [
-                pool.submit(block.solve, padded, b.flatten(), v.view(-1))
-                for block in self.blocks
-            ]
-            for task in tasks:
-                task.result()
+            list(pool.map(solve, self.blocks))
         return v

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
+from skmc.solvers.norms import ratio
 from skmc.solvers.solver import Solver, State
 
 MATCH_EVERY = 6  # rounds
@@ -67,6 +67,7 @@ class NonlocalState(State):
     iteration: int
 
 
+@dataclass(eq=False)
 class NonlocalLowRank(Solver[Observed, NonlocalState]):
     r"""Alternate between groups of similar patches of low rank and the observed cells.
 
@@ -95,21 +96,15 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
     eager = "groups are found and counted on the host"
 
-    def __init__(
-        self,
-        side: int,
-        size: int,
-        radius: int,
-        stride: int,
-        *,
-        threshold: tuple[float, float],
-        horizon: int,
-        channels: int = 1,
-        start: Tensor | None = None,
-    ):
-        self.side, self.size, self.channels = side, size, channels
-        self.radius, self.stride = radius, stride
-        self.threshold, self.horizon, self.start = threshold, horizon, start
+    side: int
+    size: int
+    radius: int
+    stride: int
+    _: KW_ONLY
+    threshold: tuple[float, float]
+    horizon: int
+    channels: int = 1
+    start: Tensor | None = None
 
     def init(self, data: Observed) -> NonlocalState:
         peak = data.values.abs().amax().clamp_min(torch.finfo(data.values.dtype).tiny)
@@ -186,9 +181,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         values, mask = self._split(data.values), self._split(data.mask)
         rough = double(self._split(above), (values.shape[1], values.shape[2]))
         seam = torch.stack(list(map(diffuse, values - rough, mask)))
-        new = copy.copy(self)
-        new.start = _joined(rough + seam)
-        return new
+        return replace(self, start=_joined(rough + seam))
 
     def _split(self, matrix: Tensor) -> Tensor:
         """Channels of shape (n_channels, n_rows, n_cols)."""
@@ -258,9 +251,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         -------
         Tensor of shape ()
         """
-        tiny = torch.finfo(torch.float32).tiny
-        size = current.picture.norm().clamp_min(tiny)
-        return (current.moved.norm() / size).to(data.values.dtype)
+        share = ratio(current.moved.norm(), current.picture.norm())
+        return share.to(data.values.dtype)
 
     def outputs(self, state: NonlocalState) -> dict[str, Any]:
         """Hidden cells as estimated, observed ones as their groups say.
@@ -297,10 +289,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         -------
         NonlocalLowRank
         """
-        new = copy.copy(self)
-        new.threshold = (self.threshold_at(iteration - 1),) * 2
-        new.start = X
-        return new
+        threshold = self.threshold_at(iteration - 1)
+        return replace(self, threshold=(threshold, threshold), start=X)
 
 
 def _joined(channels: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -10,17 +11,18 @@ from torch import Tensor
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule
-from skmc.models import Autoencoder, bent, slope_at
+from skmc.models import Autoencoder
 from skmc.solvers.nonsmooth_parts import (
     Blocks,
-    Forward,
     NonsmoothState,
+    Objective,
     Theta,
     Trial,
     inner,
 )
+from skmc.solvers.norms import ratio, relative_norm
 from skmc.solvers.solver import Solver
-from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
+from skmc.terms import Box
 
 DELTA_MIN, DELTA_MAX = 0.01, 0.99
 SHRINK, GROW = 0.5, 1.1  # multiply delta; the paper tries .1 to .6 and 1.05 to 1.2
@@ -29,7 +31,8 @@ TRIALS = 60  # steps tried in an epoch
 RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
 
 
-class NonsmoothDescent(Solver[Observed, NonsmoothState]):
+@dataclass(eq=False)
+class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
     r"""Algorithm 1 of DNN-NSR: a network, slack variables, gradual learning.
 
     For rows :math:`\tilde X`, zero where missing, and a network :math:`f` with hidden
@@ -96,28 +99,13 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
 
     eager = "lengths of a step are tried until one is short enough"
 
-    def __init__(
-        self,
-        network: Autoencoder,
-        *,
-        activity: L1Norm,
-        rank: NuclearNorm,
-        decay: SquaredNorm,
-        box: Box,
-        schedule: CosineSchedule,
-        gamma: float,
-        grace: int = 200,
-        omega: float | None = None,
-    ):
-        self.network = network
-        self.activity = activity
-        self.rank = rank
-        self.decay = decay
-        self.box = box
-        self.schedule = schedule
-        self.gamma = gamma
-        self.grace = grace
-        self.omega = omega
+    network: Autoencoder
+    _: KW_ONLY
+    box: Box
+    schedule: CosineSchedule
+    gamma: float
+    grace: int = 200
+    omega: float | None = None
 
     def init(self, data: Observed) -> NonsmoothState:
         parts = (self.network.weights, self.network.biases)
@@ -125,153 +113,34 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         theta = theta.map(lambda p: self.box.prox(p, 1.0))
         forward = self.forward(data, theta)
         mu = self.schedule(0)
-        blocks = self.blocks(theta, forward, mu)
+        blocks = self.blocks(forward, mu)
         return NonsmoothState(
             objective=torch.full_like(data.n_observed, torch.inf),
-            theta=theta,
+            found=Trial(forward, math.inf, math.inf, True, omega=0.0, lipschitz=1.0),
             before=theta,
-            forward=forward,
             blocks=blocks,
             schedule=self.schedule,
             mu=mu,
-            Q=math.inf,
             delta=DELTA_MAX,
-            omega=0.0,
-            lipschitz=1.0,
-            gradient=math.inf,
             iteration=0,
         )
 
-    def forward(self, data: Observed, theta: Theta) -> Forward:
-        """Show the network the zero-filled rows.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        theta : Theta
-            The parameters.
-
-        Returns
-        -------
-        Forward
-        """
-        *hidden, last = self._layers(data, theta)
-        residual = data.residual(last)
-        error = data.weighted(residual)
-        loss = (error * residual).sum() + sum(self.decay(W) for W in theta.weights)
-        return Forward(hidden, last, error, float(loss))
-
-    def _layers(self, data: Observed, theta: Theta) -> list[Tensor]:
-        outputs = []
-        rows = data.values
-        for W, b in zip(theta.weights, theta.biases, strict=True):
-            outputs.append(torch.addmm(b, rows, W))
-            if len(outputs) < len(theta.weights):
-                outputs[-1] = bent(outputs[-1])
-            rows = outputs[-1]
-        return outputs
-
-    def blocks(self, theta: Theta, forward: Forward, mu: float) -> Blocks:
-        """The ``h`` and ``V`` at which Q is least for this ``theta``.
-
-        Parameters
-        ----------
-        theta : Theta
-            The parameters.
-        forward : Forward
-            What the network makes at them.
-        mu : float
-            Width of the smoothing.
-
-        Returns
-        -------
-        Blocks
-        """
-        h = [self.activity.prox(z, mu) for z in forward.hidden]
-        pairs = [self.rank.prox_and_value(W, mu) for W in theta.weights]
-        penalty = sum(self.activity(part) for part in h)
-        penalty += sum(value for _, value in pairs)
-        return Blocks(h, [V for V, _ in pairs], float(penalty))
-
-    def smooth(
-        self, theta: Theta, forward: Forward, blocks: Blocks, mu: float
-    ) -> float:
-        """The smooth part of Q.
-
-        Parameters
-        ----------
-        theta : Theta
-            The parameters.
-        forward : Forward
-            What the network makes at them.
-        blocks : Blocks
-            The slack variables.
-        mu : float
-            Width of the smoothing.
-
-        Returns
-        -------
-        float
-        """
-        return forward.loss + blocks.slack(theta, forward) / (2 * mu)
-
-    def gradient(
-        self, data: Observed, theta: Theta, forward: Forward, blocks: Blocks, mu: float
-    ) -> Theta:
-        """Of the smooth part.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-        theta : Theta
-            The parameters.
-        forward : Forward
-            What the network makes at them.
-        blocks : Blocks
-            The slack variables.
-        mu : float
-            Width of the smoothing.
-
-        Returns
-        -------
-        Theta
-        """
-        inputs = [data.values, *forward.hidden]
-        back = 2 * forward.error
-        weights, biases = [], []
-        for i in reversed(range(len(inputs))):
-            W = theta.weights[i]
-            _, decay = self.decay.value_and_grad(W)
-            weights.append(inputs[i].mT @ back + decay + (W - blocks.V[i]) / mu)
-            biases.append(back.sum(0, keepdim=True))
-            if i:
-                back = back @ W.mT + (inputs[i] - blocks.h[i - 1]) / mu
-                back *= slope_at(inputs[i])
-        return Theta(weights[::-1], biases[::-1])
-
     def step(self, data: Observed, state: NonsmoothState) -> NonsmoothState:
-        epoch, last = state.iteration + 1, state.theta
+        epoch = state.iteration + 1
         mu = state.schedule(epoch)
-        blocks = self.blocks(last, state.forward, mu)
-        start = self.smooth(last, state.forward, blocks, mu)
+        blocks = self.blocks(state.found.forward, mu)
+        start = self.smooth(state.found.forward, blocks, mu)
         found, delta = self._search(data, state, blocks, mu)
         enough = self._descends(state, found, start)
-        final = self.smooth(found.theta, found.forward, blocks, state.schedule.end)
+        final = self.smooth(found.forward, blocks, state.schedule.end)
         return NonsmoothState(
             objective=state.objective.new_tensor(final + blocks.penalty),
-            theta=found.theta,
-            before=last,
-            forward=found.forward,
+            found=found,
+            before=state.theta,
             blocks=blocks,
             schedule=state.schedule if enough else state.schedule.lowered(LOWER),
             mu=mu,
-            Q=found.end + blocks.penalty,
             delta=delta,
-            omega=found.omega,
-            lipschitz=found.lipschitz,
-            gradient=self.gamma * found.lipschitz * math.sqrt(found.way),
             iteration=epoch,
         )
 
@@ -281,11 +150,11 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         """The step of an epoch, found by trials, and the ``delta`` after it."""
         late = state.iteration + 1 > self.grace
         # Q of the epoch before, at this epoch's mu.
-        ceiling = self.smooth(state.theta, state.forward, state.blocks, mu)
+        ceiling = self.smooth(state.found.forward, state.blocks, mu)
         ceiling += state.blocks.penalty
-        L, delta, rest = RELAX * state.lipschitz, state.delta, False
+        L, delta, rest = RELAX * state.found.lipschitz, state.delta, False
         for _ in range(TRIALS):
-            omega = 0.0 if rest else self._omega(delta * state.lipschitz / L)
+            omega = 0.0 if rest else self._omega(delta * state.found.lipschitz / L)
             trial = self._try(data, state, blocks, mu, L, omega)
             if not trial.short:
                 L *= RAISE
@@ -311,17 +180,16 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         moved = state.theta.map(torch.sub, state.before)
         hat = state.theta.map(lambda a, b: a + omega * b, moved)
         at_hat = self.forward(data, hat)
-        value = self.smooth(hat, at_hat, blocks, mu)
-        grad = self.gradient(data, hat, at_hat, blocks, mu)
+        value = self.smooth(at_hat, blocks, mu)
+        grad = self.gradient(data, at_hat, blocks, mu)
         length = 1 / (self.gamma * L)
         theta = hat.map(lambda a, g: self.box.prox(a - length * g, length), grad)
         forward = self.forward(data, theta)
-        end = self.smooth(theta, forward, blocks, mu)
+        end = self.smooth(forward, blocks, mu)
         way = theta.map(torch.sub, hat)
         squared = inner(way, way)
         bound = value + inner(grad, way) + L / 2 * squared
         return Trial(
-            theta=theta,
             forward=forward,
             end=end,
             way=squared,
@@ -334,7 +202,7 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         """Whether an epoch lowers the smooth part by what Proposition 2 asks."""
         gamma, L = self.gamma, found.lipschitz
         moved = state.theta.map(torch.sub, state.before)
-        went = found.theta.map(torch.sub, state.theta)
+        went = found.forward.theta.map(torch.sub, state.theta)
         least = (gamma - 1) * L / 4 * inner(went, went) - (
             (gamma + 1) ** 2 * L / (gamma - 1) * found.omega**2 * inner(moved, moved)
         )
@@ -373,19 +241,14 @@ class NonsmoothDescent(Solver[Observed, NonsmoothState]):
         -------
         Tensor of shape ()
         """
-        tiny = torch.finfo(data.values.dtype).tiny
-        pairs = [
-            *zip(current.forward.hidden, current.blocks.h, strict=True),
-            *zip(current.theta.weights, current.blocks.V, strict=True),
-        ]
-        gaps = [
-            (a - b).square().sum() / a.square().sum().clamp_min(tiny) for a, b in pairs
-        ]
+        pairs = current.blocks.pairs(current.found.forward)
+        gaps = [relative_norm(a - b, a).square() for a, b in pairs]
+        gradient = self.gamma * current.found.lipschitz * math.sqrt(current.found.way)
         length = math.sqrt(inner(current.theta, current.theta))
-        scale = data.energy + current.forward.error.square().sum()
-        gaps.append(current.gradient * length / scale.clamp_min(tiny))
+        scale = data.energy + current.found.forward.error.square().sum()
+        gaps.append(ratio(gradient * length, scale))
         return torch.stack(gaps).amax()
 
     def outputs(self, state: NonsmoothState) -> dict[str, Any]:
         network = Autoencoder(state.theta.weights, state.theta.biases)
-        return {"X": state.forward.output, "network": network}
+        return {"X": state.found.forward.output, "network": network}

@@ -1,4 +1,4 @@
-"""Norms of the members of a batch."""
+"""Norms of the members of a batch, and their ratios."""
 
 from __future__ import annotations
 
@@ -25,6 +25,23 @@ def norm(A: Tensor) -> Tensor:
     return A.square().sum((-2, -1)).sqrt()
 
 
+def ratio(a: Tensor | float, b: Tensor) -> Tensor:
+    """``a / b``, finite where ``b`` is zero.
+
+    Parameters
+    ----------
+    a : Tensor or float
+        Numbers.
+    b : Tensor
+        Non-negative numbers.
+
+    Returns
+    -------
+    Tensor
+    """
+    return a / b.clamp_min(torch.finfo(b.dtype).tiny)
+
+
 def relative_norm(A: Tensor, B: Tensor) -> Tensor:
     """``|A|_F / |B|_F``, and 0 where both are zero.
 
@@ -39,8 +56,7 @@ def relative_norm(A: Tensor, B: Tensor) -> Tensor:
     -------
     Tensor of shape (\\*batch,)
     """
-    size = norm(B)
-    return norm(A) / size.clamp_min(torch.finfo(size.dtype).tiny)
+    return ratio(norm(A), norm(B))
 
 
 def parameter_norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
@@ -60,3 +76,31 @@ def parameter_norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
     n_batch = len(data.batch_shape)
     squares = [t.detach().square().flatten(n_batch).sum(-1) for t in tensors]
     return torch.stack(squares).sum(0).sqrt()
+
+
+def relative_slope(
+    grads: Sequence[Tensor],
+    parameters: Sequence[Tensor],
+    X: Sequence[Tensor],
+    data: Observed,
+) -> Tensor:
+    """``|dF/dtheta| |theta| / (|X| |P(M)|)``, a residual of descent.
+
+    Parameters
+    ----------
+    grads : sequence of Tensor
+        Derivatives of the objective.
+    parameters : sequence of Tensor
+        What they are derivatives in.
+    X : sequence of Tensor
+        The completion, whole or in parts.
+    data : Observed
+        The observed cells.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch,)
+    """
+    slope, theta = parameter_norm(grads, data), parameter_norm(parameters, data)
+    size = parameter_norm(X, data) * parameter_norm([data.values], data)
+    return ratio(slope * theta, size)

@@ -155,9 +155,8 @@ class PatchTraining(Solver[Observed, PatchState]):
         if not len(queue):
             queue = torch.randperm(n_cells, generator=state.generator)
             queue = queue.to(data.values.device)
-        for cells in queue[:size].split(
-            batch * max(1, BLOCK // (batch * self.side**2))
-        ):
+        at_once = batch * max(1, BLOCK // (batch * self.side**2))
+        for cells in queue[:size].split(at_once):
             self._descend(data, state, batch, *(index[cells] for index in state.cells))
         return replace(
             state,
@@ -183,9 +182,8 @@ class PatchTraining(Solver[Observed, PatchState]):
         decay *= min(1.0, (state.iteration + 1) / (WARM * self.horizon))
         answers = []
         parameters = list(network.parameters())
-        for target, windows, mean, *shares in zip(
-            *(example.split(batch) for example in examples), strict=True
-        ):
+        batches = zip(*(example.split(batch) for example in examples), strict=True)
+        for target, windows, mean, *shares in batches:
             with torch.enable_grad():
                 predicted = network(windows, mean)
                 errors = (predicted - target).square()

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Workload
 from skmc.solvers.momentum import Momentum
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.norms import relative_norm
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import Term
 
 
@@ -44,7 +44,7 @@ class ProximalState(State):
     subgradient: Tensor  # of F + R at X
 
 
-class ProximalGradient(Solver[Observed, ProximalState]):
+class ProximalGradient(DecomposingSolver[Observed, ProximalState]):
     r"""FISTA with restarts, from zero, for a quadratic ``F`` and a convex ``R``.
 
     .. math::
@@ -68,9 +68,6 @@ class ProximalGradient(Solver[Observed, ProximalState]):
     curvature : float or Tensor of shape (\*batch,)
         ``L``, at least the largest eigenvalue of ``F``'s Hessian.
     """
-
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
 
     def __init__(self, smooth: Term, regularizer: Term, curvature: float | Tensor):
         self.smooth = smooth
@@ -128,6 +125,4 @@ class ProximalGradient(Solver[Observed, ProximalState]):
         -------
         Tensor of shape (\\*batch,)
         """
-        scale = torch.linalg.matrix_norm(current.grad)
-        tiny = torch.finfo(scale.dtype).tiny
-        return torch.linalg.matrix_norm(current.subgradient) / scale.clamp_min(tiny)
+        return relative_norm(current.subgradient, current.grad)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import CosineSchedule, Randomness
-from skmc.solvers.norms import parameter_norm
+from skmc.solvers.norms import parameter_norm, relative_slope
 from skmc.solvers.parametric import Adam
 from skmc.solvers.solver import Solver, State
 from skmc.terms import Term, inner
@@ -68,6 +67,7 @@ class Batch:
     times: Tensor | None = None  # (*batch, k, n_cols)
 
 
+@dataclass(eq=False)
 class RowDescent(Solver[Observed, RowState]):
     r"""Adam on the misfit of a network that maps rows to rows, in mini-batches.
 
@@ -107,28 +107,16 @@ class RowDescent(Solver[Observed, RowState]):
 
     eager = ""
 
-    def __init__(
-        self,
-        network: nn.Module,
-        penalties: Mapping[str, Term],
-        *,
-        lr: float,
-        horizon: int,
-        batch_size: int,
-        rng: Randomness,
-        inputs: Tensor | None = None,
-        free: bool = False,
-        warm_up: int = 1,
-    ):
-        self.network = network
-        self.penalties = penalties
-        self.lr = lr
-        self.horizon = horizon
-        self.batch_size = batch_size
-        self.rng = rng
-        self.inputs = inputs
-        self.free = free
-        self.warm_up = warm_up
+    network: nn.Module
+    penalties: Mapping[str, Term]
+    _: KW_ONLY
+    lr: float
+    horizon: int
+    batch_size: int
+    rng: Randomness
+    inputs: Tensor | None = None
+    free: bool = False
+    warm_up: int = 1
 
     def init(self, data: Observed) -> RowState:
         network = copy.deepcopy(self.network).to(data.values.device)
@@ -136,12 +124,7 @@ class RowDescent(Solver[Observed, RowState]):
             objective=torch.full_like(data.n_observed, torch.inf),
             network=network,
             weights=Adam.of(network.parameters(), self.lr),
-            batches=[
-                batch
-                if data.weights is None
-                else replace(batch, times=_rows(data.times, batch.rows))
-                for batch in self._batches(data)
-            ],
+            batches=self._batches(data),
             iteration=0,
         )
 
@@ -165,20 +148,15 @@ class RowDescent(Solver[Observed, RowState]):
             whole += [torch.zeros_like(inputs), torch.zeros_like(inputs)]
         # In a batch the views have gaps, which Adam's call for all cells would not see.
         pieces = ([t.contiguous() for t in tensor.split(size, -2)] for tensor in whole)
-        made = self._free_batch if self.free else partial(Batch, optimizer=None)
-        return [made(*piece) for piece in zip(parts, *pieces, strict=True)]
-
-    def _free_batch(
-        self,
-        rows: Tensor | None,
-        seen: Tensor,
-        inputs: Tensor,
-        first: Tensor,
-        second: Tensor,
-    ) -> Batch:
-        free = nn.Parameter(inputs)
-        count = torch.zeros((), dtype=torch.float32, device=inputs.device)
-        return Batch(rows, seen, free, Adam([free], [first], [second], count, self.lr))
+        batches, optimizer = [], None
+        for rows, seen, inputs, *moments in zip(parts, *pieces, strict=True):
+            if self.free:
+                inputs = nn.Parameter(inputs)
+                count = torch.zeros((), dtype=torch.float32, device=inputs.device)
+                optimizer = Adam([inputs], moments[:1], moments[1:], count, self.lr)
+            times = None if data.weights is None else _rows(data.times, rows)
+            batches.append(Batch(rows, seen, inputs, optimizer, times))
+        return batches
 
     def step(self, data: Observed, state: RowState) -> RowState:
         decay = CosineSchedule(1.0, 0.0, self.horizon)(state.iteration)
@@ -190,13 +168,7 @@ class RowDescent(Solver[Observed, RowState]):
             for optimizer in (state.weights, batch.optimizer):
                 if optimizer is not None:
                     optimizer.step(decay)
-        return RowState(
-            objective=objective,
-            network=state.network,
-            weights=state.weights,
-            batches=state.batches,
-            iteration=state.iteration + 1,
-        )
+        return replace(state, objective=objective, iteration=state.iteration + 1)
 
     def _backward(self, data: Observed, network: nn.Module, batch: Batch) -> Tensor:
         """Adds a mini-batch's gradients; its share of the objective."""
@@ -244,33 +216,29 @@ class RowDescent(Solver[Observed, RowState]):
             X.append(parameter_norm([current.network(batch.inputs)], data)[..., None])
         parameters = list(current.network.parameters())
         grads = [p.grad for p in parameters if p.grad is not None]
-        scale = parameter_norm(X, data) * parameter_norm([data.values], data)
-        residual = parameter_norm(grads, data) * parameter_norm(parameters, data)
+        residual = relative_slope(grads, parameters, X, data)
         for parameter in parameters:
             parameter.grad = None
-        return residual / scale.clamp_min(torch.finfo(scale.dtype).tiny)
+        return residual
 
     def outputs(self, state: RowState) -> dict[str, Any]:
         return {
-            "X": assembled(state, state.network),
+            "X": _assembled(state, state.network),
             "network": copy.deepcopy(state.network),
         }
 
 
-def assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply a function to the inputs of every mini-batch, and put the rows in order.
+class CodeDescent(RowDescent):
+    """Descent that keeps the codes of the rows, in order, to complete new rows."""
 
-    Parameters
-    ----------
-    state : RowState
-        Where the solver is.
-    function : callable
-        Maps rows (\\*batch, k, n_cols) to rows (\\*batch, k, width).
+    def outputs(self, state: RowState) -> dict[str, Any]:
+        outputs = super().outputs(state)
+        encoder = outputs["network"].encoder
+        return {**outputs, "codes": _assembled(state, lambda rows: rows @ encoder)}
 
-    Returns
-    -------
-    Tensor of shape (\\*batch, n_rows, width)
-    """
+
+def _assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """Apply a function to the inputs of every mini-batch, and put the rows in order."""
     whole: Any = None
     n_rows = sum(batch.inputs.shape[-2] for batch in state.batches)
     for batch in state.batches:

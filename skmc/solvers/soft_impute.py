@@ -9,14 +9,7 @@ import torch
 from torch import Tensor
 
 from skmc.cells import SparseObserved
-from skmc.linalg import (
-    SVD,
-    LowRank,
-    RowModel,
-    SparsePlusLowRank,
-    shrink,
-    spectral_norm,
-)
+from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, shrink, spectral_norm
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
@@ -54,6 +47,7 @@ class SoftImputeState(State):
     moved: Tensor  # (), |X - Y| / |X|, Y being where the step started
 
 
+@dataclass(eq=False)
 class SoftImpute(Solver):
     r"""Accelerated Soft-Impute on sparse data.
 
@@ -96,12 +90,9 @@ class SoftImpute(Solver):
     svd_steps = 2
     eager = "how many singular values remain is a shape"
 
-    def __init__(
-        self, weight: float, max_rank: int | None = None, start: SVD | None = None
-    ):
-        self.weight = weight
-        self.max_rank = max_rank
-        self.start = start
+    weight: float
+    max_rank: int | None = None
+    start: SVD | None = None
 
     def init(self, data: SparseObserved) -> SoftImputeState:
         m, n = data.shape

@@ -161,8 +161,7 @@ class Solver(ABC, Generic[D, S]):
             batched = isinstance(value, Tensor) and value.ndim in (1, 3)
             if (batched and len(value) == n_members) or isinstance(value, Randomness):
                 setattr(self, name, narrowing(value))
-        narrowed: S = narrowing(state)
-        return narrowed
+        return narrowing(state)
 
     def outputs(self, state: S) -> dict[str, Any]:
         """What a solution keeps of a state; tensors have the batch axes in front.
@@ -178,3 +177,10 @@ class Solver(ABC, Generic[D, S]):
         """
         found: Any = state
         return {"X": found.X}
+
+
+class DecomposingSolver(Solver[D, S]):
+    """A solver whose steps mostly decompose dense matrices."""
+
+    workload = Workload.DECOMPOSITIONS
+    eager = "decompositions report back to the host"

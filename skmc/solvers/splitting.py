@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import Workload
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.norms import norm, ratio
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.terms import Term
 
 
@@ -35,7 +35,8 @@ class SplittingState(State):
     W: Tensor  # (*batch, m, n), what both were computed from
 
 
-class DouglasRachford(Solver[Observed, SplittingState]):
+@dataclass(eq=False)
+class DouglasRachford(DecomposingSolver[Observed, SplittingState]):
     r"""Douglas-Rachford splitting for a regularizer over an affine set.
 
     .. math::
@@ -65,18 +66,9 @@ class DouglasRachford(Solver[Observed, SplittingState]):
     (2007).
     """
 
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
-
-    def __init__(
-        self,
-        regularizer: Term,
-        project: Callable[[Tensor], Tensor],
-        length: float,
-    ):
-        self.regularizer = regularizer
-        self.project = project
-        self.length = length
+    regularizer: Term
+    project: Callable[[Tensor], Tensor]
+    length: float
 
     def init(self, data: Observed) -> SplittingState:
         zero = data.zero()
@@ -115,7 +107,5 @@ class DouglasRachford(Solver[Observed, SplittingState]):
         Tensor of shape (\\*batch,)
         """
         Y, W = previous.feasible, previous.W
-        gap = torch.linalg.matrix_norm(current.X - Y)
-        grad = torch.linalg.matrix_norm(2 * Y - W - current.X)
-        size = torch.minimum(torch.linalg.matrix_norm(current.X), grad)
-        return gap / size.clamp_min(torch.finfo(gap.dtype).tiny)
+        size = torch.minimum(norm(current.X), norm(2 * Y - W - current.X))
+        return ratio(norm(current.X - Y), size)

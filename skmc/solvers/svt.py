@@ -10,6 +10,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import SVD, Workload, shrink
 from skmc.solvers.momentum import Momentum
+from skmc.solvers.norms import ratio
 from skmc.solvers.solver import Solver, State
 
 
@@ -82,9 +83,7 @@ class SingularValueThresholding(Solver[Observed, SVTState]):
     def init(self, data: Observed) -> SVTState:
         D, delta = data.values, self.delta or 1.0
         largest = torch.linalg.matrix_norm(D, 2)
-        tiny = torch.finfo(D.dtype).tiny
-        kicks = (self.tau / (delta * largest).clamp_min(tiny)).ceil()
-        kicks = torch.where(largest > 0, kicks, torch.zeros_like(kicks))
+        kicks = torch.where(largest > 0, ratio(self.tau, delta * largest).ceil(), 0.0)
         Y = kicks[..., None, None] * delta * D
         return SVTState(
             X=torch.zeros_like(D),

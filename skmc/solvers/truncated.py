@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, Workload, full_svd
+from skmc.linalg import SVD, full_svd
 from skmc.solvers.norms import norm
-from skmc.solvers.solver import Solver, State
+from skmc.solvers.solver import DecomposingSolver, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,8 @@ class TruncatedState(State):
     n_inner: Tensor  # (*batch,), steps since it began
 
 
-class TruncatedNorm(Solver):
+@dataclass(eq=False)
+class TruncatedNorm(DecomposingSolver):
     """Two nested loops as one: each step is an inner step, some end an inner problem.
 
     An inner problem is ``|X|_* - tr(A X B')`` with ``A, B`` held, which is convex. It
@@ -55,27 +55,10 @@ class TruncatedNorm(Solver):
         Relative change of X that ends an inner problem.
     """
 
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
-
-    def __init__(self, rank: int, *, inner_iter: int = 5, inner_tol: float = 1e-4):
-        self.rank = rank
-        self.inner_iter = inner_iter
-        self.inner_tol = inner_tol
-
-    @abstractmethod
-    def init(self, data: Observed) -> TruncatedState:
-        """The state before the first step, with ``X = P(M)``.
-
-        Parameters
-        ----------
-        data : Observed
-            The observed cells.
-
-        Returns
-        -------
-        TruncatedState
-        """
+    rank: int
+    _: KW_ONLY
+    inner_iter: int = 5
+    inner_tol: float = 1e-4
 
     def _begin(self, data: Observed) -> tuple[dict, Tensor]:
         """The first inner problem, from ``X = P(M)``, and the mean singular value."""

@@ -10,12 +10,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import shrink
 from skmc.solvers.norms import relative_norm
-from skmc.solvers.truncated import (
-    TruncatedNorm,
-    TruncatedState,
-    tail,
-    truncation,
-)
+from skmc.solvers.truncated import TruncatedNorm, TruncatedState, tail, truncation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +39,7 @@ class ADMMState(TruncatedState):
     tau: Tensor  # (*batch,), 1 / rho for these data
 
 
+@dataclass(eq=False, kw_only=True)
 class TruncatedADMM(TruncatedNorm):
     r"""The truncated nuclear norm with observed cells kept, by ADMM.
 
@@ -81,13 +77,13 @@ class TruncatedADMM(TruncatedNorm):
     rank : int >= 0
         How many singular values are free; 0 is the nuclear norm. Zero singular values
         have no singular vectors here, so ``A`` and ``B`` may have fewer rows.
-    rho : float > 0, default=1.5
-        Weight of ``1/2 |L - X|_F^2``, in units of one over the mean singular value of
-        the zero-filled matrix.
     inner_iter : int >= 1, default=5
         Steps with the same ``A, B`` at most.
     inner_tol : float >= 0, default=1e-4
         An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
+    rho : float > 0, default=1.5
+        Weight of ``1/2 |L - X|_F^2``, in units of one over the mean singular value of
+        the zero-filled matrix.
 
     References
     ----------
@@ -107,16 +103,7 @@ class TruncatedADMM(TruncatedNorm):
     tensor([2., 4., 8.])
     """
 
-    def __init__(
-        self,
-        rank: int,
-        *,
-        rho: float = 1.5,
-        inner_iter: int = 5,
-        inner_tol: float = 1e-4,
-    ):
-        super().__init__(rank, inner_iter=inner_iter, inner_tol=inner_tol)
-        self.rho = rho
+    rho: float = 1.5
 
     def init(self, data: Observed) -> ADMMState:
         begun, mean = self._begin(data)

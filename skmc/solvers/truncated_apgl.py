@@ -11,12 +11,7 @@ from skmc.cells import Observed
 from skmc.linalg import shrink
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.norms import relative_norm
-from skmc.solvers.truncated import (
-    TruncatedNorm,
-    TruncatedState,
-    tail,
-    truncation,
-)
+from skmc.solvers.truncated import TruncatedNorm, TruncatedState, tail, truncation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +43,7 @@ class APGLState(TruncatedState):
     weight: Tensor  # (*batch,), lambda for these data
 
 
+@dataclass(eq=False, kw_only=True)
 class TruncatedAPGL(TruncatedNorm):
     r"""The truncated nuclear norm and a misfit, by accelerated proximal gradient.
 
@@ -70,15 +66,15 @@ class TruncatedAPGL(TruncatedNorm):
     ----------
     rank : int >= 0
         How many singular values are free; 0 is the nuclear norm.
+    inner_iter : int >= 1, default=20
+        Steps with the same ``A, B`` at most; with fewer, momentum cannot build up.
+    inner_tol : float >= 0, default=1e-4
+        An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
     weight : float > 0, default=10
         ``w`` (the paper's lambda), in units of one over the mean singular value of
         the zero-filled matrix, so that the answer has no unit. Singular values of the
         misfit are at most ``1 / w``. The paper's .06 for pictures in 0..255 is 27 on a
         centered one of 240 x 240.
-    inner_iter : int >= 1, default=20
-        Steps with the same ``A, B`` at most; with fewer, momentum cannot build up.
-    inner_tol : float >= 0, default=1e-4
-        An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
 
     References
     ----------
@@ -86,16 +82,8 @@ class TruncatedAPGL(TruncatedNorm):
     norm regularization. IEEE TPAMI 35 (2013).
     """
 
-    def __init__(
-        self,
-        rank: int,
-        *,
-        weight: float = 10.0,
-        inner_iter: int = 20,
-        inner_tol: float = 1e-4,
-    ):
-        super().__init__(rank, inner_iter=inner_iter, inner_tol=inner_tol)
-        self.weight = weight
+    weight: float = 10.0
+    inner_iter: int = 20
 
     def init(self, data: Observed) -> APGLState:
         begun, mean = self._begin(data)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from skmc.cells import Observed
-from skmc.linalg import SVD, Workload, full_svd
-from skmc.solvers.norms import norm
-from skmc.solvers.solver import Solver, State
+from skmc.linalg import SVD, full_svd
+from skmc.solvers.norms import norm, ratio
+from skmc.solvers.solver import DecomposingSolver, State
 from skmc.solvers.truncated import cleaned, tail
 
 
@@ -35,7 +34,7 @@ class WeightedState(State):
     length: Tensor  # (*batch,), of the next step: the paper's 1 / alpha
 
 
-class WeightedTruncated(Solver[Observed, WeightedState]):
+class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
     r"""TNN-WRE: a single loop of weighted subgradient steps that shorten.
 
     .. math::
@@ -78,9 +77,6 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
     weighted residual error for matrix completion. IEEE TIP 25 (2016).
     """
 
-    workload = Workload.DECOMPOSITIONS
-    eager = "decompositions report back to the host"
-
     def __init__(self, rank: int, *, length: float = 1.0, growth: float = 1.15):
         self.rank = rank
         self.length = length
@@ -91,7 +87,9 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
         return self._state(data.values, self.length * spread * max(data.shape) ** 0.5)
 
     def step(self, data: Observed, state: WeightedState) -> WeightedState:
-        move = self.weights(data) * self._rest(state.full, state.full.s > 0)
+        r, full = self.rank, state.full
+        rest = (full.U[..., r:] * (full.s > 0)[..., None, r:]) @ full.V[..., r:].mT
+        move = self.weights(data) * rest
         X = data.fill(state.X - state.length[..., None, None] * move)
         return self._state(X, state.length / self.growth)
 
@@ -115,11 +113,6 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
         """
         weights = 2 - data.indicator.mean(-1, keepdim=True)
         return weights / weights.mean(-2, keepdim=True)
-
-    def _rest(self, full: SVD, values: Tensor) -> Tensor:
-        """``U diag(values) V'`` without the first ``rank`` of them."""
-        r = self.rank
-        return (full.U[..., r:] * values[..., None, r:]) @ full.V[..., r:].mT
 
     def residual(
         self, data: Observed, previous: WeightedState, current: WeightedState
@@ -146,4 +139,4 @@ class WeightedTruncated(Solver[Observed, WeightedState]):
         """
         most = self.weights(data).amax((-2, -1)) * (min(data.shape) - self.rank) ** 0.5
         reach = most * current.length * self.growth / (self.growth - 1)
-        return reach / norm(data.values).clamp_min(torch.finfo(reach.dtype).tiny)
+        return ratio(reach, norm(data.values))

@@ -3,16 +3,13 @@
 from skmc.terms.laplacian import (
     AdaptiveDirichletEnergy,
     DirichletEnergy,
+    SparseDirichletEnergy,
     graph_laplacian,
 )
-from skmc.terms.measurements import MeasurementError
 from skmc.terms.neighbors import NeighborDirichletEnergy
-from skmc.terms.objective import SquaredError, Sum
-from skmc.terms.smoothness import TotalVariation
-from skmc.terms.sparse_laplacian import SparseDirichletEnergy
-from skmc.terms.sparsity import Box, L1Norm
-from skmc.terms.spectral import NuclearNorm, SquaredNorm
-from skmc.terms.term import Term, inner, narrow, per_member
+from skmc.terms.norms import Box, L1Norm, NuclearNorm, SquaredNorm, TotalVariation
+from skmc.terms.objective import MeasurementError, SquaredError, Sum
+from skmc.terms.term import Term, inner, narrow
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform
 
 __all__ = [
@@ -36,5 +33,4 @@ __all__ = [
     "graph_laplacian",
     "inner",
     "narrow",
-    "per_member",
 ]

@@ -8,11 +8,12 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness, matmul
+from skmc.linalg import Randomness, compressed_rows, matmul
 from skmc.terms.term import Term, inner, per_member, random_weight
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
 
 EVERY_TRANSFORM: tuple[Transform, ...] = Rows(), Columns(), Blocks(2), Blocks(3)
+EVERY_LEARNED = [*product(EVERY_TRANSFORM, ("row", "global"), (1, 3))]
 
 
 def graph_laplacian(adjacency: Tensor) -> Tensor:
@@ -94,7 +95,156 @@ class DirichletEnergy(Term):
         return [*found, cls(shared, Rows(), random_weight(rng))]
 
 
-class AdaptiveDirichletEnergy(Term):
+class SparseDirichletEnergy(Term):
+    r"""`DirichletEnergy` for a Laplacian in compressed rows, shared by all members.
+
+    :math:`F(X) = \lambda \operatorname{tr}(T(X)^\top L\, T(X))`, a *sum* over pairs of
+    items. Time and memory are those of the cells of ``L`` that are stored.
+
+    Parameters
+    ----------
+    starts : int64 Tensor of shape (k + 1,)
+        Row ``i`` of ``L`` has the cells ``starts[i]:starts[i + 1]``.
+    cols : int64 Tensor of shape (n_cells,)
+        Column of each cell.
+    values : Tensor of shape (n_cells,)
+        The cells of a symmetric positive semi-definite matrix.
+    transform : Rows, Columns or Blocks
+        What the ``k`` items ``t_i`` are.
+    weight : float or Tensor of shape (\*batch,), default=1.0
+        ``lambda``, non-negative.
+    """
+
+    weight: Tensor
+    starts: Tensor
+    cols: Tensor
+    values: Tensor
+
+    def __init__(
+        self,
+        starts: Tensor,
+        cols: Tensor,
+        values: Tensor,
+        transform: Transform = Rows(),
+        weight: float | Tensor = 1.0,
+    ):
+        super().__init__()
+        self.register_buffer("starts", starts)
+        self.register_buffer("cols", cols)
+        self.register_buffer("values", values)
+        self.transform = transform
+        self.add_weight("weight", weight)
+
+    def _times(self, items: Tensor) -> Tensor:
+        """``L T(X)``, of all members at once."""
+        k = items.shape[-2]
+        L = compressed_rows(self.starts, self.cols, self.values, (k, k))
+        side_by_side = items.movedim(-2, 0)
+        product = L @ side_by_side.reshape(k, -1)
+        return product.view(side_by_side.shape).movedim(0, -2)
+
+    def forward(self, X: Tensor) -> Tensor:
+        items = self.transform(X)
+        return self.weight.to(X) * inner(items, self._times(items))
+
+    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        half = self.transform.adjoint(self._times(self.transform(X)), *X.shape[-2:])
+        value = self.weight.to(X) * inner(X, half)
+        return value, 2 * per_member(self.weight, X) * half
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        found = []
+        for transform in EVERY_TRANSFORM:
+            k = transform.n_items(*shape)
+            each = torch.arange(k)
+            cols = torch.stack([each, each.roll(1), each.roll(-1)], -1).flatten()
+            values = torch.tensor([2.0, -1.0, -1.0], dtype=rng.dtype).repeat(k)
+            starts = torch.arange(0, 3 * k + 1, 3)
+            found.append(cls(starts, cols, values, transform, random_weight(rng)))
+        return found
+
+
+class LearnedEnergy(Term):
+    r"""Weighted squared differences between items, for a learned similarity.
+
+    Parameters
+    ----------
+    W : Tensor of shape (\*batch, k, p)
+        Start of the free parameter, ``k`` the number of items of the transform.
+    transform : Rows, Columns or Blocks
+        What the items ``t_i`` are.
+    weight : float or Tensor of shape (\*batch,), default=1.0
+        ``lambda``, non-negative.
+    adjacency : {"row", "global"}, default="row"
+        The parametrization.
+    every : int, default=1
+        ``W`` is learned at the first of so many calls of `value_and_grad`.
+    """
+
+    weight: Tensor
+    learned: Tensor  # what the last call that learned left for the others
+
+    def __init__(
+        self,
+        W: Tensor,
+        transform: Transform = Rows(),
+        weight: float | Tensor = 1.0,
+        adjacency: str = "row",
+        every: int = 1,
+    ):
+        super().__init__()
+        self.W = nn.Parameter(W)
+        self.register_buffer("learned", None, persistent=False)
+        self.batched("W", 2)
+        self.batched("learned", 2)
+        self.every = every
+        self.n_calls = 0
+        self.transform = transform
+        self.add_weight("weight", weight)
+        self.by_row = adjacency == "row"
+
+    def similarity(self) -> Tensor:
+        """``S``, the softmax of the free parameters; not symmetric.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, k, p)
+        """
+        if self.by_row:
+            return torch.softmax(-self.W, -1)
+        return torch.softmax(self.W.flatten(-2), -1).view_as(self.W)
+
+    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        grad = self.grad(X)
+        return 0.5 * inner(X, grad), grad
+
+    def scale(self, items: Tensor) -> Tensor:
+        """The weight of each member's distances, counted in both directions.
+
+        Parameters
+        ----------
+        items : Tensor of shape (\\*batch, k, p)
+            The items.
+
+        Returns
+        -------
+        Tensor of shape (\\*batch, 1, 1)
+        """
+        return per_member(self.weight if self.by_row else 2 * self.weight, items)
+
+    def add_grad(self, grad: Tensor) -> None:
+        """Add to the gradient of ``W``.
+
+        Parameters
+        ----------
+        grad : Tensor of shape (\\*batch, k, p)
+            The derivative of the energy.
+        """
+        self.W.grad = grad if self.W.grad is None else self.W.grad.add_(grad)
+
+
+class AdaptiveDirichletEnergy(LearnedEnergy):
     r"""Weighted squared differences between items, for a learned Laplacian.
 
     .. math::
@@ -139,44 +289,6 @@ class AdaptiveDirichletEnergy(Term):
     SIAM J. Imaging Sci. 15 (2022), equations (2), (3) and Proposition 2.
     """
 
-    weight: Tensor
-    L2: Tensor  # (*batch, k, k), 2 weight L(W) of the last call that learned
-
-    def __init__(
-        self,
-        W: Tensor,
-        transform: Transform = Rows(),
-        weight: float | Tensor = 1.0,
-        adjacency: str = "row",
-        every: int = 1,
-    ):
-        super().__init__()
-        self.W = nn.Parameter(W)
-        self.register_buffer("L2", None, persistent=False)
-        self.batched("W", 2)
-        self.batched("L2", 2)
-        self.every = every
-        self.n_calls = 0
-        self.transform = transform
-        self.add_weight("weight", weight)
-        self.by_row = adjacency == "row"
-
-    @property
-    def lags(self) -> bool:
-        """True where ``W`` is not learned at every call."""
-        return self.every > 1
-
-    def similarity(self) -> Tensor:  # (*batch, k, k), not symmetric
-        """``S``, the softmax of the free parameters; not symmetric.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, k, k)
-        """
-        if self.by_row:
-            return torch.softmax(-self.W, -1)
-        return torch.softmax(self.W.flatten(-2), -1).view_as(self.W)
-
     def laplacian(self) -> Tensor:
         """The Laplacian of the present ``W``.
 
@@ -191,27 +303,24 @@ class AdaptiveDirichletEnergy(Term):
         items = self.transform(X)
         return self.weight.to(X) * inner(items, self.laplacian() @ items)
 
-    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        grad = self.grad(X)
-        return 0.5 * inner(X, grad), grad
-
     def grad(self, X: Tensor) -> Tensor:
         if self.n_calls == 0:
             self._learn(self.transform(X))
         # A module's own __setattr__ takes as long as a small product.
         object.__setattr__(self, "n_calls", (self.n_calls + 1) % self.every)
-        return self.transform.between(self.L2, X)
+        return self.transform.between(self.learned, X)
 
     def value(self, X: Tensor) -> Tensor:
-        return 0.5 * inner(X, self.transform.between(self.L2, X))
+        return 0.5 * inner(X, self.transform.between(self.learned, X))
 
     @torch.no_grad()
     def _learn(self, items: Tensor) -> None:
-        """Add to the gradient of W, and set ``L2 = 2 weight L(W)``."""
-        weight = per_member(self.weight if self.by_row else 2 * self.weight, items)
+        """Add to the gradient of W, and set ``learned = 2 weight L(W)``."""
+        weight = self.scale(items)
         S = self.similarity()
-        self.L2 = (S + S.mT).mul_(-weight)
-        self.L2.diagonal(dim1=-2, dim2=-1).sub_(self.L2.sum(-1))
+        L2 = (S + S.mT).mul_(-weight)
+        L2.diagonal(dim1=-2, dim2=-1).sub_(L2.sum(-1))
+        self.learned = L2
         if self.by_row:
             dS = matmul(items, items.mT)
             dS.sub_(0.5 * dS.diagonal(dim1=-2, dim2=-1)[..., None, :])
@@ -219,8 +328,7 @@ class AdaptiveDirichletEnergy(Term):
         else:
             dS = 0.5 * squared_distances(items)
             dW = _softmax_derivative(dS.flatten(-2), S.flatten(-2)).view_as(S)
-        dW.mul_(weight)
-        self.W.grad = dW if self.W.grad is None else self.W.grad.add_(dW)
+        self.add_grad(dW.mul_(weight))
 
     @torch.no_grad()
     def outputs(self) -> dict[str, Tensor]:
@@ -229,9 +337,7 @@ class AdaptiveDirichletEnergy(Term):
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
         found = []
-        for transform, adjacency, every in product(
-            EVERY_TRANSFORM, ("row", "global"), (1, 3)
-        ):
+        for transform, adjacency, every in EVERY_LEARNED:
             k = transform.n_items(*shape)
             W, weight = rng.normal(k, k, std=1.0), random_weight(rng)
             found.append(cls(W, transform, weight, adjacency, every))

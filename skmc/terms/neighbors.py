@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 
 import torch
 from torch import Tensor, nn
 
 from skmc.linalg import Randomness, compressed_rows, nearest
-from skmc.terms.laplacian import EVERY_TRANSFORM
-from skmc.terms.term import Term, inner, per_member, random_weight
+from skmc.terms.laplacian import EVERY_LEARNED, LearnedEnergy
+from skmc.terms.term import Term, inner, random_weight
 from skmc.terms.transforms import Rows, Transform
 
 BLOCK = 2**16  # numbers gathered at once: they stay in the cache
 
 
-class NeighborDirichletEnergy(Term):
+class NeighborDirichletEnergy(LearnedEnergy):
     r"""Weighted squared differences between neighbors, for learned weights.
 
     This is `AdaptiveDirichletEnergy` on a graph in which each item has
@@ -54,10 +53,8 @@ class NeighborDirichletEnergy(Term):
         neighbors in ``X`` again and begins with equal weights.
     """
 
-    weight: Tensor
     edges: Tensor
     directions: Tensor
-    S2: Tensor  # (*batch, k, n_neighbors), the weights of the last call that learned
 
     def __init__(
         self,
@@ -70,39 +67,16 @@ class NeighborDirichletEnergy(Term):
         directions: Tensor | None = None,
         refresh: Sequence[int] = (),
     ):
-        super().__init__()
-        self.W = nn.Parameter(W)
+        super().__init__(W, transform, weight, adjacency, every)
         self.register_buffer("edges", edges)
         self.register_buffer("directions", directions)
-        self.register_buffer("S2", None, persistent=False)
-        for name in ("W", "edges", "directions", "S2"):
-            self.batched(name, 2)
-        self.transform = transform
-        self.add_weight("weight", weight)
-        self.by_row = adjacency == "row"
-        self.every = every
+        self.batched("edges", 2)
+        self.batched("directions", 2)
         self.refresh = tuple(refresh)
-        self.n_calls = 0
         # The Laplacian of all members: starts and columns of its rows, the edge of each
         # cell, the row of each item; then its cells, by the last call that learned.
         self._pattern: tuple[Tensor, ...] = ()
         self._cells: Tensor | None = None
-
-    @property
-    def lags(self) -> bool:
-        """True where ``W`` is not learned at every call."""
-        return self.every > 1
-
-    def similarity(self) -> Tensor:
-        """``S``, the softmax of the free parameters, the edge to itself first.
-
-        Returns
-        -------
-        Tensor of shape (\\*batch, k, 1 + n_neighbors)
-        """
-        if self.by_row:
-            return torch.softmax(-self.W, -1)
-        return torch.softmax(self.W.flatten(-2), -1).view_as(self.W)
 
     def _numbers(self) -> Tensor:
         """The edges, with items numbered over all members."""
@@ -125,10 +99,6 @@ class NeighborDirichletEnergy(Term):
         half = self._half_distances(self.transform(X))
         scale = self.weight.to(X) * (1 if self.by_row else 2)
         return scale * inner(self.similarity()[..., 1:], half)
-
-    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        grad = self.grad(X)
-        return 0.5 * inner(X, grad), grad
 
     @torch.no_grad()
     def grad(self, X: Tensor) -> Tensor:
@@ -157,16 +127,15 @@ class NeighborDirichletEnergy(Term):
 
     def _learn(self, items: Tensor) -> None:
         """Add to the gradient of W, and set the weights of the products."""
-        scale = per_member(self.weight if self.by_row else 2 * self.weight, items)
+        scale = self.scale(items)
         S = self.similarity()
-        self.S2, self._cells = S[..., 1:] * scale, None
+        self.learned, self._cells = S[..., 1:] * scale, None
         dS = nn.functional.pad(self._half_distances(items), (1, 0))
         if self.by_row:
             dW = S * ((S * dS).sum(-1, keepdim=True) - dS)
         else:
             dW = S * (dS - inner(S, dS)[..., None, None])
-        dW.mul_(scale)
-        self.W.grad = dW if self.W.grad is None else self.W.grad.add_(dW)
+        self.add_grad(dW.mul_(scale))
 
     def _between(self, items: Tensor) -> Tensor:
         """``2 weight L T(X)`` for the Laplacian of the last call that learned."""
@@ -176,7 +145,7 @@ class NeighborDirichletEnergy(Term):
         starts, cols, source, place = self._pattern
         shape = len(flat), len(flat)
         if self._cells is None:
-            self._cells = self.S2.flatten().neg().index_select(0, source)
+            self._cells = self.learned.flatten().neg().index_select(0, source)
             self._cells[starts[:-1]] = 0
             A = compressed_rows(starts, cols, self._cells, shape)
             self._cells[starts[:-1]] = -(A @ flat.new_ones(len(flat), 1))[:, 0]
@@ -214,9 +183,7 @@ class NeighborDirichletEnergy(Term):
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
         found = []
-        for transform, adjacency, every in product(
-            EVERY_TRANSFORM, ("row", "global"), (1, 3)
-        ):
+        for transform, adjacency, every in EVERY_LEARNED:
             k = transform.n_items(*shape)
             own = torch.eye(k, dtype=torch.bool)
             others = rng.normal(k, k, std=1.0).masked_fill_(own, -torch.inf)

@@ -1,16 +1,19 @@
-"""Objectives: the misfit of the observed cells, and sums of terms."""
+"""Objectives: the misfit of cells or measurements, and sums of terms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
+from functools import reduce
+from types import SimpleNamespace
+from typing import Protocol, cast
 
+import torch
 from torch import Tensor, nn
 
 from skmc.cells import Observed
 from skmc.linalg import Randomness
-from skmc.terms.sparsity import L1Norm
-from skmc.terms.term import Term, inner, per_member, random_observed
+from skmc.terms.norms import L1Norm
+from skmc.terms.term import Term, inner, per_member
 
 
 class SquaredError(Term):
@@ -55,12 +58,78 @@ class SquaredError(Term):
 
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        values, mask = random_observed(shape, rng)
+        values, mask = rng.normal(*shape, std=1.0), rng.normal(*shape, std=1.0) > -0.5
         weights = rng.normal(*shape, std=1.0).square()
-        return [
-            cls(Observed(values, mask)),
-            cls(Observed(values, mask, weights=weights)),
-        ]
+        return [cls(Observed(values, mask, weights=w)) for w in (None, weights)]
+
+
+class LinearMap(Protocol):
+    """Measurements ``A``, such as those in `skmc.sensing`."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n).
+
+        Parameters
+        ----------
+        X : Tensor of shape (\\*batch, n_rows, n_cols)
+            A completion.
+
+        Returns
+        -------
+        Tensor
+        """
+
+    def adjoint(self, r: Tensor) -> Tensor:
+        """``sum_i r_i A_i``: (\\*batch, n) -> (\\*batch, n_rows, n_cols).
+
+        Parameters
+        ----------
+        r : Tensor of shape (\\*batch, n)
+            Weights.
+
+        Returns
+        -------
+        Tensor
+        """
+
+
+class MeasurementError(Term):
+    r"""Half the *sum* of squared errors over measurements.
+
+    .. math::
+
+        F(X) = \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2, \qquad
+        \nabla F(X) = A^*(A X - y)
+
+    Parameters
+    ----------
+    operator : object with ``forward`` and ``adjoint``, see `skmc.sensing`
+        The measurements ``A_i``.
+    y : Tensor of shape (\*batch, n)
+        Their results.
+    """
+
+    def __init__(self, operator: LinearMap, y: Tensor):
+        super().__init__()
+        self.operator = operator
+        self.y = y
+        self.batched("y", 1)
+
+    def forward(self, X: Tensor) -> Tensor:
+        return 0.5 * (self.operator.forward(X) - self.y).square().sum(-1)
+
+    def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        residual = self.operator.forward(X) - self.y
+        return 0.5 * residual.square().sum(-1), self.operator.adjoint(residual)
+
+    @classmethod
+    def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
+        A = Randomness.of([0], (), rng.dtype).normal(5, shape[0] * shape[1], std=1.0)
+        operator = SimpleNamespace(
+            forward=lambda X: X.flatten(-2) @ A.mT,
+            adjoint=lambda r: (r @ A).unflatten(-1, shape),
+        )
+        return [cls(operator, rng.normal(1, 5, std=1.0)[..., 0, :])]
 
 
 class Sum(Term):
@@ -85,33 +154,20 @@ class Sum(Term):
         return any(term.lags for term in self)
 
     def forward(self, X: Tensor) -> Tensor:
-        first, *others = self
-        value = first(X)
-        for term in others:
-            value = value + term(X)
-        return value
+        return reduce(torch.add, (term(X) for term in self))
 
     def value_and_grad(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        first, *others = self
-        value, grad = first.value_and_grad(X)
-        for term in others:
-            more, its_grad = term.value_and_grad(X)
+        pairs = (term.value_and_grad(X) for term in self)
+        value, grad = next(pairs)
+        for more, its_grad in pairs:
             value, grad = value + more, grad.add_(its_grad)
         return value, grad
 
     def grad(self, X: Tensor) -> Tensor:
-        first, *others = self
-        grad = first.grad(X)
-        for term in others:
-            grad.add_(term.grad(X))
-        return grad
+        return reduce(Tensor.add_, (term.grad(X) for term in self))
 
     def value(self, X: Tensor) -> Tensor:
-        first, *others = self
-        value = first.value(X)
-        for term in others:
-            value = value + term.value(X)
-        return value
+        return reduce(torch.add, (term.value(X) for term in self))
 
     def select(self, members: Tensor) -> None:
         for term in self:

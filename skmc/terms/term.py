@@ -68,7 +68,7 @@ class Term(nn.Module):
     @property
     def lags(self) -> bool:
         """Whether `value_and_grad` may use values that older parameters gave."""
-        return False
+        return self.every > 1
 
     def add_weight(self, name: str, weight: float | Tensor) -> None:
         """Store a weight as a float64 buffer, which may differ between members.
@@ -257,21 +257,3 @@ def random_weight(rng: Randomness) -> Tensor:
     Tensor of shape (\\*batch,)
     """
     return rng.uniform(1, 1, 1.0)[..., 0, 0] + 1
-
-
-def random_observed(shape: tuple[int, int], rng: Randomness) -> tuple[Tensor, Tensor]:
-    """Values and a mask with about two thirds observed, for `Term.examples`.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        ``(n_rows, n_cols)``.
-    rng : Randomness
-        Where they are drawn from.
-
-    Returns
-    -------
-    values : Tensor of shape (\\*batch, n_rows, n_cols)
-    mask : bool Tensor of shape (\\*batch, n_rows, n_cols)
-    """
-    return rng.normal(*shape, std=1.0), rng.normal(*shape, std=1.0) > -0.5
