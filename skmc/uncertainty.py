@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +27,7 @@ LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
 
 
+@dataclass(eq=False, repr=False)
 class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     r"""Several completions of one matrix, each from a part of its cells.
 
@@ -101,20 +103,12 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        completer: BaseCompleter,
-        n_draws: int = 20,
-        *,
-        pattern: str = "mcar",
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.completer = completer
-        self.n_draws = n_draws
-        self.pattern = pattern
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    completer: BaseCompleter
+    n_draws: int = 20
+    _: KW_ONLY
+    pattern: str = "mcar"
+    n_jobs: int | None = None
+    random_state: Seed = None
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)

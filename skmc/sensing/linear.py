@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from skmc.sensing.measurements import Measurements
 from skmc.sensing.regressor import BaseSensingRegressor
 
 
+@dataclass(eq=False, repr=False)
 class LinearSensingRegressor(BaseSensingRegressor):
     r"""Least squares of least norm.
 
@@ -51,12 +51,6 @@ class LinearSensingRegressor(BaseSensingRegressor):
     array([[1., 2.],
            [3., 0.]])
     """
-
-    def __init__(
-        self, *, shape: Any = None, device: str | torch.device = "auto"
-    ) -> None:
-        self.shape = shape
-        self.device = device
 
     def _recover(self, operator: Measurements, y: Tensor) -> tuple[Tensor, None]:
         return operator.least_norm(y), None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -42,22 +43,33 @@ NO_RESULTS = np.zeros(0)
 SLOW = 1e-2
 
 
+@dataclass(eq=False, repr=False)
 class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
 
-    Subclasses define `_recover` and the parameters ``shape`` and ``device``.
+    Subclasses define `_recover`.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
     """
 
     # Exact methods work in double precision, and answer in that of the data.
     in_double: ClassVar[bool] = True
     _fit_summary = fit_summary
     _get_fitted_attr_html = fit_html
-    tol: float
 
     _parameter_constraints: ClassVar[dict] = {
         "shape": ["array-like", None],
         "device": [str, torch.device],
     }
+
+    _: KW_ONLY
+    shape: tuple[int, int] | None = None
+    device: str | torch.device = "auto"
 
     @abstractmethod
     def _recover(
@@ -92,27 +104,11 @@ n_cols), or `Measurements`
             operator.to(device, dtype), targets.to(device, dtype)
         )
         self.matrix_ = X.to("cpu", targets.dtype).numpy()
-        if solution is not None:
-            self._report(solution)
+        self._report(solution)
         return self
 
-    def _report(self, solution: Solution) -> None:
-        """Set attributes that describe the fit, and warn where it did not end well."""
-        for name, value in record(solution).items():
-            setattr(self, name, value)
-        advice = self._advice(solution)
-        if advice:
-            warn_user(f"{type(self).__name__} {advice}", ConvergenceWarning)
-        if solution.status[0] is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-
-    def _advice(self, solution: Solution) -> str | None:
-        """A warning for a fit that did not end well, with what to change."""
-        return (
-            out_of_time(solution, getattr(self, "max_time", None), False)
-            or diverged(solution, "check A and y")
-            or unfinished(solution, self.tol)
-        )
+    def _report(self, solution: Any) -> None:
+        """Set attributes that describe the fit, if there were iterations."""
 
     def predict(self, A: Any) -> Any:
         """``<A_i, matrix_>``.
@@ -216,16 +212,29 @@ def _array(name: str, values: object) -> Any:
     return (values.double() if values.dtype == torch.bfloat16 else values).numpy()
 
 
+@dataclass(eq=False, repr=False)
 class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     """Recovers the matrix by the iteration loop.
 
     Subclasses define `_make_solver`. The problem is solved in units in which the
     entries of the ``A_i`` and the ``y_i`` have root mean square 1; ``X`` then has a
     Frobenius norm of about 1, if the ``A_i`` cover all directions evenly.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
+    max_iter : int >= 1, default=3000
+        Most iterations.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds.
+    tol : float >= 0, default=1e-6
+        Stop once the residual of the solver falls to it.
     """
 
     check_every: ClassVar[int] = 25
-    max_time: float | None = None  # in seconds
 
     _parameter_constraints: ClassVar[dict] = {
         **BaseSensingRegressor._parameter_constraints,
@@ -233,6 +242,11 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
     }
+
+    _: KW_ONLY
+    max_iter: int = 3000
+    max_time: float | None = None
+    tol: float = 1e-6
 
     @abstractmethod
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
@@ -273,6 +287,24 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         hooks.end(solution.outputs)
         return solution.X * (unit / size), solution
 
+    def _report(self, solution: Solution) -> None:
+        """Set attributes that describe the fit, and warn where it did not end well."""
+        for name, value in record(solution).items():
+            setattr(self, name, value)
+        advice = self._advice(solution)
+        if advice:
+            warn_user(f"{type(self).__name__} {advice}", ConvergenceWarning)
+        if solution.status[0] is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _advice(self, solution: Solution) -> str | None:
+        """A warning for a fit that did not end well, with what to change."""
+        return (
+            out_of_time(solution, self.max_time, False)
+            or diverged(solution, "check A and y")
+            or unfinished(solution, self.tol)
+        )
+
 
 def _zero(data: Measured) -> Solution:
     none = torch.zeros_like(data.n_observed)
@@ -286,13 +318,27 @@ def _zero(data: Measured) -> Solution:
     )
 
 
+@dataclass(eq=False, repr=False)
 class FlowSensingRegressor(IterativeSensingRegressor):
     """Gradient flow of a model of the matrix on ``1/2 sum_i (y_i - <A_i, X>)^2``.
 
     Subclasses define `_model`.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
+    max_iter : int >= 1, default=3000
+        Most iterations.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds.
+    tol : float >= 0, default=1e-6
+        Stop once the residual of the solver falls to it.
     """
 
-    in_double = False
+    in_double: ClassVar[bool] = False
 
     @abstractmethod
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
