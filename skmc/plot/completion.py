@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ MAX_TRUE_ASPECT = 3  # a longer matrix is stretched to fill its panel
 FLAT_SHARE_OF_COLORS = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class CompletionDisplay:
     """The observed cells of a matrix and its completion, side by side.
 
@@ -69,20 +71,12 @@ class CompletionDisplay:
     ['observed', 'completed', 'truth', 'error']
     """
 
-    def __init__(
-        self,
-        observed: np.ndarray,
-        completed: np.ndarray,
-        *,
-        truth: np.ndarray | None = None,
-        name: str | None = None,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        self.observed = observed
-        self.completed = completed
-        self.truth = truth
-        self.name = name
-        self.feature_names = feature_names
+    observed: np.ndarray
+    completed: np.ndarray
+    _: KW_ONLY
+    truth: np.ndarray | None = None
+    name: str | None = None
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def _dense(name: str, L: Any) -> np.ndarray:
     return L.toarray().astype(float)
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianDisplay:
     """The similarities in graph Laplacians, learned or given, one panel for each.
 
@@ -67,14 +69,9 @@ class LaplacianDisplay:
     ['rows', 'columns']
     """
 
-    def __init__(
-        self,
-        laplacians: Mapping[str, np.ndarray],
-        *,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        self.laplacians = laplacians
-        self.feature_names = feature_names
+    laplacians: Mapping[str, np.ndarray]
+    _: KW_ONLY
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, **params: Any) -> LaplacianDisplay:
