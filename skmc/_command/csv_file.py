@@ -8,10 +8,11 @@ from argparse import Namespace
 from bisect import bisect_right
 from codecs import BOM_UTF8
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from skmc._command.failure import CommandError
-from skmc._command.tables import Column, TableFile, bound_names, quoted
+from skmc._command.tables import Column, TableFile, bound_names
 
 # What pandas reads as missing.
 MISSING = {
@@ -38,6 +39,7 @@ class CSVFile(TableFile):
     quotes, lines their ends.
     """
 
+    options = (*TableFile.options, "missing", "separator", "no_header")
     one_column = "; if there are more, pass --separator"
     mark_as_missing = "pass it to --missing, or empty that cell"
 
@@ -74,7 +76,7 @@ class CSVFile(TableFile):
         self.header = () if options.no_header else first
         if not lines:
             raise CommandError(f"{path} has column names but no rows")
-        super().__init__(path, names)
+        super().__init__(path, options, names)
         self.lines = [line for line, _ in lines]
         self.cells = [cells for _, cells in lines]
         self.missing = MISSING | set(options.missing)
@@ -125,9 +127,9 @@ class CSVFile(TableFile):
                 )
             raise CommandError(
                 f"{self.place(k, wrong[0])}: {word!r}{more} {why}, or pass --missing "
-                f"{quoted(word)}"
-                f" (the cell is missing), --categorical {quoted(name)} (the numbers are"
-                f" names) or --index {quoted(name)} (the column stays unchanged)"
+                f"{quote(word)}"
+                f" (the cell is missing), --categorical {quote(name)} (the numbers are"
+                f" names) or --index {quote(name)} (the column stays unchanged)"
             )
         kind = "number"
         if all(re.fullmatch(r"[+-]?\d+", number) for number in numbers if number):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skmc._command.failure import CommandError, UsageError, optional
+from skmc._command.file import File
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -24,18 +24,20 @@ JPEG_GROWTH_IN_PIXELS = 2
 LARGE = 2**20  # pixels, for which time and memory are estimated first
 
 
-class PictureFile:
+class PictureFile(File):
     """Pixels, some of which a mask, a color or transparency marks as missing.
 
     Colors are completed by `skmc.pictures.complete`. Completed transparent pixels
     become opaque.
     """
 
-    method = "nonlocal"  # if the user names none
-    fitted = None
+    options = ("mask", "missing_color", "invert_mask", "mask_threshold", "tolerance")
+    method = "nonlocal"
+    unit = "pixels"
+    matrix_of = " Values are means of the channels, between 0 and 1."
 
     def __init__(self, path: str, options: Namespace):
-        self.path = path
+        super().__init__(path, options)
         picture = _opened(path)
         self.info = {
             key: picture.info[key] for key in ("icc_profile",) if key in picture.info
@@ -48,7 +50,6 @@ class PictureFile:
         self.mode = picture.mode
         self.alpha = self.mode in ("LA", "RGBA")
         self.n_channels = self.pixels.shape[2] - self.alpha
-        self.warnings: list[str] = []
         self.missing = self._missing(options)
         if self.missing.all():
             raise CommandError(f"{path} has no observed pixel; at least one is needed")
@@ -60,9 +61,6 @@ class PictureFile:
     @property
     def n_cells(self) -> int:
         return self.missing.size
-
-    def notes(self) -> list[str]:
-        return []
 
     def estimate(self, completer: BaseCompleter) -> str | None:
         """Say what a large picture will take, by a fit to a small part of it."""
@@ -79,9 +77,7 @@ class PictureFile:
             f"{found.memory / 2**30:.1f} GiB of memory, in {blocks}"
         )
 
-    def complete(
-        self, completer: BaseCompleter, on_fit: Callable[[int, int], Any] | None = None
-    ) -> int:
+    def complete(self, completer: BaseCompleter) -> int:
         """Fill the missing pixels and count them."""
         if not self.missing.any():
             raise UsageError(
@@ -90,7 +86,9 @@ class PictureFile:
             )
         from skmc import pictures
 
-        colors = pictures.complete(self._colors, self.missing, completer, on_fit=on_fit)
+        colors = pictures.complete(
+            self._colors, self.missing, completer, on_fit=self.on_fit
+        )
         pixels = self.pixels.copy()
         pixels[:, :, : self.n_channels] = colors
         if self.alpha:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from skmc._command.doubts import alike, lonely
 from skmc._command.failure import CommandError, UsageError
+from skmc._command.file import File
 from skmc._command.intervals import bounds_of
 
 if TYPE_CHECKING:
@@ -47,22 +48,21 @@ class Column:
         return sum(value is None for value in self.values)
 
 
-class TableFile(ABC):
+class TableFile(File, ABC):
     """A file with named columns, of which only the missing cells change."""
 
+    options: ClassVar[tuple[str, ...]] = ("index", "categorical", "intervals")
+    matrix_of = " Only numeric columns are compared, standardized."
     columns: list[Column]
-    method = "auto"  # if the user names none
     one_column = ""  # a remedy, if there is one
     mark_as_missing = "empty such cells"
 
-    def __init__(self, path: str, names: Sequence[str]):
-        self.path = path
+    def __init__(self, path: str, options: Namespace, names: Sequence[str]):
+        super().__init__(path, options)
         self.names = list(names)
-        self.warnings: list[str] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
         self.bounds: dict[int, tuple[list, ...]] = {}  # ... -> ends of intervals
         self.found: dict[str, list[str]] = {}  # kind that was found -> columns
-        self.fitted: Any = None  # the completer
 
     @abstractmethod
     def place(self, k: int, i: int) -> str:
@@ -146,18 +146,14 @@ class TableFile(ABC):
         return sum(len(column.values) for column in self.columns)
 
     def notes(self) -> list[str]:
-        """What the reader of a completed file should know of its columns."""
         return [
             f"columns {what}: {', '.join(names)}"
             for what, names in self.found.items()
             if names
         ]
 
-    def complete(self, completer: BaseCompleter, level: float | None = None) -> int:
-        """Fill the missing cells that can be inferred, and count them.
-
-        With a ``level``, intervals of the filled numbers that contain this share.
-        """
+    def complete(self, completer: BaseCompleter) -> int:
+        """Fill the missing cells that can be inferred, and count them."""
         if all(c.n_missing == len(c.values) for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
@@ -187,7 +183,7 @@ class TableFile(ABC):
         numbers, missing = table.read(cells)
         if not missing.any():
             return 0
-        if level is not None:
+        if self.level is not None:
             self._check_names(used[p] for p in np.flatnonzero(missing.any(0)))
         self.fitted = table.completer_of(completer)
         given = table.encode(numbers)
@@ -214,8 +210,8 @@ class TableFile(ABC):
             for place, (k, column) in enumerate(zip(used, columns, strict=True))
             if missing[:, place].any()
         }
-        if level is not None:
-            bounds = bounds_of(self.fitted, given, matrix, level)
+        if self.level is not None:
+            bounds = bounds_of(self.fitted, given, matrix, self.level)
             self._keep_bounds(used, missing, [table.numbers(b) for b in bounds])
         return int(missing.sum())
 
@@ -263,8 +259,8 @@ class TableFile(ABC):
             first = columns[next(iter(table.left))].name
             self.warnings.append(
                 f"{self.path}: columns left unchanged because they cannot be inferred: "
-                f"{', '.join(names)}. --categorical {quoted(first)} completes a column "
-                f"as categories, --index {quoted(first)} silences this warning"
+                f"{', '.join(names)}. --categorical {quote(first)} completes a column "
+                f"as categories, --index {quote(first)} silences this warning"
             )
 
     def matrix(self) -> np.ndarray:
@@ -282,15 +278,6 @@ class TableFile(ABC):
 def bound_names(name: str) -> tuple[str, str]:
     """Names of the columns of an interval's ends."""
     return f"{name} lower", f"{name} upper"
-
-
-def quoted(name: str) -> str:
-    """A name as an argument in a shell.
-
-    >>> quoted("home dest"), quoted("age")
-    ("'home dest'", 'age')
-    """
-    return shlex.quote(name)
 
 
 def whole(value: float | int, dtype: Any) -> int:

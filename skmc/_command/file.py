@@ -1,0 +1,41 @@
+"""What all files can do, whatever their format."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from skmc.base import BaseCompleter
+
+
+class File:
+    """A file whose missing cells can be completed.
+
+    With a ``level``, intervals of the filled numbers that contain this share are
+    written, too. Files that are completed in blocks call ``on_fit`` after each of them.
+    """
+
+    options: ClassVar[tuple[str, ...]]  # that not all formats have
+    method = "auto"  # if the user names none
+    unit = "cells"
+    matrix_of = ""  # what a report says of the matrix
+    fitted: Any = None  # the completer
+    on_fit: Callable[[int, int], object] | None = None
+
+    def __init__(self, path: str, options: Namespace):
+        self.path = path
+        self.level: float | None = getattr(options, "intervals", None)
+        self.warnings: list[str] = []
+
+    def check_target(self, path: str) -> None:
+        """Check that the target can hold what this file holds."""
+
+    def estimate(self, completer: BaseCompleter) -> str | None:
+        """Say what a large file will take."""
+        return None
+
+    def notes(self) -> list[str]:
+        """What the reader of a completed file should know."""
+        return []
