@@ -212,7 +212,9 @@ class TableFile(File, ABC):
         }
         if self.level is not None:
             bounds = bounds_of(self.fitted, given, matrix, self.level)
-            self._keep_bounds(used, missing, [table.numbers(b) for b in bounds])
+            numeric = [kind == "numeric" for kind in table.kinds]
+            ends = [np.where(numeric, table.decode(b), np.nan) for b in bounds]
+            self._keep_bounds(used, missing, ends)
         return int(missing.sum())
 
     def _keep_bounds(self, used: list[int], missing: np.ndarray, ends: Any) -> None:

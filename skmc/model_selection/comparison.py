@@ -22,31 +22,7 @@ from skmc.cells import Container, Entries
 from skmc.linalg import Seed
 from skmc.model_selection.splitters import CellSplit
 
-Metric = Callable[[np.ndarray, np.ndarray, float], float]
-
-
-def _nmae(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.abs(found - truth).mean() / spread)
-
-
-def _mae(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.abs(found - truth).mean())
-
-
-def _rmse(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.sqrt(np.square(found - truth).mean()))
-
-
-def _relative_error(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.linalg.norm(found - truth) / (np.linalg.norm(truth) or 1.0))
-
-
-METRICS: dict[str, Metric] = {
-    "nmae": _nmae,
-    "mae": _mae,
-    "rmse": _rmse,
-    "relative_error": _relative_error,
-}
+METRICS = ("nmae", "mae", "rmse", "relative_error")
 
 
 def compare(
@@ -134,9 +110,7 @@ def compare(
     named = _named(completers)
     unknown = [m for m in metrics if m not in METRICS]
     if unknown or not metrics:
-        raise ValueError(
-            f"metrics must be among {tuple(METRICS)}, got {list(metrics)}."
-        )
+        raise ValueError(f"metrics must be among {METRICS}, got {list(metrics)}.")
     cells = X if isinstance(X, Entries) else Entries(X)
     spread = float(np.ptp(cells.values)) or 1.0
     jobs, labels = [], []
@@ -154,7 +128,7 @@ def compare(
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
     for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
-        delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
+        delayed(_fit)(*job, spread) for job in jobs
     ):
         fits.append(fit)
         if on_fit is not None:
@@ -185,7 +159,6 @@ def _fit(
     train: Entries,
     test: Entries,
     spread: float,
-    metrics: Sequence[str],
 ) -> dict[str, Any]:
     """Return errors, run time and memory of one fit, or the exception it raised."""
     before = _start_peak()
@@ -202,7 +175,18 @@ def _fit(
         "memory_mib": _status("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
-        **{name: METRICS[name](found, test.values, spread) for name in metrics},
+        **_errors(found, test.values, spread),
+    }
+
+
+def _errors(found: np.ndarray, truth: np.ndarray, spread: float) -> dict[str, float]:
+    error = found - truth
+    mae, norm = np.abs(error).mean(), np.linalg.norm(truth) or 1.0
+    return {
+        "nmae": float(mae / spread),
+        "mae": float(mae),
+        "rmse": float(np.sqrt(np.square(error).mean())),
+        "relative_error": float(np.linalg.norm(error) / norm),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +12,9 @@ from sklearn.base import clone
 from skmc import patterns
 from skmc.base import HIDDEN_TO_SCORE, BaseCompleter
 from skmc.cells import Container
-from skmc.tables.choices import rules_for
 from skmc.tables.column import Column
 from skmc.tables.frames import as_table, filled, raw_columns
-from skmc.tables.kinds import CannotComplete
+from skmc.tables.kinds import CannotComplete, Rules
 from skmc.tables.numbers import Numeric
 
 
@@ -44,7 +43,7 @@ class Table:
         X : DataFrame or ndarray
             What `as_table` returns.
         **choices : object
-            As for `rules_for`.
+            As for `Rules.of`.
 
         Returns
         -------
@@ -55,7 +54,7 @@ class Table:
         ValueError
             Some columns cannot be completed.
         """
-        rules = rules_for(X, **choices)
+        rules = Rules.of(X, **choices)
         found, left, problems = [], {}, []
         for k, raw in enumerate(raw_columns(X)):
             try:
@@ -78,6 +77,11 @@ class Table:
         return cls(found, left)
 
     @property
+    def used(self) -> list[tuple[int, Column]]:
+        """The columns that are not left as they are, with their positions."""
+        return [(k, c) for k, c in enumerate(self.columns) if c is not None]
+
+    @property
     def kinds(self) -> list[str | None]:
         """The kind of each column, None for columns that are left as they are."""
         return [None if column is None else column.kind for column in self.columns]
@@ -90,7 +94,7 @@ class Table:
     @property
     def first_columns(self) -> np.ndarray:
         """For each column of the matrix, the first that represents the same column."""
-        widths = [column.width for column in self.columns if column is not None]
+        widths = [column.width for _, column in self.used]
         return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
 
     def completer_of(self, completer: BaseCompleter) -> Any:
@@ -130,11 +134,9 @@ class Table:
         """
         numbers = np.full(X.shape, np.nan)
         missing = np.zeros(X.shape, bool)
-        for k, (raw, column) in enumerate(
-            zip(raw_columns(X), self.columns, strict=True)
-        ):
-            if column is not None:
-                numbers[:, k], missing[:, k] = column.read(raw), raw.missing
+        raws = raw_columns(X)
+        for k, column in self.used:
+            numbers[:, k], missing[:, k] = column.read(raws[k]), raws[k].missing
         return numbers, missing
 
     def encode(self, numbers: np.ndarray) -> np.ndarray:
@@ -150,13 +152,7 @@ class Table:
         ndarray of shape (n_rows, n_matrix_columns)
             A table of numbers alone stays as it is.
         """
-        return np.hstack(
-            [
-                column.encode(numbers[:, k])
-                for k, column in enumerate(self.columns)
-                if column is not None
-            ]
-        )
+        return np.hstack([column.encode(numbers[:, k]) for k, column in self.used])
 
     def decode(self, matrix: np.ndarray) -> np.ndarray:
         """Recover the table from a completed matrix.
@@ -173,27 +169,10 @@ class Table:
         """
         numbers = np.full((len(matrix), len(self.columns)), np.nan)
         start = 0
-        for k, column in enumerate(self.columns):
-            if column is not None:
-                block = matrix[:, start : start + column.width]
-                start += column.width
-                numbers[:, k] = column.decode(block)
+        for k, column in self.used:
+            numbers[:, k] = column.decode(matrix[:, start : start + column.width])
+            start += column.width
         return numbers
-
-    def numbers(self, matrix: np.ndarray) -> np.ndarray:
-        """Recover the columns of numbers, with NaN in all others.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            A completed matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-        """
-        numeric = [kind == "numeric" for kind in self.kinds]
-        return np.where(numeric, self.decode(matrix), np.nan)
 
     def deviations(self, matrix: np.ndarray) -> np.ndarray:
         """Return standard deviations of the numbers, from those of the matrix.
@@ -209,10 +188,8 @@ class Table:
             NaN in columns that are not numbers.
         """
         found = np.full((len(matrix), len(self.columns)), np.nan)
-        used = [k for k, column in enumerate(self.columns) if column is not None]
         first = np.unique(self.first_columns)
-        for k, place in zip(used, first, strict=True):
-            column = self.columns[k]
+        for (k, column), place in zip(self.used, first, strict=True):
             if isinstance(column, Numeric) and column.kind == "numeric":
                 found[:, k] = matrix[:, place] * column.deviation
         return found
@@ -236,8 +213,8 @@ class Table:
         """
         new = {
             k: column.restore(numbers[missing[:, k], k])
-            for k, column in enumerate(self.columns)
-            if column is not None and missing[:, k].any()
+            for k, column in self.used
+            if missing[:, k].any()
         }
         return filled(X, new, missing, self.kinds)
 
@@ -279,25 +256,6 @@ class Table:
         given = self.encode(np.where(hidden, np.nan, numbers))
         guess = self.decode(complete(given))
         errors = np.full(truth.shape, np.nan)
-        for k, column in enumerate(self.columns):
-            if column is not None:
-                errors[:, k] = column.error(guess[:, k], truth[:, k])
+        for k, column in self.used:
+            errors[:, k] = column.error(guess[:, k], truth[:, k])
         return np.where(hidden, errors, np.nan)
-
-
-def described(X: Any, left: Mapping[int, str]) -> str:
-    """List columns that are left as they are, with the reasons.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    left : mapping of int to str
-        The reasons by position.
-
-    Returns
-    -------
-    str
-    """
-    names = list(getattr(X, "columns", range(X.shape[1])))
-    return ", ".join(f"{names[k]!r} ({reason})" for k, reason in left.items())
