@@ -24,7 +24,9 @@ def read(
 
     Returns
     -------
-    X, M, cells : ndarray of shape (n_rows, n_cols)
+    X : ndarray of shape (n_rows, n_cols)
+    M : ndarray of shape (n_rows, n_cols)
+    cells : bool ndarray of shape (n_rows, n_cols)
     """
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     cells = np.ones(M.shape, bool) if cells is None else np.asarray(cells)
