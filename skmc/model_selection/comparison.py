@@ -122,7 +122,7 @@ def compare(
         for train, test in splitter.split(cells):
             split = cells[train], cells[test]
             for title, completer in named.items():
-                labels.append((name, title, len(test) / len(train)))
+                labels.append({"pattern": name, "completer": title})
                 jobs.append((completer, *split))
     fits: list[dict[str, Any]] = []
     # Not all backends support generators.
@@ -130,13 +130,14 @@ def compare(
     for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
         delayed(_fit)(*job, spread) for job in jobs
     ):
-        fits.append(fit)
+        fits.append(labels[len(fits)] | fit)
         if on_fit is not None:
             on_fit(len(fits), len(jobs))
     rows = []
-    for pattern in dict.fromkeys(name for name, *_ in labels):
+    for pattern in dict.fromkeys(label["pattern"] for label in labels):
+        chosen = [fit for fit in fits if fit["pattern"] == pattern]
         for metric in metrics:
-            rows += _summary(pattern, metric, labels, fits)
+            rows += [{"pattern": pattern, **row} for row in _summary(metric, chosen)]
     return pandas.DataFrame(rows)
 
 
@@ -171,6 +172,7 @@ def _fit(
         except Exception as failure:  # the table reports it
             found, error = np.full(len(test), np.nan), repr(failure)
     return {
+        "ratio": len(test) / len(train),
         "seconds": time.perf_counter() - start,
         "memory_mib": _status("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
@@ -227,18 +229,13 @@ def predict_cells(
     return found
 
 
-def _summary(
-    pattern: str,
-    metric: str,
-    labels: list[tuple[str, str, float]],
-    fits: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    runs_of: dict[str, list[tuple[dict[str, Any], float]]] = {}
-    for (name, title, ratio), fit in zip(labels, fits, strict=True):
-        if name == pattern:
-            runs_of.setdefault(title, []).append((fit, ratio))
+def _summary(metric: str, fits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the table for the fits of one pattern."""
+    runs_of: dict[str, list[dict[str, Any]]] = {}
+    for fit in fits:
+        runs_of.setdefault(fit["completer"], []).append(fit)
     scores = {
-        title: np.array([fit[metric] for fit, _ in runs])
+        title: np.array([fit[metric] for fit in runs])
         for title, runs in runs_of.items()
     }
     means = {title: float(values.mean()) for title, values in scores.items()}
@@ -246,23 +243,22 @@ def _summary(
     rows = []
     for title in order:
         runs, values = runs_of[title], scores[title]
-        ratio = float(np.mean([share for _, share in runs]))
-        errors = [fit["error"] for fit, _ in runs if fit["error"]]
-        messages = [text for fit, _ in runs for text in fit["messages"]]
+        ratio = float(np.mean([fit["ratio"] for fit in runs]))
+        errors = [fit["error"] for fit in runs if fit["error"]]
+        messages = [text for fit in runs for text in fit["messages"]]
         n = len(values)
         rows.append(
             {
-                "pattern": pattern,
                 "metric": metric,
                 "completer": title,
                 "mean": means[title],
                 "std_error": float(values.std(ddof=1) / n**0.5) if n > 1 else math.nan,
                 "p_value": _corrected_test(values - scores[order[0]], ratio),
-                "seconds": float(np.mean([fit["seconds"] for fit, _ in runs])),
-                "memory_mib": float(np.max([fit["memory_mib"] for fit, _ in runs])),
+                "seconds": float(np.mean([fit["seconds"] for fit in runs])),
+                "memory_mib": float(np.max([fit["memory_mib"] for fit in runs])),
                 "warnings": len(messages),
                 "messages": list(dict.fromkeys(messages)),
-                "error": errors[0] if errors else None,
+                "error": next(iter(errors), None),
             }
         )
     return rows
