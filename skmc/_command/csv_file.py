@@ -63,8 +63,8 @@ class CSVFile(TableFile):
         for line, cells in lines:
             if len(cells) != len(first):
                 raise CommandError(
-                    f"{path}, line {line}: {_count(len(cells))}, but the first line "
-                    f"has {len(first)}"
+                    f"{path}, line {line}: {len(cells)} cell{'s' * (len(cells) > 1)}, "
+                    f"but the first line has {len(first)}"
                 )
         names = [str(k + 1) for k in range(len(first))]
         if not options.no_header:
@@ -241,10 +241,6 @@ def _decimal_comma(rows: list[list[Cell]], separator: str) -> bool:
         in (".", ",")
     }
     return found == {","}
-
-
-def _count(n: int) -> str:
-    return f"{n} cell" if n == 1 else f"{n} cells"
 
 
 def _cells(text: str, start: int, separator: str, path: str) -> list:

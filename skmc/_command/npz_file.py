@@ -12,7 +12,6 @@ import numpy as np
 
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
-from skmc._command.intervals import bounds_of
 from skmc._command.tables import whole
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class NPZFile(File):
             array[self.missing] = found.astype(array.dtype)
             self.arrays[self.name] = array
             if self.level is not None:
-                ends = bounds_of(self.fitted, self.matrix(), completed, self.level)
+                ends = self.bounds_of(self.matrix(), completed)
                 self.arrays |= dict(zip(names, ends, strict=True))
         return int(self.missing.sum())
 

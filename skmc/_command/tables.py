@@ -15,7 +15,6 @@ import numpy as np
 from skmc._command.doubts import alike, lonely
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
-from skmc._command.intervals import bounds_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -211,7 +210,7 @@ class TableFile(File, ABC):
             if missing[:, place].any()
         }
         if self.level is not None:
-            bounds = bounds_of(self.fitted, given, matrix, self.level)
+            bounds = self.bounds_of(given, matrix)
             numeric = [kind == "numeric" for kind in table.kinds]
             ends = [np.where(numeric, table.decode(b), np.nan) for b in bounds]
             self._keep_bounds(used, missing, ends)

@@ -107,9 +107,7 @@ class Packer:
         if value.dtype.names:
             raise TypeError("An array with named fields cannot be stored.")
         fortran = value.flags.fnc
-        value = (
-            np.ascontiguousarray(value.T).reshape(value.T.shape) if fortran else value
-        )
+        value = value.T if fortran else value
         return {
             "array": self._store(value),
             "dtype": value.dtype.newbyteorder("=").str,
