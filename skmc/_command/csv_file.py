@@ -9,7 +9,7 @@ from bisect import bisect_right
 from codecs import BOM_UTF8
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from skmc._command.failure import CommandError
 from skmc._command.tables import Column, TableFile, bound_names
@@ -182,7 +182,7 @@ class CSVFile(TableFile):
             found.setdefault(cell.text, self.text[cell.start : cell.stop])
         return found
 
-    def _written(self, k: int, value: Any, quotes: bool) -> str:
+    def _written(self, k: int, value: str | float, quotes: bool) -> str:
         if isinstance(value, str):  # a date
             return f'"{value}"' if quotes or self.separator in value else value
         if self.columns[k].kind == "whole":

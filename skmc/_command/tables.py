@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from skmc.base import BaseCompleter
     from skmc.tables import Table
 
@@ -216,7 +218,9 @@ class TableFile(File, ABC):
             self._keep_bounds(used, missing, ends)
         return int(missing.sum())
 
-    def _keep_bounds(self, used: list[int], missing: np.ndarray, ends: Any) -> None:
+    def _keep_bounds(
+        self, used: list[int], missing: np.ndarray, ends: list[np.ndarray]
+    ) -> None:
         for place, k in enumerate(used):
             hidden = missing[:, place]
             if not hidden.any() or np.isnan([end[hidden, place] for end in ends]).all():
@@ -281,7 +285,7 @@ def bound_names(name: str) -> tuple[str, str]:
     return f"{name} lower", f"{name} upper"
 
 
-def whole(value: float | int, dtype: Any) -> int:
+def whole(value: float | int, dtype: DTypeLike) -> int:
     """Round to the nearest number of an integer type; observed integers stay exact."""
     if isinstance(value, int):
         return value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.metrics import RANKING
 
@@ -53,7 +53,7 @@ class RankingScorer:
     k: int = 10
     threshold: float | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: object = None) -> float:
+    def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
         """Score a fitted completer on held-out cells.
 
         Parameters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
 
@@ -180,7 +178,7 @@ def mnar(
     return hide_likely(expit(steepness * z), observed, fraction_of(fraction), rng)
 
 
-def _standardized(cells: Any) -> np.ndarray:
+def _standardized(cells: np.ndarray) -> np.ndarray:
     observed = ~np.isnan(cells)
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, cells, 0).sum(0) / count

@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
@@ -79,7 +80,7 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, A: Any, y: object) -> Any:
+    def fit(self, A: ArrayLike | Measurements, y: ArrayLike) -> Self:
         """Recover the matrix.
 
         Parameters
@@ -110,7 +111,7 @@ n_cols), or `Measurements`
     def _report(self, solution: Any) -> None:
         """Set attributes that describe the fit, if there were iterations."""
 
-    def predict(self, A: Any) -> Any:
+    def predict(self, A: ArrayLike | Measurements) -> np.ndarray:
         """``<A_i, matrix_>``.
 
         Parameters
