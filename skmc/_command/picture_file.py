@@ -120,7 +120,7 @@ class PictureFile(File):
         if jpeg and self.alpha:
             pixels = pixels[:, :, :-1]
         pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-        picture = optional("PIL.Image", "a picture", "Pillow").fromarray(pixels)
+        picture = _pillow("Image").fromarray(pixels)
         best = {"quality": 95, "subsampling": 0} if jpeg else {}
         picture.save(path, "JPEG" if jpeg else "PNG", **best, **self.info)
 
@@ -170,7 +170,7 @@ class PictureFile(File):
     def _near(self, color: str, tolerance: int | None) -> np.ndarray:
         """Pixels whose channels are all near those of a color."""
         try:
-            rgb = optional("PIL.ImageColor", "a picture", "Pillow").getrgb(color)[:3]
+            rgb = _pillow("ImageColor").getrgb(color)[:3]
         except ValueError as error:
             raise UsageError(f"--missing-color {color}: unknown color") from error
         jpeg = self.path.lower().endswith(JPEG)
@@ -216,9 +216,13 @@ def _above(path: str, values: np.ndarray, threshold: int | None) -> np.ndarray:
     return above
 
 
+def _pillow(module: str) -> Any:
+    return optional(f"PIL.{module}", "a picture", "Pillow")
+
+
 def _opened(path: str) -> Any:
     """Open a picture upright and in one of `MODES`."""
-    image = optional("PIL.Image", "a picture", "Pillow")
+    image = _pillow("Image")
     try:
         with image.open(path) as file:
             layout = "".join(str(tile.args) for tile in file.tile[:1])
@@ -228,9 +232,7 @@ def _opened(path: str) -> Any:
                     "convert it to 8 bits or to gray"
                 )
             file.load()
-            picture = optional("PIL.ImageOps", "a picture", "Pillow").exif_transpose(
-                file
-            )
+            picture = _pillow("ImageOps").exif_transpose(file)
     except image.UnidentifiedImageError as error:
         raise CommandError(f"{path} is not a picture") from error
     except (OSError, SyntaxError) as error:  # Pillow raises these for broken files

@@ -7,9 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from skmc.cells import Container, Observed, Scaling, to_cells
+from skmc.cells import Container, to_cells
 from skmc.metrics import nmae
 from skmc.plot.panels import (
     MAX_NAMED_COLUMNS,
@@ -240,18 +239,15 @@ class CompletionDisplay:
         shown = {"observed": self.observed, "completed": self.completed}
         if self.truth is not None:
             shown["truth"] = self.truth
-        shift, scale = np.zeros(1), np.ones(1)
-        unit = None
+        shift, scale, unit = np.zeros(1), np.ones(1), None
+        observed = np.ma.masked_invalid(self.observed)
         if how == "auto":
-            observed = np.ma.masked_invalid(self.observed)
             spans = np.ma.ptp(observed, axis=0)
             span = np.ma.median(spans)  # type: ignore[no-untyped-call]
             flat = span < FLAT_SHARE_OF_COLORS * np.ma.ptp(observed)
             how = "columns" if len(observed) > 1 and flat else None
         if how == "columns":
-            values = torch.as_tensor(np.array(self.observed, float))
-            found = Scaling.of(Observed(values, ~torch.isnan(values)), how)
-            shift, scale = found.shift.numpy()[0], found.scale.numpy()[0]
+            shift, scale = observed.mean(0).filled(0.0), observed.std(0).filled(1.0)
             unit = "deviations from the mean"
         scale = np.where(scale > 0, scale, 1.0)
         shown = {name: (M - shift) / scale for name, M in shown.items()}

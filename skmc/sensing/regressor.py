@@ -39,7 +39,6 @@ from skmc.solvers import GradientFlow, Solver
 from skmc.terms import MeasurementError
 
 FLOATS = [np.float64, np.float32]
-NO_RESULTS = np.zeros(0)
 # A flow that reaches max_iter with a smaller residual is close enough to its limit.
 SLOW = 1e-2
 
@@ -98,7 +97,8 @@ n_cols), or `Measurements`
         -------
         self
         """
-        operator, targets = self._read(A, y, fits=True)
+        operator, results = self._read(A, y, fits=True)
+        targets = torch.from_numpy(results)
         dtype = torch.float64 if self.in_double else targets.dtype
         device = resolve_device(self.device)
         X, solution = self._recover(
@@ -130,14 +130,14 @@ n_cols), or `Measurements`
 
     def _read(
         self, A: Any, y: object = None, *, fits: bool = False
-    ) -> tuple[Measurements, Tensor]:
+    ) -> tuple[Measurements, Any]:
         """Measurements, and their results in `fit`; there ``n_features_in_`` is set."""
         if isinstance(A, Measurements):
             shape = self._matrix_shape(A.matrix_shape, fits)
             if fits:
                 self.n_features_in_ = shape[0] * shape[1]
                 self.__dict__.pop("feature_names_in_", None)
-            return A, torch.from_numpy(self._read_results(y, A) if fits else NO_RESULTS)
+            return A, self._read_results(y, A) if fits else None
         A, y = _array("A", A), _array("y", y)
         if isinstance(A, list | tuple):
             A = np.asarray(A)
@@ -149,8 +149,9 @@ n_cols), or `Measurements`
         how = {"dtype": FLOATS, "ensure_all_finite": False}
         if fits:
             flat, y = validate_data(self, A, y, y_numeric=True, **how)
+            y = np.array(y, flat.dtype)
         elif own:  # of the right shape, and without names as in `fit`
-            flat, y = check_array(A, **how), NO_RESULTS
+            flat = check_array(A, **how)
         else:
             if (
                 getattr(A, "shape", None)
@@ -161,10 +162,9 @@ n_cols), or `Measurements`
                     f"A has shape {A.shape}, that of one matrix and not of several "
                     "measurements; A[None] is one measurement."
                 )
-            flat, y = validate_data(self, A, reset=False, **how), NO_RESULTS
+            flat = validate_data(self, A, reset=False, **how)
         shape = own or self._matrix_shape((1, flat.shape[1]), fits, flat=True)
-        operator = DenseMeasurements(flat.reshape(-1, *shape))
-        return operator, torch.from_numpy(np.array(y, flat.dtype))
+        return DenseMeasurements(flat.reshape(-1, *shape)), y
 
     def _matrix_shape(
         self, given: Sequence[int], fits: bool, flat: bool = False
