@@ -73,12 +73,7 @@ class Evaluation:
         start from scratch.
         """
         candidates, search = list(candidates), self.search
-        names, n_splits = names or range(len(candidates)), len(self.folds.splits)
-        if n_splits != search.n_splits_:
-            raise ValueError(
-                f"cv.split returned {n_splits} splits, but cv.get_n_splits returned "
-                f"{search.n_splits_}."
-            )
+        names, n_splits = names or range(len(candidates)), search.n_splits_
         n_fits = len(candidates) * n_splits
         if search.verbose > 0:
             print(

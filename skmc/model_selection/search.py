@@ -156,8 +156,6 @@ class BatchedSearch(BaseSearchCV):
         self._checked_cv_orig = check_cv(
             self.cv, y, classifier=is_classifier(self.estimator)
         )
-        split = routed.splitter.split
-        self.n_splits_ = self._checked_cv_orig.get_n_splits(X, y, **split)
         estimator = clone(self.estimator)
         options = {
             "scorer": scorer,
@@ -167,7 +165,8 @@ class BatchedSearch(BaseSearchCV):
             "error_score": self.error_score,
             "verbose": self.verbose,
         }
-        splits = list(self._checked_cv_orig.split(X, y, **split))
+        splits = list(self._checked_cv_orig.split(X, y, **routed.splitter.split))
+        self.n_splits_ = len(splits)
         folds = Folds(X, y, splits, estimator, options)
         evaluation = Evaluation(self, folds)
         self._run_search(evaluation, callback_ctx=root)

@@ -50,21 +50,21 @@ class Rules:
         Levels of columns, lowest first.
     passthrough : collection of int
         Positions of columns that are left as they are.
+    low, high : mapping of int to float
+        Bounds by position of the column, in place of the observed range.
     min_frequency : float
         Smallest share of the rows in which a category occurs.
     like_observed : bool
         Whether answers have the decimals and the range of the observed values.
-    low, high : mapping of int to float
-        Bounds by position of the column, in place of the observed range.
     """
 
-    categorical: Collection[int] = ()
-    ordinal: Mapping[int, tuple[Any, ...]] | None = None
-    passthrough: Collection[int] = ()
+    categorical: Collection[int]
+    ordinal: Mapping[int, tuple[Any, ...]]
+    passthrough: Collection[int]
+    low: Mapping[int, float]
+    high: Mapping[int, float]
     min_frequency: float = 0.01
     like_observed: bool = True
-    low: Mapping[int, float] | None = None
-    high: Mapping[int, float] | None = None
 
     @classmethod
     def of(
@@ -147,7 +147,7 @@ class Rules:
             no completer can take.
         """
         dtype = raw.dtype
-        levels = (self.ordinal or {}).get(k)
+        levels = self.ordinal.get(k)
         if levels is None and getattr(dtype, "ordered", False):
             levels = tuple(dtype.categories)
         if k in self.passthrough:
@@ -205,7 +205,7 @@ class Rules:
         )
 
     def _like(self, values: np.ndarray, k: int) -> LikeObserved | None:
-        low, high = (self.low or {}).get(k), (self.high or {}).get(k)
+        low, high = self.low.get(k), self.high.get(k)
         like = LikeObserved.of(values, low, high)
         if self.like_observed:
             return like
