@@ -17,9 +17,6 @@ def run(options: Namespace, messages: Messages) -> None:
     files.check_target(options.target, options.force)
     file = files.read(options.source, options)
     file.check_target(options.target)
-    for warning in file.warnings:
-        messages.warn(warning)
-    told = len(file.warnings)
     method = options.method or file.method
     settings = dict(options.set)
     if options.time_limit is not None:
@@ -36,8 +33,6 @@ def run(options: Namespace, messages: Messages) -> None:
             progress.watch(completer)
         n_filled = file.complete(completer)
     seconds = time.perf_counter() - start
-    for warning in file.warnings[told:]:
-        messages.warn(warning)
     for note in file.notes():
         messages.note(note)
     files.write_out(file, options.target, options.force)

@@ -82,7 +82,7 @@ class CSVFile(TableFile):
         self.missing = MISSING | set(options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
         if not options.no_header and self._row_like([c.text.strip() for c in first]):
-            self.warnings.append(
+            self.warn(
                 f"{path}: the first line holds numbers and is read as column names; "
                 "pass --no-header if it is a row"
             )
@@ -105,7 +105,7 @@ class CSVFile(TableFile):
         numbers = [None if word is None else self._number(word) for word in values]
         if not any(numbers):
             if all(self._nearly_number(w) for w in values if w is not None):
-                self.warnings.append(
+                self.warn(
                     f"{self.path}: column {name!r} has numbers with commas between "
                     "thousands, or with a sign such as %, which are read as words; "
                     "remove these characters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,7 +32,10 @@ class File:
     def __init__(self, path: str, options: Namespace):
         self.path = path
         self.level: float | None = getattr(options, "intervals", None)
-        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        """Warn the user, who sees one line."""
+        warnings.warn(text, stacklevel=2)
 
     def check_target(self, path: str) -> None:
         """Check that the target can hold what this file holds."""

@@ -109,7 +109,7 @@ class PictureFile(File):
             raise UsageError(f"{path}: JPEG has 8 bits, {self.path} has 16; write PNG")
         if self.alpha and (self.pixels[~self.missing, -1] < self.largest).any():
             raise UsageError(f"{path}: JPEG has no transparency; write PNG")
-        self.warnings.append(
+        self.warn(
             f"{path}: JPEG is lossy, so observed pixels change a little, too; write "
             "PNG to keep them"
         )
@@ -135,7 +135,7 @@ class PictureFile(File):
             missing = self._masked(options.mask, black, options.mask_threshold)
             if missing.mean() > 0.5:
                 without = "without" if black else "with"
-                self.warnings.append(
+                self.warn(
                     f"{options.mask} marks {missing.mean():.0%} of {self.path} as "
                     f"missing, its {'black' if black else 'white'} pixels; {without} "
                     "--invert-mask it is the others"
@@ -175,7 +175,7 @@ class PictureFile(File):
             raise UsageError(f"--missing-color {color}: unknown color") from error
         jpeg = self.path.lower().endswith(JPEG)
         if jpeg:
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: JPEG blurs colors, so pixels within "
                 f"{JPEG_GROWTH_IN_PIXELS} pixels of marked ones count as missing, and "
                 "some may be overlooked; a mask is safer"

@@ -45,8 +45,8 @@ class Column:
         return self.kind in ("number", "whole")
 
     @property
-    def n_missing(self) -> int:
-        return sum(value is None for value in self.values)
+    def empty(self) -> bool:
+        return all(value is None for value in self.values)
 
 
 class TableFile(File, ABC):
@@ -96,13 +96,12 @@ class TableFile(File, ABC):
             raise CommandError(f"{self.path}: {len(problems)} problems\n  {lines}")
         if problems:
             raise CommandError(problems[0])
-        self.warnings += [
-            f"{self.path}: column {c.name!r} has no observed cell and stays empty"
-            for c in self.columns
-            if c.n_missing == len(c.values)
-        ]
+        for c in self.columns:
+            if c.empty:
+                what = f"{self.path}: column {c.name!r}"
+                self.warn(f"{what} has no observed cell and stays empty")
         if len(self.columns) == 1:
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: only one column was found, so its missing cells can only"
                 f" be filled with its mean or most frequent value{self.one_column}"
             )
@@ -128,14 +127,14 @@ class TableFile(File, ABC):
                 )
         if max(sizes) > DOUBTFUL_RATIO * usual:
             i = values.index(max(values, key=lambda v: 0 if v is None else abs(v)))
-            self.warnings.append(
+            self.warn(
                 f"{self.place(k, i)}: {values[i]:g} is more than a million times as "
                 f"large as usual in this column; if it marks missing cells, "
                 f"{self.mark_as_missing}"
             )
         elif (first := lonely(values)) is not None:
             value = values[first]
-            self.warnings.append(
+            self.warn(
                 f"{self.place(k, first)}: {value:g} occurs {values.count(value)} times "
                 "and is further from the other values of this column than these are "
                 f"from each other; if it marks missing cells, {self.mark_as_missing}"
@@ -155,20 +154,18 @@ class TableFile(File, ABC):
 
     def complete(self, completer: BaseCompleter) -> int:
         """Fill the missing cells that can be inferred, and count them."""
-        if all(c.n_missing == len(c.values) for c in self.columns):
+        if all(c.empty for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
             )
         used = [
-            k
-            for k, c in enumerate(self.columns)
-            if c.kind != "kept" and c.n_missing < len(c.values)
+            k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
         columns = [self.columns[k] for k in used]
         kept = [c for c in self.columns if c.kind == "kept"]
-        full = [repr(c.name) for c in kept if c.n_missing < len(c.values)]
+        full = [repr(c.name) for c in kept if not c.empty]
         self.found["left unchanged"] = full
-        if not any(column.n_missing for column in columns):
+        if not any(None in column.values for column in columns):
             return 0
         cells = np.empty((len(columns[0].values), len(used)), object)
         for place, column in enumerate(columns):
@@ -195,7 +192,7 @@ class TableFile(File, ABC):
                 places = (
                     f"{empty.sum()} rows, the first is row {empty.argmax() + 1}, have"
                 )
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: {places} no cell to infer others from; means or most "
                 "frequent values fill such rows"
             )
@@ -249,7 +246,7 @@ class TableFile(File, ABC):
         for c, found in zip(columns, table.kinds, strict=True):
             if found == "categorical" and (pair := alike(c.values)):
                 one, other = map(repr, pair)
-                self.warnings.append(
+                self.warn(
                     f"{self.path}, column {c.name!r}: {one} and {other} count as "
                     "different categories"
                 )
@@ -262,7 +259,7 @@ class TableFile(File, ABC):
                     " nevertheless"
                 )
             first = columns[next(iter(table.left))].name
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: columns left unchanged because they cannot be inferred: "
                 f"{', '.join(names)}. --categorical {quote(first)} completes a column "
                 f"as categories, --index {quote(first)} silences this warning"

@@ -11,11 +11,10 @@ import numpy as np
 from skmc.cells import Container, to_cells
 from skmc.metrics import nmae
 from skmc.plot.panels import (
-    MAX_NAMED_COLUMNS,
     add_colorbar,
     axes_for,
     label_axes,
-    length_of,
+    names_to_draw,
     read_truth,
     with_missing_color,
 )
@@ -205,8 +204,7 @@ class CompletionDisplay:
             limits = {"vmin": limits["vmin"] - more, "vmax": limits["vmax"] + more}
         n_rows, n_cols = self.observed.shape
         stretched = max(n_rows, n_cols) > MAX_TRUE_ASPECT * min(n_rows, n_cols)
-        names = self.feature_names if n_cols <= MAX_NAMED_COLUMNS else None
-        below = 0.0 if names is None else length_of(names)
+        names, below = names_to_draw(self.feature_names, n_cols)
         aspect = 1.0 if stretched else n_rows / n_cols
         self.figure_, self.axes_ = axes_for(ax, len(panels), 3.6, aspect, below=below)
         self.images_: dict[str, Any] = {}

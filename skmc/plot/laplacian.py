@@ -10,11 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from skmc.plot.panels import (
-    MAX_NAMED_COLUMNS,
     add_colorbar,
     axes_for,
     label_axes,
-    length_of,
+    names_to_draw,
 )
 
 MAX_ITEMS = 5000  # of a sparse Laplacian, which is drawn as a dense picture
@@ -148,8 +147,7 @@ class LaplacianDisplay:
                 f"{list(self.laplacians)}."
             )
         n_columns = getattr(self.laplacians.get("columns"), "shape", (0,))[0]
-        columns = self.feature_names if n_columns <= MAX_NAMED_COLUMNS else None
-        aside = 0.0 if columns is None else length_of(columns)
+        columns, aside = names_to_draw(self.feature_names, n_columns)
         n_panels = len(self.laplacians)
         self.figure_, self.axes_ = axes_for(ax, n_panels, 3.6, 1.0, aside=aside)
         self.images_: dict[str, Any] = {}
