@@ -191,10 +191,6 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         total = np.bincount(cols, relative, n_cols) + PRIOR * relative.mean()
         return np.sqrt(np.maximum(total / (count + PRIOR), 0) * unit)
 
-    @property
-    def _size(self) -> np.ndarray:
-        return np.sqrt(np.square(self.std_) + self.noise_**2)
-
     def interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Intervals that contain a share ``level`` of the missing cells.
 
@@ -217,11 +213,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         n = len(self.scores_)
         q = self.scores_[min(math.ceil(level * (n + 1)), n) - 1]
-        observed = ~np.isnan(self.cells_)
-        low, high = self.mean_ - q * self._size, self.mean_ + q * self._size
-        return np.where(observed, self.cells_, low), np.where(
-            observed, self.cells_, high
-        )
+        half = q * np.sqrt(np.square(self.std_) + self.noise_**2)
+        missing = np.isnan(self.cells_)
+        low = np.where(missing, self.mean_ - half, self.cells_)
+        high = np.where(missing, self.mean_ + half, self.cells_)
+        return low, high
 
     def sample(
         self,

@@ -209,23 +209,13 @@ class TableFile(File, ABC):
             if missing[:, place].any()
         }
         if self.level is not None:
-            bounds = self.bounds_of(given, matrix)
-            numeric = [kind == "numeric" for kind in table.kinds]
-            ends = [np.where(numeric, table.decode(b), np.nan) for b in bounds]
-            self._keep_bounds(used, missing, ends)
+            shown = missing & [kind == "numeric" for kind in table.kinds]
+            both = [table.decode(b) for b in self.bounds_of(given, matrix)]
+            ends = np.where(shown, both, np.nan)
+            for place, k in enumerate(used):
+                if not np.isnan(ends[:, :, place]).all():
+                    self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))
         return int(missing.sum())
-
-    def _keep_bounds(
-        self, used: list[int], missing: np.ndarray, ends: list[np.ndarray]
-    ) -> None:
-        for place, k in enumerate(used):
-            hidden = missing[:, place]
-            if not hidden.any() or np.isnan([end[hidden, place] for end in ends]).all():
-                continue
-            low, high = (np.where(hidden, end[:, place], np.nan) for end in ends)
-            self.bounds[k] = tuple(
-                [None if np.isnan(v) else float(v) for v in end] for end in (low, high)
-            )
 
     def _check_names(self, filled: Iterable[int]) -> None:
         """Check that the ends of intervals can have columns of their own."""
@@ -275,6 +265,10 @@ class TableFile(File, ABC):
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def _known(values: list[float]) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values]
 
 
 def bound_names(name: str) -> tuple[str, str]:
