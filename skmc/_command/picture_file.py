@@ -212,8 +212,7 @@ def _above(path: str, values: np.ndarray, threshold: int | None) -> np.ndarray:
             "edges, pass --mask-threshold 127, which counts brighter pixels as white"
         )
     level = largest // 2 if threshold is None else threshold * (largest // 255)
-    above: np.ndarray = values > level
-    return above
+    return values > level
 
 
 def _pillow(module: str) -> Any:

@@ -209,9 +209,8 @@ class TableFile(File, ABC):
             if missing[:, place].any()
         }
         if self.level is not None:
-            shown = missing & [kind == "numeric" for kind in table.kinds]
-            both = [table.decode(b) for b in self.bounds_of(given, matrix)]
-            ends = np.where(shown, both, np.nan)
+            both = [table.numbers(bound) for bound in self.bounds_of(given, matrix)]
+            ends = np.where(missing, both, np.nan)
             for place, k in enumerate(used):
                 if not np.isnan(ends[:, :, place]).all():
                     self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))

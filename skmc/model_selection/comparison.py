@@ -213,11 +213,9 @@ def predict_cells(
     ndarray of shape (len(test),)
         Predicted values of these cells.
     """
-    found: np.ndarray
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
-        found = fitted.predict_entries(test.rows, test.cols)
-        return found
+        return fitted.predict_entries(test.rows, test.cols)
     found = np.asarray(completer.fit_transform(train.to_cells(), **given))
     if found.shape != train.matrix_shape:
         raise ValueError(
@@ -225,8 +223,7 @@ def predict_cells(
             f"one of shape {train.matrix_shape}; set it to keep empty columns and to "
             "add no columns."
         )
-    found = found[test.rows, test.cols]
-    return found
+    return found[test.rows, test.cols]
 
 
 def _summary(metric: str, fits: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -127,16 +127,14 @@ def _collected(
                 outcome.batches.append(batch)
             start = time.time()
     except (ValueError, TypeError, RuntimeError, MemoryError) as error:
-        reason = str(error) if isinstance(error, CannotBatch) else _named(error)
+        reason = str(error).rstrip(".")
+        if not isinstance(error, CannotBatch):
+            reason = f"{type(error).__name__}: {reason}"
         warn_alone(len(tasks) - len(outcome.results), reason)
     for task in tasks:
         if task.label not in outcome.results:
             outcome.results[task.label] = folds.alone(task, resources)
     return outcome
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).rstrip('.')}"
 
 
 def warn_alone(n_fits: int, reason: str) -> None:

@@ -37,7 +37,6 @@ validated: Callable[[Fit], Fit] = _fit_context(prefer_skip_nested_validation=Fal
 
 # Types of the parameters of searches.
 Auto = Literal["auto"]
-ErrorScore: TypeAlias = float | Literal["raise"]
 Metric: TypeAlias = str | Callable[..., Any]
 Scoring: TypeAlias = Metric | Sequence[str] | Mapping[str, Metric] | None
 Values: TypeAlias = Sequence[Any] | np.ndarray
@@ -108,10 +107,7 @@ class BatchedSearch(BaseSearchCV):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "batch_size": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
     }
 
     estimator: Any
@@ -122,7 +118,7 @@ class BatchedSearch(BaseSearchCV):
     cv: object = None
     verbose: int = 0
     pre_dispatch: int | str = "2*n_jobs"
-    error_score: ErrorScore = np.nan
+    error_score: float | Literal["raise"] = np.nan
     return_train_score: bool = False
     batch_size: int | Auto = "auto"
 

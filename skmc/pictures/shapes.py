@@ -105,5 +105,4 @@ def _missing(mask: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
                 f"{values[-1]}; a mask has two. If pixels above a threshold are "
                 f"missing, pass mask > {(values[0] / 2 + values[-1] / 2):g}."
             )
-    marked: np.ndarray = marks.reshape(*shape[:2], -1) != 0
-    return marked
+    return marks.reshape(*shape[:2], -1) != 0

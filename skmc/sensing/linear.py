@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from skmc.sensing.measurements import Measurements
 from skmc.sensing.regressor import BaseSensingRegressor
 
 
-@dataclass(eq=False, repr=False)
 class LinearSensingRegressor(BaseSensingRegressor):
     r"""Least squares of least norm.
 

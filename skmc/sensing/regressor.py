@@ -319,24 +319,10 @@ def _zero(data: Measured) -> Solution:
     )
 
 
-@dataclass(eq=False, repr=False)
 class FlowSensingRegressor(IterativeSensingRegressor):
     """Gradient flow of a model of the matrix on ``1/2 sum_i (y_i - <A_i, X>)^2``.
 
     Subclasses define `_model`.
-
-    Parameters
-    ----------
-    shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
-    max_iter : int >= 1, default=3000
-        Most iterations.
-    max_time : float > 0 or None, default=None
-        Time limit of `fit` in seconds.
-    tol : float >= 0, default=1e-6
-        Stop once the residual of the solver falls to it.
     """
 
     in_double: ClassVar[bool] = False

@@ -97,8 +97,7 @@ class Dates(Numeric):
         unit = next(u for u in units if (_counted(fine, u, back=True) == fine).all())
         counts = _counted(fine, unit).astype(float)
         fields = {"unit": unit, "form": form, "zone": zones.pop(), "text": text}
-        found: Dates = cls.of(counts, like(counts[:, None]), **fields)
-        return found
+        return cls.of(counts, like(counts[:, None]), **fields)
 
     def read(self, raw: RawColumn) -> Floats:
         values = raw.values

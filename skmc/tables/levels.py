@@ -134,8 +134,7 @@ class Categorical(Levels):
 
     def decode(self, block: Floats) -> Floats:
         scores = block * self.deviation + self.shares
-        answer: Floats = scores.argmax(1).astype(float)
-        return answer
+        return scores.argmax(1).astype(float)
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.asarray(guess != truth, float)

@@ -17,6 +17,8 @@ from skmc.tables.frames import as_table, filled, raw_columns
 from skmc.tables.kinds import CannotComplete, Rules
 from skmc.tables.numbers import Numeric
 
+Complete = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -55,7 +57,8 @@ class Table:
             Some columns cannot be completed.
         """
         rules = Rules.of(X, **choices)
-        found, left, problems = [], {}, []
+        found: list[Any] = []
+        left, problems = {}, []
         for k, raw in enumerate(raw_columns(X)):
             try:
                 column, reason = rules.column(raw, k)
@@ -68,12 +71,7 @@ class Table:
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
         if cls(found, left).only_numbers:  # which the completer scales
-            found = [
-                replace(column, mean=0.0, deviation=1.0)
-                if isinstance(column, Numeric)
-                else None
-                for column in found
-            ]
+            found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
         return cls(found, left)
 
     @property
@@ -174,6 +172,21 @@ class Table:
             start += column.width
         return numbers
 
+    def numbers(self, matrix: np.ndarray) -> np.ndarray:
+        """Recover the columns of numbers, with NaN in all others.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            A completed matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+        """
+        numeric = [kind == "numeric" for kind in self.kinds]
+        return np.where(numeric, self.decode(matrix), np.nan)
+
     def deviations(self, matrix: np.ndarray) -> np.ndarray:
         """Return standard deviations of the numbers, from those of the matrix.
 
@@ -218,9 +231,7 @@ class Table:
         }
         return filled(X, new, missing, self.kinds)
 
-    def errors(
-        self, X: Any, y: Any, complete: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def errors(self, X: Any, y: Any, complete: Complete) -> np.ndarray:
         """Compare completed cells with the truth.
 
         Parameters
