@@ -134,8 +134,7 @@ def compare(
         if on_fit is not None:
             on_fit(len(fits), len(jobs))
     rows = []
-    for pattern in dict.fromkeys(label["pattern"] for label in labels):
-        chosen = [fit for fit in fits if fit["pattern"] == pattern]
+    for pattern, chosen in pandas.DataFrame(fits).groupby("pattern", sort=False):
         for metric in metrics:
             rows += [{"pattern": pattern, **row} for row in _summary(metric, chosen)]
     return pandas.DataFrame(rows)
@@ -226,23 +225,16 @@ def predict_cells(
     return found[test.rows, test.cols]
 
 
-def _summary(metric: str, fits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _summary(metric: str, fits: Any) -> list[dict[str, Any]]:
     """Rows of the table for the fits of one pattern."""
-    runs_of: dict[str, list[dict[str, Any]]] = {}
-    for fit in fits:
-        runs_of.setdefault(fit["completer"], []).append(fit)
-    scores = {
-        title: np.array([fit[metric] for fit in runs])
-        for title, runs in runs_of.items()
-    }
+    runs_of = dict(iter(fits.groupby("completer", sort=False)))
+    scores = {title: runs[metric].to_numpy() for title, runs in runs_of.items()}
     means = {title: float(values.mean()) for title, values in scores.items()}
     order = sorted(means, key=lambda t: (math.isnan(means[t]), means[t]))
     rows = []
     for title in order:
         runs, values = runs_of[title], scores[title]
-        ratio = float(np.mean([fit["ratio"] for fit in runs]))
-        errors = [fit["error"] for fit in runs if fit["error"]]
-        messages = [text for fit in runs for text in fit["messages"]]
+        messages = runs["messages"].sum()
         n = len(values)
         rows.append(
             {
@@ -250,12 +242,14 @@ def _summary(metric: str, fits: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "completer": title,
                 "mean": means[title],
                 "std_error": float(values.std(ddof=1) / n**0.5) if n > 1 else math.nan,
-                "p_value": _corrected_test(values - scores[order[0]], ratio),
-                "seconds": float(np.mean([fit["seconds"] for fit in runs])),
-                "memory_mib": float(np.max([fit["memory_mib"] for fit in runs])),
+                "p_value": _corrected_test(
+                    values - scores[order[0]], runs["ratio"].mean()
+                ),
+                "seconds": runs["seconds"].mean(),
+                "memory_mib": runs["memory_mib"].max(skipna=False),
                 "warnings": len(messages),
                 "messages": list(dict.fromkeys(messages)),
-                "error": next(iter(errors), None),
+                "error": next(iter(runs["error"].dropna()), None),
             }
         )
     return rows
