@@ -66,14 +66,14 @@ class CSVFile(TableFile):
                     f"{path}, line {line}: {len(cells)} cell{'s' * (len(cells) > 1)}, "
                     f"but the first line has {len(first)}"
                 )
+        self.header = () if options.no_header else first
         names = [str(k + 1) for k in range(len(first))]
-        if not options.no_header:
+        if self.header:
             names = [
                 cell.text.strip() or number
                 for cell, number in zip(first, names, strict=True)
             ]
             lines = lines[1:]
-        self.header = () if options.no_header else first
         if not lines:
             raise CommandError(f"{path} has column names but no rows")
         super().__init__(path, options, names)
@@ -81,13 +81,13 @@ class CSVFile(TableFile):
         self.cells = [cells for _, cells in lines]
         self.missing = MISSING | set(options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
-        if not options.no_header and self._row_like([c.text.strip() for c in first]):
+        if self._row_like([cell.text.strip() for cell in self.header]):
             self.warn(
                 f"{path}: the first line holds numbers and is read as column names; "
                 "pass --no-header if it is a row"
             )
         # pandas and R leave the name of a column of row names empty.
-        unnamed = not options.no_header and not first[0].text.strip()
+        unnamed = self.header and not self.header[0].text.strip()
         self.describe(options, {0} if unnamed else set())
 
     def values(self, k: int) -> list:
