@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +27,7 @@ LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
 
 
+@dataclass(eq=False, repr=False)
 class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     r"""Several completions of one matrix, each from a part of its cells.
 
@@ -101,20 +103,12 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        completer: BaseCompleter,
-        n_draws: int = 20,
-        *,
-        pattern: str = "mcar",
-        n_jobs: int | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.completer = completer
-        self.n_draws = n_draws
-        self.pattern = pattern
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    completer: BaseCompleter
+    n_draws: int = 20
+    _: KW_ONLY
+    pattern: str = "mcar"
+    n_jobs: int | None = None
+    random_state: Seed = None
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
@@ -197,10 +191,6 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         total = np.bincount(cols, relative, n_cols) + PRIOR * relative.mean()
         return np.sqrt(np.maximum(total / (count + PRIOR), 0) * unit)
 
-    @property
-    def _size(self) -> np.ndarray:
-        return np.sqrt(np.square(self.std_) + self.noise_**2)
-
     def interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Intervals that contain a share ``level`` of the missing cells.
 
@@ -223,11 +213,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         n = len(self.scores_)
         q = self.scores_[min(math.ceil(level * (n + 1)), n) - 1]
-        observed = ~np.isnan(self.cells_)
-        low, high = self.mean_ - q * self._size, self.mean_ + q * self._size
-        return np.where(observed, self.cells_, low), np.where(
-            observed, self.cells_, high
-        )
+        half = q * np.sqrt(np.square(self.std_) + self.noise_**2)
+        missing = np.isnan(self.cells_)
+        low = np.where(missing, self.mean_ - half, self.cells_)
+        high = np.where(missing, self.mean_ + half, self.cells_)
+        return low, high
 
     def sample(
         self,

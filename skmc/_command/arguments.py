@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import skmc
 from skmc._command import methods
 
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # The patterns and metrics of `skmc.model_selection`, as reports describe them.
 PATTERNS = {
     "mcar": "at random",
@@ -40,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_complete(commands: Any) -> None:
+def _add_complete(commands: Commands) -> None:
     parser = commands.add_parser(
         "complete",
         help="fill the missing cells of a file",
@@ -92,7 +96,7 @@ def _add_complete(commands: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_compare(commands: Any) -> None:
+def _add_compare(commands: Commands) -> None:
     parser = commands.add_parser(
         "compare",
         help="compare methods on hidden cells of a file",
@@ -140,7 +144,7 @@ def _add_compare(commands: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_plot(commands: Any) -> None:
+def _add_plot(commands: Commands) -> None:
     parser = commands.add_parser(
         "plot",
         help="draw which cells of a table are missing",
@@ -157,7 +161,7 @@ def _add_plot(commands: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_methods(commands: Any) -> None:
+def _add_methods(commands: Commands) -> None:
     parser = commands.add_parser(
         "methods", help="list the methods, or describe one with its parameters"
     )
@@ -171,7 +175,7 @@ def _add_methods(commands: Any) -> None:
     _add_quiet(parser)
 
 
-def _add_reproduce(commands: Any) -> None:
+def _add_reproduce(commands: Commands) -> None:
     parser = commands.add_parser(
         "reproduce",
         help="reproduce the tables and figures of papers",
@@ -203,24 +207,19 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         ".jpeg; '-' reads CSV from a pipe",
     )
     tables = parser.add_argument_group("tables")
-    tables.add_argument(
+    repeated = partial(tables.add_argument, action="append", default=[])
+    repeated(
         "--index",
-        action="append",
-        default=[],
         metavar="COLUMN",
         help="keep this column unchanged and do not learn from it; may be repeated",
     )
-    tables.add_argument(
+    repeated(
         "--categorical",
-        action="append",
-        default=[],
         metavar="COLUMN",
         help="treat the numbers of this column as names; may be repeated",
     )
-    tables.add_argument(
+    repeated(
         "--missing",
-        action="append",
-        default=[],
         metavar="WORD",
         help="a word that marks missing cells, besides NA, NaN, NULL and the like; may "
         "be repeated (CSV)",
@@ -295,32 +294,22 @@ def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print only errors")
 
 
-def _natural(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 2**32 - 1")
+def _number(
+    kind: type[int] | type[float], above: float, below: float, wanted: str
+) -> Callable[[str], float]:
+    def number(text: str) -> float:  # argparse's "invalid number value"
+        value = kind(text)
+        if not above < value < below:
+            raise argparse.ArgumentTypeError(f"{text} is not {wanted}")
+        return value
+
     return number
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return number
+_natural = _number(int, -1, 2**32, "between 0 and 2**32 - 1")
+_positive = _number(int, 0, math.inf, "positive")
+_seconds = _number(float, 0, math.inf, "a positive number")
+_share = _number(float, 0, 1, "between 0 and 1")
 
 
 def _separator(text: str) -> str:
@@ -328,8 +317,3 @@ def _separator(text: str) -> str:
     if len(text) != 1 or text in '"\r\n':
         raise argparse.ArgumentTypeError("the separator must be one character")
     return text
-
-
-_natural.__name__ = _positive.__name__ = _seconds.__name__ = _share.__name__ = (
-    "number"  # argparse's "invalid number value"
-)

@@ -30,8 +30,6 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         optional(package, "compare", package)
     if options.html:
         optional("matplotlib", "--html", "Matplotlib")
-    for warning in file.warnings:
-        messages.warn(warning)
     matrix = file.matrix()
     from skmc._command.report import Report
     from skmc.model_selection import compare

@@ -8,10 +8,11 @@ from argparse import Namespace
 from bisect import bisect_right
 from codecs import BOM_UTF8
 from pathlib import Path
-from typing import Any, NamedTuple
+from shlex import quote
+from typing import NamedTuple
 
 from skmc._command.failure import CommandError
-from skmc._command.tables import Column, TableFile, bound_names, quoted
+from skmc._command.tables import Column, TableFile, bound_names
 
 # What pandas reads as missing.
 MISSING = {
@@ -38,6 +39,7 @@ class CSVFile(TableFile):
     quotes, lines their ends.
     """
 
+    options = (*TableFile.options, "missing", "separator", "no_header")
     one_column = "; if there are more, pass --separator"
     mark_as_missing = "pass it to --missing, or empty that cell"
 
@@ -61,31 +63,31 @@ class CSVFile(TableFile):
         for line, cells in lines:
             if len(cells) != len(first):
                 raise CommandError(
-                    f"{path}, line {line}: {_count(len(cells))}, but the first line "
-                    f"has {len(first)}"
+                    f"{path}, line {line}: {len(cells)} cell{'s' * (len(cells) > 1)}, "
+                    f"but the first line has {len(first)}"
                 )
+        self.header = () if options.no_header else first
         names = [str(k + 1) for k in range(len(first))]
-        if not options.no_header:
+        if self.header:
             names = [
                 cell.text.strip() or number
                 for cell, number in zip(first, names, strict=True)
             ]
             lines = lines[1:]
-        self.header = () if options.no_header else first
         if not lines:
             raise CommandError(f"{path} has column names but no rows")
-        super().__init__(path, names)
+        super().__init__(path, options, names)
         self.lines = [line for line, _ in lines]
         self.cells = [cells for _, cells in lines]
         self.missing = MISSING | set(options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
-        if not options.no_header and self._row_like([c.text.strip() for c in first]):
-            self.warnings.append(
+        if self._row_like([cell.text.strip() for cell in self.header]):
+            self.warn(
                 f"{path}: the first line holds numbers and is read as column names; "
                 "pass --no-header if it is a row"
             )
         # pandas and R leave the name of a column of row names empty.
-        unnamed = not options.no_header and not first[0].text.strip()
+        unnamed = self.header and not self.header[0].text.strip()
         self.describe(options, {0} if unnamed else set())
 
     def values(self, k: int) -> list:
@@ -103,7 +105,7 @@ class CSVFile(TableFile):
         numbers = [None if word is None else self._number(word) for word in values]
         if not any(numbers):
             if all(self._nearly_number(w) for w in values if w is not None):
-                self.warnings.append(
+                self.warn(
                     f"{self.path}: column {name!r} has numbers with commas between "
                     "thousands, or with a sign such as %, which are read as words; "
                     "remove these characters"
@@ -125,9 +127,9 @@ class CSVFile(TableFile):
                 )
             raise CommandError(
                 f"{self.place(k, wrong[0])}: {word!r}{more} {why}, or pass --missing "
-                f"{quoted(word)}"
-                f" (the cell is missing), --categorical {quoted(name)} (the numbers are"
-                f" names) or --index {quoted(name)} (the column stays unchanged)"
+                f"{quote(word)}"
+                f" (the cell is missing), --categorical {quote(name)} (the numbers are"
+                f" names) or --index {quote(name)} (the column stays unchanged)"
             )
         kind = "number"
         if all(re.fullmatch(r"[+-]?\d+", number) for number in numbers if number):
@@ -180,7 +182,7 @@ class CSVFile(TableFile):
             found.setdefault(cell.text, self.text[cell.start : cell.stop])
         return found
 
-    def _written(self, k: int, value: Any, quotes: bool) -> str:
+    def _written(self, k: int, value: str | float, quotes: bool) -> str:
         if isinstance(value, str):  # a date
             return f'"{value}"' if quotes or self.separator in value else value
         if self.columns[k].kind == "whole":
@@ -239,10 +241,6 @@ def _decimal_comma(rows: list[list[Cell]], separator: str) -> bool:
         in (".", ",")
     }
     return found == {","}
-
-
-def _count(n: int) -> str:
-    return f"{n} cell" if n == 1 else f"{n} cells"
 
 
 def _cells(text: str, start: int, separator: str, path: str) -> list:

@@ -15,7 +15,8 @@ from skmc._command.npz_file import NPZFile
 from skmc._command.parquet_file import ParquetFile
 from skmc._command.picture_file import PictureFile
 
-FORMATS = {
+Format = CSVFile | ParquetFile | NPZFile | PictureFile
+FORMATS: dict[str, type[Format]] = {
     ".csv": CSVFile,
     ".tsv": CSVFile,
     ".txt": CSVFile,
@@ -26,24 +27,10 @@ FORMATS = {
     ".jpeg": PictureFile,
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
-# Options for some formats only, and their defaults.
-OPTIONS: dict[str, tuple[tuple, Any]] = {
-    "index": ((CSVFile, ParquetFile), []),
-    "categorical": ((CSVFile, ParquetFile), []),
-    "missing": ((CSVFile,), []),
-    "separator": ((CSVFile,), None),
-    "no_header": ((CSVFile,), False),
-    "array": ((NPZFile,), None),
-    "intervals": ((CSVFile, ParquetFile, NPZFile), None),
-    "mask": ((PictureFile,), None),
-    "missing_color": ((PictureFile,), None),
-    "invert_mask": ((PictureFile,), False),
-    "mask_threshold": ((PictureFile,), None),
-    "tolerance": ((PictureFile,), None),
-}
+SOME_OPTIONS = {option for format_ in FORMATS.values() for option in format_.options}
 
 
-def format_of(path: str) -> Any:
+def format_of(path: str) -> type[Format]:
     if path == "-":
         return CSVFile
     suffix = Path(path).suffix.lower()
@@ -56,11 +43,12 @@ def format_of(path: str) -> Any:
     return FORMATS[suffix]
 
 
-def read(path: str, options: Namespace) -> Any:
+def read(path: str, options: Namespace) -> Format:
     """Read a file and find its missing cells."""
-    cls = format_of(path)
-    for name, (formats, default) in OPTIONS.items():
-        if getattr(options, name, default) != default and cls not in formats:
+    format_ = format_of(path)
+    for name in sorted(SOME_OPTIONS.difference(format_.options)):
+        given = getattr(options, name, None)
+        if given not in (None, []) and given is not False:
             raise UsageError(f"--{name.replace('_', '-')} does not apply to {path}")
     if options.invert_mask and options.mask is None:
         raise UsageError("--invert-mask needs --mask")
@@ -68,7 +56,7 @@ def read(path: str, options: Namespace) -> Any:
         raise UsageError("--mask-threshold needs --mask")
     if options.tolerance is not None and options.missing_color is None:
         raise UsageError("--tolerance needs --missing-color")
-    return cls(path, options)
+    return format_(path, options)
 
 
 def check_target(path: str, force: bool) -> None:
@@ -97,7 +85,7 @@ def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
     replace_file(path, fill)
 
 
-def write_out(file: Any, path: str, force: bool) -> None:
+def write_out(file: Format, path: str, force: bool) -> None:
     if path == "-" and isinstance(file, CSVFile):
         sys.stdout.buffer.write(file.contents())
         sys.stdout.buffer.flush()

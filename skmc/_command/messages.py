@@ -6,7 +6,12 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import rich.progress
+
+    from skmc.base import BaseCompleter
 
 # Python itself hides these from people who run programs.
 FOR_DEVELOPERS = (
@@ -70,14 +75,13 @@ class Messages:
 class Progress:
     """A bar for each fit and for its parts, as a scikit-learn callback."""
 
-    def __init__(self, bars: Any):
+    def __init__(self, bars: rich.progress.Progress):
         self.bars = bars
         self.tasks: dict[int, Any] = {}  # bars by the id of their context
 
-    def watch(self, completer: Any) -> None:
+    def watch(self, completer: BaseCompleter) -> None:
         """Follow the fits of a completer and of its clones."""
-        if hasattr(completer, "set_callbacks"):
-            completer.set_callbacks(self)
+        completer.set_callbacks(self)
 
     def count(self, what: str, done: int, of: int) -> None:
         """Show a bar that counts fits instead of iterations."""

@@ -6,12 +6,12 @@ import zipfile
 import zlib
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.intervals import bounds_of
+from skmc._command.file import File
 from skmc._command.tables import whole
 
 if TYPE_CHECKING:
@@ -20,19 +20,17 @@ if TYPE_CHECKING:
 MASK = "mask"
 
 
-class NPZFile:
+class NPZFile(File):
     """Arrays, one of which is completed and keeps its name and type.
 
     A cell is missing if it is NaN or if a boolean array named "mask" is True there, as
     in `numpy.ma`.
     """
 
-    method = "auto"  # if the user names none
-    fitted: Any = None
+    options = ("array", "intervals")
 
     def __init__(self, path: str, options: Namespace):
-        self.path = path
-        self.warnings: list[str] = []
+        super().__init__(path, options)
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}
@@ -78,18 +76,15 @@ class NPZFile:
     def n_cells(self) -> int:
         return self.missing.size
 
-    def notes(self) -> list[str]:
-        return []
-
-    def complete(self, completer: BaseCompleter, level: float | None = None) -> int:
-        """Fill the missing cells and count them, with intervals of a ``level``."""
+    def complete(self, completer: BaseCompleter) -> int:
+        """Fill the missing cells and count them."""
         array = self.arrays[self.name]
         if self.missing.any():
             from sklearn.base import clone
 
             self.fitted = clone(completer)
             names = [f"{self.name}_{end}" for end in ("lower", "upper")]
-            if level is not None and (both := set(names) & set(self.arrays)):
+            if self.level is not None and (both := set(names) & set(self.arrays)):
                 raise UsageError(
                     f"--intervals: {self.path} has an array {min(both)} already"
                 )
@@ -100,8 +95,8 @@ class NPZFile:
             array = array.copy()
             array[self.missing] = found.astype(array.dtype)
             self.arrays[self.name] = array
-            if level is not None:
-                ends = bounds_of(self.fitted, self.matrix(), completed, level)
+            if self.level is not None:
+                ends = self.bounds_of(self.matrix(), completed)
                 self.arrays |= dict(zip(names, ends, strict=True))
         return int(self.missing.sum())
 

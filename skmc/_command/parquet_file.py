@@ -23,7 +23,7 @@ class ParquetFile(TableFile):
                 raise CommandError(f"{path} is not a Parquet file ({error})") from error
         if not self.table.num_rows:
             raise CommandError(f"{path} has no rows")
-        super().__init__(path, self.table.column_names)
+        super().__init__(path, options, self.table.column_names)
         metadata = self.table.schema.pandas_metadata or {}
         index = metadata.get("index_columns", ())  # a RangeIndex is a dictionary
         self.describe(options, [k for k, n in enumerate(self.names) if n in index])

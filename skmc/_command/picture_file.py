@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skmc._command.failure import CommandError, UsageError, optional
+from skmc._command.file import File
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -24,18 +24,20 @@ JPEG_GROWTH_IN_PIXELS = 2
 LARGE = 2**20  # pixels, for which time and memory are estimated first
 
 
-class PictureFile:
+class PictureFile(File):
     """Pixels, some of which a mask, a color or transparency marks as missing.
 
     Colors are completed by `skmc.pictures.complete`. Completed transparent pixels
     become opaque.
     """
 
-    method = "nonlocal"  # if the user names none
-    fitted = None
+    options = ("mask", "missing_color", "invert_mask", "mask_threshold", "tolerance")
+    method = "nonlocal"
+    unit = "pixels"
+    matrix_of = " Values are means of the channels, between 0 and 1."
 
     def __init__(self, path: str, options: Namespace):
-        self.path = path
+        super().__init__(path, options)
         picture = _opened(path)
         self.info = {
             key: picture.info[key] for key in ("icc_profile",) if key in picture.info
@@ -48,7 +50,6 @@ class PictureFile:
         self.mode = picture.mode
         self.alpha = self.mode in ("LA", "RGBA")
         self.n_channels = self.pixels.shape[2] - self.alpha
-        self.warnings: list[str] = []
         self.missing = self._missing(options)
         if self.missing.all():
             raise CommandError(f"{path} has no observed pixel; at least one is needed")
@@ -60,9 +61,6 @@ class PictureFile:
     @property
     def n_cells(self) -> int:
         return self.missing.size
-
-    def notes(self) -> list[str]:
-        return []
 
     def estimate(self, completer: BaseCompleter) -> str | None:
         """Say what a large picture will take, by a fit to a small part of it."""
@@ -79,9 +77,7 @@ class PictureFile:
             f"{found.memory / 2**30:.1f} GiB of memory, in {blocks}"
         )
 
-    def complete(
-        self, completer: BaseCompleter, on_fit: Callable[[int, int], Any] | None = None
-    ) -> int:
+    def complete(self, completer: BaseCompleter) -> int:
         """Fill the missing pixels and count them."""
         if not self.missing.any():
             raise UsageError(
@@ -90,7 +86,9 @@ class PictureFile:
             )
         from skmc import pictures
 
-        colors = pictures.complete(self._colors, self.missing, completer, on_fit=on_fit)
+        colors = pictures.complete(
+            self._colors, self.missing, completer, on_fit=self.on_fit
+        )
         pixels = self.pixels.copy()
         pixels[:, :, : self.n_channels] = colors
         if self.alpha:
@@ -111,7 +109,7 @@ class PictureFile:
             raise UsageError(f"{path}: JPEG has 8 bits, {self.path} has 16; write PNG")
         if self.alpha and (self.pixels[~self.missing, -1] < self.largest).any():
             raise UsageError(f"{path}: JPEG has no transparency; write PNG")
-        self.warnings.append(
+        self.warn(
             f"{path}: JPEG is lossy, so observed pixels change a little, too; write "
             "PNG to keep them"
         )
@@ -122,7 +120,7 @@ class PictureFile:
         if jpeg and self.alpha:
             pixels = pixels[:, :, :-1]
         pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-        picture = optional("PIL.Image", "a picture", "Pillow").fromarray(pixels)
+        picture = _pillow("Image").fromarray(pixels)
         best = {"quality": 95, "subsampling": 0} if jpeg else {}
         picture.save(path, "JPEG" if jpeg else "PNG", **best, **self.info)
 
@@ -137,7 +135,7 @@ class PictureFile:
             missing = self._masked(options.mask, black, options.mask_threshold)
             if missing.mean() > 0.5:
                 without = "without" if black else "with"
-                self.warnings.append(
+                self.warn(
                     f"{options.mask} marks {missing.mean():.0%} of {self.path} as "
                     f"missing, its {'black' if black else 'white'} pixels; {without} "
                     "--invert-mask it is the others"
@@ -172,12 +170,12 @@ class PictureFile:
     def _near(self, color: str, tolerance: int | None) -> np.ndarray:
         """Pixels whose channels are all near those of a color."""
         try:
-            rgb = optional("PIL.ImageColor", "a picture", "Pillow").getrgb(color)[:3]
+            rgb = _pillow("ImageColor").getrgb(color)[:3]
         except ValueError as error:
             raise UsageError(f"--missing-color {color}: unknown color") from error
         jpeg = self.path.lower().endswith(JPEG)
         if jpeg:
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: JPEG blurs colors, so pixels within "
                 f"{JPEG_GROWTH_IN_PIXELS} pixels of marked ones count as missing, and "
                 "some may be overlooked; a mask is safer"
@@ -214,13 +212,16 @@ def _above(path: str, values: np.ndarray, threshold: int | None) -> np.ndarray:
             "edges, pass --mask-threshold 127, which counts brighter pixels as white"
         )
     level = largest // 2 if threshold is None else threshold * (largest // 255)
-    above: np.ndarray = values > level
-    return above
+    return values > level
+
+
+def _pillow(module: str) -> Any:
+    return optional(f"PIL.{module}", "a picture", "Pillow")
 
 
 def _opened(path: str) -> Any:
     """Open a picture upright and in one of `MODES`."""
-    image = optional("PIL.Image", "a picture", "Pillow")
+    image = _pillow("Image")
     try:
         with image.open(path) as file:
             layout = "".join(str(tile.args) for tile in file.tile[:1])
@@ -230,9 +231,7 @@ def _opened(path: str) -> Any:
                     "convert it to 8 bits or to gray"
                 )
             file.load()
-            picture = optional("PIL.ImageOps", "a picture", "Pillow").exif_transpose(
-                file
-            )
+            picture = _pillow("ImageOps").exif_transpose(file)
     except image.UnidentifiedImageError as error:
         raise CommandError(f"{path} is not a picture") from error
     except (OSError, SyntaxError) as error:  # Pillow raises these for broken files

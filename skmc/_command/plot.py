@@ -25,8 +25,6 @@ def run(options: Namespace, messages: Messages) -> None:
     file = files.read(options.source, options)
     if not isinstance(file, TableFile):
         raise UsageError(f"{options.source} is not a table (CSV, TSV, Parquet)")
-    for warning in file.warnings:
-        messages.warn(warning)
     missing = np.array([[v is None for v in c.values] for c in file.columns]).T
     optional("matplotlib", "plot", "Matplotlib").use("Agg")
     figure = _drawn(missing, file.names, options.source)

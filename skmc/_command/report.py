@@ -3,57 +3,42 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import io
 import math
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 import numpy as np
 
 import skmc
 from skmc._command.arguments import METRICS, PATTERNS
-from skmc._command.picture_file import PictureFile
-from skmc._command.tables import TableFile
+from skmc._command.file import File
 from skmc.cells import to_cells
 from skmc.model_selection import ComparisonDisplay
 
 SIGNIFICANCE_LEVEL = 0.05
 HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 52rem;
-  padding: 0 1rem; color: #222; background: #fff }
-table { border-collapse: collapse; margin: 1rem 0; width: 100% }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd }
-th:first-child, td:first-child { text-align: left }
-tr.best td { font-weight: 600 }
-tr.worse td { color: #777 }
-img { max-width: 100% }
-"""
 
 
 class Report:
     """The table of `skmc.model_selection.compare` and how it was made."""
 
-    def __init__(self, table: Any, file: object, matrix: Any, options: Namespace):
+    def __init__(self, table: Any, file: File, matrix: np.ndarray, options: Namespace):
         self.table, self.options = table, options
         cells = to_cells(matrix)
         n_seen = int((~np.isnan(cells)).sum())
-        unit = ""
-        if isinstance(file, PictureFile):
-            unit = " Values are means of the channels, between 0 and 1."
-        elif isinstance(file, TableFile):
-            unit = " Only numeric columns are compared, standardized."
         self.title = f"Which method completes {options.source} best?"
         self.text = (
             f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them observed. A "
             f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
-            f"(seed {options.seed}), and completed from the others.{unit} The error is "
-            f"{METRICS[options.metric]}; lower is better. A method with p below "
-            f"{SIGNIFICANCE_LEVEL} is significantly worse than the best."
+            f"(seed {options.seed}), and completed from the others.{file.matrix_of} "
+            f"The error is {METRICS[options.metric]}; lower is better. A method with p "
+            f"below {SIGNIFICANCE_LEVEL} is significantly worse than the best."
         )
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
@@ -79,11 +64,13 @@ class Report:
             )
 
     def print(self) -> None:
-        rich_table = importlib.import_module("rich.table")
-        console = importlib.import_module("rich.console").Console(
-            file=sys.stdout, width=None if sys.stdout.isatty() else 120
-        )
-        table = rich_table.Table(box=importlib.import_module("rich.box").SIMPLE)
+        from rich.box import SIMPLE
+        from rich.console import Console
+        from rich.table import Table
+
+        width = None if sys.stdout.isatty() else 120
+        console = Console(file=sys.stdout, width=width)
+        table = Table(box=SIMPLE)
         for k, name in enumerate(self._head()):
             table.add_column(name, justify="right" if k else "left")
         styles = {"best": "bold green", "worse": "dim", "failed": "red", "equal": ""}
@@ -109,32 +96,35 @@ class Report:
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
             for kind, cells in self.rows()
         )
-        failures = "".join(
+        failed = [
             f"<p><b>{escape(row.completer)}</b> failed: {escape(row.error)}</p>\n"
             for row in self.table.itertuples()
             if row.error
-        )
-        failures += "".join(f"<p>{escape(line)}</p>\n" for line in self._warned())
+        ]
+        warned = [f"<p>{escape(line)}</p>\n" for line in self._warned()]
         figures = "\n".join(
             f'<h2>{escape(title)}</h2>\n<img alt="{escape(title)}" '
             f'src="data:image/png;base64,{picture}">'
             for title, picture in self._figures()
         )
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width">\n'
-            f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-            f"<body>\n<h1>{escape(self.title)}</h1>\n<p>{escape(self.text)}</p>\n"
-            f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
-            f"</table>\n{failures}{figures}\n<p><small>skmc {skmc.__version__}</small>"
-            "</p>\n</body>\n</html>\n"
+        page = files("skmc._command").joinpath("report.html").read_text("utf-8")
+        return Template(page).substitute(
+            title=escape(self.title),
+            text=escape(self.text),
+            head=head,
+            body=body,
+            messages="".join([*failed, *warned]),
+            figures=figures,
+            version=skmc.__version__,
         )
 
     def _head(self) -> list[str]:
         return [HEAD[0], self.options.metric, *HEAD[2:]]
 
     def _figures(self) -> Iterator[tuple[str, str]]:
-        importlib.import_module("matplotlib").use("Agg")
+        import matplotlib
+
+        matplotlib.use("Agg")
         good = self.table[self.table["mean"].notna()]
         display = ComparisonDisplay(good).plot()
         display.axes_[0, 0].set(title="", xlabel=self.options.metric)
@@ -150,7 +140,8 @@ def _number(value: float, form: str) -> str:
 
 
 def _scatter(table: Any, metric: str) -> Any:
-    plt = importlib.import_module("matplotlib.pyplot")
+    import matplotlib.pyplot as plt
+
     figure, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
     ax.scatter(table["seconds"], table["mean"])
     for row in table.itertuples():
@@ -168,7 +159,9 @@ def _scatter(table: Any, metric: str) -> Any:
 
 
 def _encoded(figure: Any) -> str:
+    import matplotlib.pyplot as plt
+
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=120)
-    importlib.import_module("matplotlib.pyplot").close(figure)
+    plt.close(figure)
     return base64.b64encode(file.getvalue()).decode()

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from shlex import quote
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from skmc._command.doubts import alike, lonely
 from skmc._command.failure import CommandError, UsageError
-from skmc._command.intervals import bounds_of
+from skmc._command.file import File
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from skmc.base import BaseCompleter
     from skmc.tables import Table
 
@@ -43,26 +45,25 @@ class Column:
         return self.kind in ("number", "whole")
 
     @property
-    def n_missing(self) -> int:
-        return sum(value is None for value in self.values)
+    def empty(self) -> bool:
+        return all(value is None for value in self.values)
 
 
-class TableFile(ABC):
+class TableFile(File, ABC):
     """A file with named columns, of which only the missing cells change."""
 
+    options: ClassVar[tuple[str, ...]] = ("index", "categorical", "intervals")
+    matrix_of = " Only numeric columns are compared, standardized."
     columns: list[Column]
-    method = "auto"  # if the user names none
     one_column = ""  # a remedy, if there is one
     mark_as_missing = "empty such cells"
 
-    def __init__(self, path: str, names: Sequence[str]):
-        self.path = path
+    def __init__(self, path: str, options: Namespace, names: Sequence[str]):
+        super().__init__(path, options)
         self.names = list(names)
-        self.warnings: list[str] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
         self.bounds: dict[int, tuple[list, ...]] = {}  # ... -> ends of intervals
         self.found: dict[str, list[str]] = {}  # kind that was found -> columns
-        self.fitted: Any = None  # the completer
 
     @abstractmethod
     def place(self, k: int, i: int) -> str:
@@ -95,13 +96,12 @@ class TableFile(ABC):
             raise CommandError(f"{self.path}: {len(problems)} problems\n  {lines}")
         if problems:
             raise CommandError(problems[0])
-        self.warnings += [
-            f"{self.path}: column {c.name!r} has no observed cell and stays empty"
-            for c in self.columns
-            if c.n_missing == len(c.values)
-        ]
+        for c in self.columns:
+            if c.empty:
+                what = f"{self.path}: column {c.name!r}"
+                self.warn(f"{what} has no observed cell and stays empty")
         if len(self.columns) == 1:
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: only one column was found, so its missing cells can only"
                 f" be filled with its mean or most frequent value{self.one_column}"
             )
@@ -127,14 +127,14 @@ class TableFile(ABC):
                 )
         if max(sizes) > DOUBTFUL_RATIO * usual:
             i = values.index(max(values, key=lambda v: 0 if v is None else abs(v)))
-            self.warnings.append(
+            self.warn(
                 f"{self.place(k, i)}: {values[i]:g} is more than a million times as "
                 f"large as usual in this column; if it marks missing cells, "
                 f"{self.mark_as_missing}"
             )
         elif (first := lonely(values)) is not None:
             value = values[first]
-            self.warnings.append(
+            self.warn(
                 f"{self.place(k, first)}: {value:g} occurs {values.count(value)} times "
                 "and is further from the other values of this column than these are "
                 f"from each other; if it marks missing cells, {self.mark_as_missing}"
@@ -146,32 +146,26 @@ class TableFile(ABC):
         return sum(len(column.values) for column in self.columns)
 
     def notes(self) -> list[str]:
-        """What the reader of a completed file should know of its columns."""
         return [
             f"columns {what}: {', '.join(names)}"
             for what, names in self.found.items()
             if names
         ]
 
-    def complete(self, completer: BaseCompleter, level: float | None = None) -> int:
-        """Fill the missing cells that can be inferred, and count them.
-
-        With a ``level``, intervals of the filled numbers that contain this share.
-        """
-        if all(c.n_missing == len(c.values) for c in self.columns):
+    def complete(self, completer: BaseCompleter) -> int:
+        """Fill the missing cells that can be inferred, and count them."""
+        if all(c.empty for c in self.columns):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
             )
         used = [
-            k
-            for k, c in enumerate(self.columns)
-            if c.kind != "kept" and c.n_missing < len(c.values)
+            k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
         columns = [self.columns[k] for k in used]
         kept = [c for c in self.columns if c.kind == "kept"]
-        full = [repr(c.name) for c in kept if c.n_missing < len(c.values)]
+        full = [repr(c.name) for c in kept if not c.empty]
         self.found["left unchanged"] = full
-        if not any(column.n_missing for column in columns):
+        if not any(None in column.values for column in columns):
             return 0
         cells = np.empty((len(columns[0].values), len(used)), object)
         for place, column in enumerate(columns):
@@ -187,7 +181,7 @@ class TableFile(ABC):
         numbers, missing = table.read(cells)
         if not missing.any():
             return 0
-        if level is not None:
+        if self.level is not None:
             self._check_names(used[p] for p in np.flatnonzero(missing.any(0)))
         self.fitted = table.completer_of(completer)
         given = table.encode(numbers)
@@ -198,7 +192,7 @@ class TableFile(ABC):
                 places = (
                     f"{empty.sum()} rows, the first is row {empty.argmax() + 1}, have"
                 )
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: {places} no cell to infer others from; means or most "
                 "frequent values fill such rows"
             )
@@ -214,20 +208,13 @@ class TableFile(ABC):
             for place, (k, column) in enumerate(zip(used, columns, strict=True))
             if missing[:, place].any()
         }
-        if level is not None:
-            bounds = bounds_of(self.fitted, given, matrix, level)
-            self._keep_bounds(used, missing, [table.numbers(b) for b in bounds])
+        if self.level is not None:
+            both = [table.numbers(bound) for bound in self.bounds_of(given, matrix)]
+            ends = np.where(missing, both, np.nan)
+            for place, k in enumerate(used):
+                if not np.isnan(ends[:, :, place]).all():
+                    self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))
         return int(missing.sum())
-
-    def _keep_bounds(self, used: list[int], missing: np.ndarray, ends: Any) -> None:
-        for place, k in enumerate(used):
-            hidden = missing[:, place]
-            if not hidden.any() or np.isnan([end[hidden, place] for end in ends]).all():
-                continue
-            low, high = (np.where(hidden, end[:, place], np.nan) for end in ends)
-            self.bounds[k] = tuple(
-                [None if np.isnan(v) else float(v) for v in end] for end in (low, high)
-            )
 
     def _check_names(self, filled: Iterable[int]) -> None:
         """Check that the ends of intervals can have columns of their own."""
@@ -248,7 +235,7 @@ class TableFile(ABC):
         for c, found in zip(columns, table.kinds, strict=True):
             if found == "categorical" and (pair := alike(c.values)):
                 one, other = map(repr, pair)
-                self.warnings.append(
+                self.warn(
                     f"{self.path}, column {c.name!r}: {one} and {other} count as "
                     "different categories"
                 )
@@ -261,10 +248,10 @@ class TableFile(ABC):
                     " nevertheless"
                 )
             first = columns[next(iter(table.left))].name
-            self.warnings.append(
+            self.warn(
                 f"{self.path}: columns left unchanged because they cannot be inferred: "
-                f"{', '.join(names)}. --categorical {quoted(first)} completes a column "
-                f"as categories, --index {quoted(first)} silences this warning"
+                f"{', '.join(names)}. --categorical {quote(first)} completes a column "
+                f"as categories, --index {quote(first)} silences this warning"
             )
 
     def matrix(self) -> np.ndarray:
@@ -279,21 +266,16 @@ class TableFile(ABC):
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
 
 
+def _known(values: list[float]) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values]
+
+
 def bound_names(name: str) -> tuple[str, str]:
     """Names of the columns of an interval's ends."""
     return f"{name} lower", f"{name} upper"
 
 
-def quoted(name: str) -> str:
-    """A name as an argument in a shell.
-
-    >>> quoted("home dest"), quoted("age")
-    ("'home dest'", 'age')
-    """
-    return shlex.quote(name)
-
-
-def whole(value: float | int, dtype: Any) -> int:
+def whole(value: float | int, dtype: DTypeLike) -> int:
     """Round to the nearest number of an integer type; observed integers stay exact."""
     if isinstance(value, int):
         return value

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skmc.cells import Container, to_cells
 
 
-def _pair(X: object, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The compared values of ``X`` and of ``M``, and all known values of ``M``."""
+def read(
+    X: Container, M: Container, cells: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read the arguments of a metric.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None
+        Some of the cells. None means all.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, n_cols)
+    M : ndarray of shape (n_rows, n_cols)
+    cells : bool ndarray of shape (n_rows, n_cols)
+    """
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
-    known = ~np.isnan(M)
-    cells = known if cells is None else np.asarray(cells)
+    cells = np.ones(M.shape, bool) if cells is None else np.asarray(cells)
     if cells.dtype != bool:
         raise TypeError(f"cells must be boolean, got dtype {cells.dtype}.")
     if not X.shape == M.shape == cells.shape:
@@ -22,14 +37,23 @@ def _pair(X: object, M: Any, cells: Any) -> tuple[np.ndarray, np.ndarray, np.nda
             f"X, M and cells must share a shape, got {X.shape}, {M.shape} and "
             f"{cells.shape}."
         )
-    cells = cells & known
-    if not cells.any():
+    return X, M, cells
+
+
+def _pair(
+    X: Container, M: Container, cells: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The compared values of ``X`` and of ``M``, and all known values of ``M``."""
+    found, truth, chosen = read(X, M, cells)
+    known = ~np.isnan(truth)
+    chosen = chosen & known
+    if not chosen.any():
         raise ValueError(
             "cells selects no cell that is known in M; nothing to compare."
         )
-    if np.isnan(X[cells]).any():
+    if np.isnan(found[chosen]).any():
         raise ValueError("X is missing at a compared cell; complete it first.")
-    return X[cells], M[cells], M[known]
+    return found[chosen], truth[chosen], truth[known]
 
 
 def nmae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:

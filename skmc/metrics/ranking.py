@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skmc.cells import Container, to_cells
+from skmc.cells import Container
+from skmc.metrics.errors import read
 
 
 def ranked_gains(
@@ -32,16 +33,8 @@ def ranked_gains(
     totals : ndarray of shape (n_rows, n_cols)
         The same gains in the best order.
     """
-    X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
+    X, M, cells = read(X, M, cells)
     M = np.where(np.isnan(M), 0.0, M)
-    cells = np.ones(M.shape, bool) if cells is None else np.asarray(cells)
-    if cells.dtype != bool:
-        raise TypeError(f"cells must be boolean, got dtype {cells.dtype}.")
-    if not X.shape == M.shape == cells.shape:
-        raise ValueError(
-            f"X, M and cells must share a shape, got {X.shape}, {M.shape} and "
-            f"{cells.shape}."
-        )
     if np.isnan(X[cells]).any():
         raise ValueError("X is missing at a ranked cell; complete it first.")
     if (M < 0).any():

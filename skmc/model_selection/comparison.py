@@ -22,31 +22,7 @@ from skmc.cells import Container, Entries
 from skmc.linalg import Seed
 from skmc.model_selection.splitters import CellSplit
 
-Metric = Callable[[np.ndarray, np.ndarray, float], float]
-
-
-def _nmae(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.abs(found - truth).mean() / spread)
-
-
-def _mae(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.abs(found - truth).mean())
-
-
-def _rmse(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.sqrt(np.square(found - truth).mean()))
-
-
-def _relative_error(found: np.ndarray, truth: np.ndarray, spread: float) -> float:
-    return float(np.linalg.norm(found - truth) / (np.linalg.norm(truth) or 1.0))
-
-
-METRICS: dict[str, Metric] = {
-    "nmae": _nmae,
-    "mae": _mae,
-    "rmse": _rmse,
-    "relative_error": _relative_error,
-}
+METRICS = ("nmae", "mae", "rmse", "relative_error")
 
 
 def compare(
@@ -134,9 +110,7 @@ def compare(
     named = _named(completers)
     unknown = [m for m in metrics if m not in METRICS]
     if unknown or not metrics:
-        raise ValueError(
-            f"metrics must be among {tuple(METRICS)}, got {list(metrics)}."
-        )
+        raise ValueError(f"metrics must be among {METRICS}, got {list(metrics)}.")
     cells = X if isinstance(X, Entries) else Entries(X)
     spread = float(np.ptp(cells.values)) or 1.0
     jobs, labels = [], []
@@ -148,21 +122,21 @@ def compare(
         for train, test in splitter.split(cells):
             split = cells[train], cells[test]
             for title, completer in named.items():
-                labels.append((name, title, len(test) / len(train)))
+                labels.append({"pattern": name, "completer": title})
                 jobs.append((completer, *split))
     fits: list[dict[str, Any]] = []
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
     for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
-        delayed(_fit)(*job, spread, tuple(metrics)) for job in jobs
+        delayed(_fit)(*job, spread) for job in jobs
     ):
-        fits.append(fit)
+        fits.append(labels[len(fits)] | fit)
         if on_fit is not None:
             on_fit(len(fits), len(jobs))
     rows = []
-    for pattern in dict.fromkeys(name for name, *_ in labels):
+    for pattern, chosen in pandas.DataFrame(fits).groupby("pattern", sort=False):
         for metric in metrics:
-            rows += _summary(pattern, metric, labels, fits)
+            rows += [{"pattern": pattern, **row} for row in _summary(metric, chosen)]
     return pandas.DataFrame(rows)
 
 
@@ -185,7 +159,6 @@ def _fit(
     train: Entries,
     test: Entries,
     spread: float,
-    metrics: Sequence[str],
 ) -> dict[str, Any]:
     """Return errors, run time and memory of one fit, or the exception it raised."""
     before = _start_peak()
@@ -198,11 +171,23 @@ def _fit(
         except Exception as failure:  # the table reports it
             found, error = np.full(len(test), np.nan), repr(failure)
     return {
+        "ratio": len(test) / len(train),
         "seconds": time.perf_counter() - start,
         "memory_mib": _status("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
-        **{name: METRICS[name](found, test.values, spread) for name in metrics},
+        **_errors(found, test.values, spread),
+    }
+
+
+def _errors(found: np.ndarray, truth: np.ndarray, spread: float) -> dict[str, float]:
+    error = found - truth
+    mae, norm = np.abs(error).mean(), np.linalg.norm(truth) or 1.0
+    return {
+        "nmae": float(mae / spread),
+        "mae": float(mae),
+        "rmse": float(np.sqrt(np.square(error).mean())),
+        "relative_error": float(np.linalg.norm(error) / norm),
     }
 
 
@@ -227,11 +212,9 @@ def predict_cells(
     ndarray of shape (len(test),)
         Predicted values of these cells.
     """
-    found: np.ndarray
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
-        found = fitted.predict_entries(test.rows, test.cols)
-        return found
+        return fitted.predict_entries(test.rows, test.cols)
     found = np.asarray(completer.fit_transform(train.to_cells(), **given))
     if found.shape != train.matrix_shape:
         raise ValueError(
@@ -239,46 +222,34 @@ def predict_cells(
             f"one of shape {train.matrix_shape}; set it to keep empty columns and to "
             "add no columns."
         )
-    found = found[test.rows, test.cols]
-    return found
+    return found[test.rows, test.cols]
 
 
-def _summary(
-    pattern: str,
-    metric: str,
-    labels: list[tuple[str, str, float]],
-    fits: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    runs_of: dict[str, list[tuple[dict[str, Any], float]]] = {}
-    for (name, title, ratio), fit in zip(labels, fits, strict=True):
-        if name == pattern:
-            runs_of.setdefault(title, []).append((fit, ratio))
-    scores = {
-        title: np.array([fit[metric] for fit, _ in runs])
-        for title, runs in runs_of.items()
-    }
+def _summary(metric: str, fits: Any) -> list[dict[str, Any]]:
+    """Rows of the table for the fits of one pattern."""
+    runs_of = dict(iter(fits.groupby("completer", sort=False)))
+    scores = {title: runs[metric].to_numpy() for title, runs in runs_of.items()}
     means = {title: float(values.mean()) for title, values in scores.items()}
     order = sorted(means, key=lambda t: (math.isnan(means[t]), means[t]))
     rows = []
     for title in order:
         runs, values = runs_of[title], scores[title]
-        ratio = float(np.mean([share for _, share in runs]))
-        errors = [fit["error"] for fit, _ in runs if fit["error"]]
-        messages = [text for fit, _ in runs for text in fit["messages"]]
+        messages = runs["messages"].sum()
         n = len(values)
         rows.append(
             {
-                "pattern": pattern,
                 "metric": metric,
                 "completer": title,
                 "mean": means[title],
                 "std_error": float(values.std(ddof=1) / n**0.5) if n > 1 else math.nan,
-                "p_value": _corrected_test(values - scores[order[0]], ratio),
-                "seconds": float(np.mean([fit["seconds"] for fit, _ in runs])),
-                "memory_mib": float(np.max([fit["memory_mib"] for fit, _ in runs])),
+                "p_value": _corrected_test(
+                    values - scores[order[0]], runs["ratio"].mean()
+                ),
+                "seconds": runs["seconds"].mean(),
+                "memory_mib": runs["memory_mib"].max(skipna=False),
                 "warnings": len(messages),
                 "messages": list(dict.fromkeys(messages)),
-                "error": errors[0] if errors else None,
+                "error": next(iter(runs["error"].dropna()), None),
             }
         )
     return rows

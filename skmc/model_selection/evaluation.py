@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 from joblib.parallel import (
@@ -28,6 +28,9 @@ from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.grouping import batches_of, grouped, on_cpu
 from skmc.model_selection.running import resume_batch, run_alone, run_batch
 
+if TYPE_CHECKING:
+    from skmc.model_selection.search import BatchedSearch
+
 # Backends of joblib whose workers run on this machine.
 LOCAL = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)
 
@@ -45,7 +48,7 @@ class Evaluation:
         Data and folds of the search.
     """
 
-    def __init__(self, search: Any, folds: Folds):
+    def __init__(self, search: BatchedSearch, folds: Folds):
         self.search, self.folds = search, folds
         self.params: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
@@ -70,12 +73,7 @@ class Evaluation:
         start from scratch.
         """
         candidates, search = list(candidates), self.search
-        names, n_splits = names or range(len(candidates)), len(self.folds.splits)
-        if n_splits != search.n_splits_:
-            raise ValueError(
-                f"cv.split returned {n_splits} splits, but cv.get_n_splits returned "
-                f"{search.n_splits_}."
-            )
+        names, n_splits = names or range(len(candidates)), search.n_splits_
         n_fits = len(candidates) * n_splits
         if search.verbose > 0:
             print(

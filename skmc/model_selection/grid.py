@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 from skmc.linalg import Seed
-from skmc.model_selection.search import (
-    BATCH_SIZE,
-    Auto,
-    BatchedSearch,
-    ErrorScore,
-    ParamGrid,
-    Scoring,
-)
+from skmc.model_selection.search import BatchedSearch, ParamGrid, search
 
 
+@search
 class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
     """`sklearn.model_selection.GridSearchCV` whose fits are solved in batches.
 
@@ -33,7 +27,8 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
     Parameters
     ----------
     {estimator}
-    {param_grid}
+    param_grid : dict of lists, or list of such dicts
+        Values of each parameter, as in `sklearn.model_selection.GridSearchCV`.
     {scoring}
     {n_jobs}
     {refit}
@@ -79,39 +74,13 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GridSearchCV._parameter_constraints,
-        **BATCH_SIZE,
+        **BatchedSearch._parameter_constraints,
     }
 
-    def __init__(
-        self,
-        estimator: object,
-        param_grid: ParamGrid,
-        *,
-        scoring: Scoring = None,
-        n_jobs: int | None = None,
-        refit: bool | str | Callable[..., int] = True,
-        cv: object = None,
-        verbose: int = 0,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: ErrorScore = np.nan,
-        return_train_score: bool = False,
-        batch_size: int | Auto = "auto",
-    ):
-        super().__init__(
-            estimator,
-            param_grid,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
-        self.batch_size = batch_size
+    param_grid: ParamGrid
 
 
+@search
 class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
     """`sklearn.model_selection.RandomizedSearchCV` whose fits are solved in batches.
 
@@ -124,14 +93,14 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
         Distribution or values of each parameter, as in ``RandomizedSearchCV``.
     n_iter : int, default=10
         Number of candidates.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random numbers that draw the candidates.
     {scoring}
     {n_jobs}
     {refit}
     {cv}
     {verbose}
     {pre_dispatch}
-    random_state : int, RandomState instance or None, default=None
-        Source of the random numbers that draw the candidates.
     {error_score}
     {return_train_score}
     {batch_size}
@@ -164,38 +133,10 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RandomizedSearchCV._parameter_constraints,
-        **BATCH_SIZE,
+        **BatchedSearch._parameter_constraints,
     }
 
-    def __init__(
-        self,
-        estimator: object,
-        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        *,
-        n_iter: int = 10,
-        scoring: Scoring = None,
-        n_jobs: int | None = None,
-        refit: bool | str | Callable[..., int] = True,
-        cv: object = None,
-        verbose: int = 0,
-        pre_dispatch: int | str = "2*n_jobs",
-        random_state: Seed = None,
-        error_score: ErrorScore = np.nan,
-        return_train_score: bool = False,
-        batch_size: int | Auto = "auto",
-    ):
-        super().__init__(
-            estimator,
-            param_distributions,
-            n_iter=n_iter,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            random_state=random_state,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
-        self.batch_size = batch_size
+    param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    _: KW_ONLY
+    n_iter: int = 10
+    random_state: Seed = None

@@ -68,17 +68,16 @@ def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list
     alone: list[Task] = []
     reasons: dict[str, int] = {}
     kinds = [_kind(folds.train(split)[0]) for split in range(len(folds.splits))]
-    keys: dict[int, Any] = {}
     for task in tasks:
-        candidate, split = task.label
         try:
-            if candidate not in keys:
-                keys[candidate] = _batch_key(task.completer, folds)
+            key = _batch_key(task.completer), kinds[task.label[1]]
+            if folds.options["fit_params"]:
+                raise CannotBatch("parameters for fit need single fits")
         except CannotBatch as error:
             reasons[str(error)] = reasons.get(str(error), 0) + 1
             alone.append(task)
         else:
-            groups.setdefault((keys[candidate], kinds[split]), []).append(task)
+            groups.setdefault(key, []).append(task)
     for reason, n_fits in reasons.items():
         warn_alone(n_fits, reason)
     return list(groups.values()), alone
@@ -91,12 +90,9 @@ def _kind(X: Any) -> tuple[tuple[int, ...], str]:
     return np.shape(X), str(getattr(X, "dtype", None))
 
 
-def _batch_key(estimator: object, folds: Folds) -> Hashable:
-    name = type(estimator).__name__
+def _batch_key(estimator: object) -> Hashable:
     if not isinstance(estimator, Batchable):
-        raise CannotBatch(f"{name} has no batched solve")
-    if folds.options["fit_params"]:
-        raise CannotBatch("parameters for fit need single fits")
+        raise CannotBatch(f"{type(estimator).__name__} has no batched solve")
     return estimator.batch_key()
 
 
@@ -157,10 +153,8 @@ def batch_pays(estimators: Sequence[Any], shape: tuple[int, ...]) -> bool:
     -------
     bool
     """
-    if not all(isinstance(estimator, Batchable) for estimator in estimators):
-        return False
     try:
-        keys = {estimator.batch_key() for estimator in estimators}
+        keys = {_batch_key(estimator) for estimator in estimators}
     except CannotBatch:
         return False
     on_device = resolve_device(estimators[0].device).type != "cpu"

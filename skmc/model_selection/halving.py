@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,18 +15,12 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skmc.model_selection.evaluation import Evaluation
-from skmc.model_selection.search import (
-    BATCH_SIZE,
-    Auto,
-    BatchedSearch,
-    ErrorScore,
-    Metric,
-    ParamGrid,
-)
+from skmc.model_selection.search import Auto, BatchedSearch, ParamGrid, search
 
 MIN_CHECKS = 2  # checks of a fit before it may be given up
 
 
+@search
 class BatchedHalvingSearchCV(BatchedSearch):
     r"""Successive halving over iterations: the better half of the candidates continues.
 
@@ -40,8 +35,9 @@ class BatchedHalvingSearchCV(BatchedSearch):
     Parameters
     ----------
     {estimator}
-    {param_grid}
-        It must not contain ``resource``.
+    param_grid : dict of lists, or list of such dicts
+        Values of each parameter, as in `sklearn.model_selection.GridSearchCV`. It must
+        not contain ``resource``.
     factor : float > 1, default=2
         The best ``1 / factor`` of the candidates continue; the number is rounded up.
     resource : str, default="max_iter"
@@ -113,6 +109,7 @@ class BatchedHalvingSearchCV(BatchedSearch):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseSearchCV._parameter_constraints,
+        **BatchedSearch._parameter_constraints,
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "param_grid": [dict, list],
         "factor": [Interval(Real, 1, None, closed="neither")],
@@ -121,43 +118,13 @@ class BatchedHalvingSearchCV(BatchedSearch):
             Interval(Integral, 1, None, closed="left"),
             StrOptions({"auto"}),
         ],
-        **BATCH_SIZE,
     }
 
-    def __init__(
-        self,
-        estimator: object,
-        param_grid: ParamGrid,
-        *,
-        factor: float = 2,
-        resource: str = "max_iter",
-        min_resources: int | Auto = "auto",
-        scoring: Metric | None = None,
-        n_jobs: int | None = None,
-        refit: bool = True,
-        cv: object = 5,
-        verbose: int = 0,
-        pre_dispatch: int | str = "2*n_jobs",
-        error_score: ErrorScore = np.nan,
-        return_train_score: bool = False,
-        batch_size: int | Auto = "auto",
-    ):
-        super().__init__(
-            estimator,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            error_score=error_score,
-            return_train_score=return_train_score,
-        )
-        self.param_grid = param_grid
-        self.factor = factor
-        self.resource = resource
-        self.min_resources = min_resources
-        self.batch_size = batch_size
+    param_grid: ParamGrid
+    _: KW_ONLY
+    factor: float = 2
+    resource: str = "max_iter"
+    min_resources: int | Auto = "auto"
 
     def _run_search(self, evaluate: Evaluation, *, callback_ctx: Any) -> None:
         candidates = list(ParameterGrid(self.param_grid))

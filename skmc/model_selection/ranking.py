@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from skmc.cells import Container, Entries
+from skmc.base import BaseCompleter
+from skmc.cells import Entries
 from skmc.metrics import RANKING
 
 BLOCK = 2**22  # ranked cells at once
@@ -53,7 +53,7 @@ class RankingScorer:
     k: int = 10
     threshold: float | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: object = None) -> float:
+    def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
         """Score a fitted completer on held-out cells.
 
         Parameters
@@ -103,100 +103,3 @@ class RankingScorer:
             gains.append(np.where(none, np.nan, found))
             best.append(-np.sort(-gains[-1], axis=1))
         return RANKING[self.metric](np.vstack(gains), np.vstack(best), self.k)
-
-
-class LeaveLastOut:
-    """Splitter that holds out the latest cells of each row.
-
-    Use it as ``cv`` of a search that is fitted to `Entries`, with the time of each cell
-    as ``groups``: ``search.fit(cells, groups=times)``.
-
-    Parameters
-    ----------
-    n_last : int >= 1, default=1
-        Number of cells of each row that a split holds out. A row keeps at least one
-        cell to train on.
-    n_splits : int >= 1, default=1
-        Number of splits. The second one holds out the cells before those of the first
-        one and trains on what is earlier still, and so on.
-
-    Examples
-    --------
-    >>> from skmc import Entries
-    >>> from skmc.model_selection import LeaveLastOut
-    >>> cells = Entries([[5, 3, 4], [1, 2, 2]])
-    >>> [(train, test)] = LeaveLastOut().split(cells, groups=[3, 1, 2, 7, 9, 8])
-    >>> test
-    array([0, 4])
-    """
-
-    def __init__(self, n_last: int = 1, n_splits: int = 1):
-        self.n_last = n_last
-        self.n_splits = n_splits
-
-    def split(self, X: Container, y: object = None, groups: object = None) -> Any:
-        """Generate positions in ``Entries(X)`` to train on and to hold out.
-
-        Parameters
-        ----------
-        X : container
-            Matrix whose observed cells are split.
-        y : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        groups : array-like of numbers or dates, shape (n_cells,)
-            Time of each cell. Of equal times, the later position is the last.
-
-        Yields
-        ------
-        train : int ndarray
-        test : int ndarray
-        """
-        if not (self.n_last >= 1 and self.n_splits >= 1):
-            raise ValueError(
-                f"n_last and n_splits must be at least 1, got {self.n_last} and "
-                f"{self.n_splits}."
-            )
-        cells = X if isinstance(X, Entries) else Entries(X)
-        times = None if groups is None else np.asarray(groups)
-        if times is None or times.shape != (len(cells),):
-            raise ValueError(
-                f"groups must be the time of each of the {len(cells)} cells, got "
-                f"{'None' if times is None else f'shape {times.shape}'}."
-            )
-        missing = times != times  # NaN and NaT
-        if missing.any():
-            raise ValueError(f"groups has no time at position {missing.argmax()}.")
-        order = np.lexsort((times, cells.rows))
-        count = np.bincount(cells.rows, minlength=cells.matrix_shape[0])
-        # Number of later cells of the same row.
-        later = np.empty(len(cells), int)
-        later[order] = count.cumsum()[cells.rows[order]] - 1 - np.arange(len(cells))
-        first = later == count[cells.rows] - 1
-        for k in range(self.n_splits):
-            low, high = k * self.n_last, (k + 1) * self.n_last
-            test = (later >= low) & (later < high) & ~first
-            if not test.any():
-                raise ValueError(
-                    f"no row has {low + 2} cells for split {k}; lower n_splits."
-                )
-            yield np.flatnonzero((later >= high) | first), np.flatnonzero(test)
-
-    def get_n_splits(
-        self, X: object = None, y: object = None, groups: object = None
-    ) -> int:
-        """Return the number of splits.
-
-        Parameters
-        ----------
-        X : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        y : Ignored, default=None
-            Present for compatibility with scikit-learn.
-        groups : Ignored, default=None
-            Present for compatibility with scikit-learn.
-
-        Returns
-        -------
-        int
-        """
-        return self.n_splits

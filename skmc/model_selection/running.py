@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from skmc.base import CannotBatch, warn_user
 from skmc.loop import Status
@@ -70,21 +71,14 @@ def run_batch(
     Outcome
     """
     start = time.time()
-    members: list[Member] = []
-    invalid: list[Task] = []
+    members = []
     trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
     for task in tasks:
-        try:
+        # If the data or the parameters are invalid, the fit alone reports the error.
+        with suppress(ValueError, TypeError, MemoryError):
             members.append(Member(task.completer, trains[task.label[1]], task.label))
-        except (ValueError, TypeError, MemoryError):
-            # The data or the parameters are invalid; the fit alone reports the error.
-            invalid.append(task)
     batches = started(members, n_iter) if members else iter(())
-    together = [task for task in tasks if task not in invalid]
-    outcome = _collected(folds, together, batches, start, resources, keep)
-    for task in invalid:
-        outcome.results[task.label] = folds.alone(task, resources)
-    return outcome
+    return _collected(folds, tasks, batches, start, resources, keep)
 
 
 def resume_batch(
@@ -133,16 +127,14 @@ def _collected(
                 outcome.batches.append(batch)
             start = time.time()
     except (ValueError, TypeError, RuntimeError, MemoryError) as error:
-        reason = str(error) if isinstance(error, CannotBatch) else _named(error)
+        reason = str(error).rstrip(".")
+        if not isinstance(error, CannotBatch):
+            reason = f"{type(error).__name__}: {reason}"
         warn_alone(len(tasks) - len(outcome.results), reason)
     for task in tasks:
         if task.label not in outcome.results:
             outcome.results[task.label] = folds.alone(task, resources)
     return outcome
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).rstrip('.')}"
 
 
 def warn_alone(n_fits: int, reason: str) -> None:

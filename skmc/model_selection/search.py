@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+)
 
 import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
@@ -20,155 +31,96 @@ from skmc.cells import Container
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.folds import Folds
 
-BATCH_SIZE: dict[str, list[Any]] = {
-    "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
-}
+Search = TypeVar("Search", bound="BatchedSearch")
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 validated: Callable[[Fit], Fit] = _fit_context(prefer_skip_nested_validation=False)
 
 # Types of the parameters of searches.
 Auto = Literal["auto"]
-ErrorScore: TypeAlias = float | Literal["raise"]
 Metric: TypeAlias = str | Callable[..., Any]
 Scoring: TypeAlias = Metric | Sequence[str] | Mapping[str, Metric] | None
 Values: TypeAlias = Sequence[Any] | np.ndarray
 ParamGrid: TypeAlias = Mapping[str, Values] | Sequence[Mapping[str, Values]]
 
-# Texts for the lines "{name}" in the docstrings of searches.
-DESCRIPTIONS: dict[str, tuple[str, str] | list[str]] = {
-    "estimator": (
-        "estimator",
-        """\
-        Estimator that is cloned for each candidate.""",
-    ),
-    "param_grid": (
-        "dict of lists, or list of such dicts",
-        """\
-        Values of each parameter, as in `sklearn.model_selection.GridSearchCV`.""",
-    ),
-    "scoring": (
-        "str, callable, list, tuple, dict or None",
-        """\
+
+@dataclass(eq=False, repr=False)
+class BatchedSearch(BaseSearchCV):
+    """Base class that evaluates the candidates of a search in batches.
+
+    Subclasses define ``_run_search(evaluate, callback_ctx=...)``, which calls
+    ``evaluate`` with lists of candidates. `search` makes their constructors, and fills
+    the entries below into their docstrings, with their defaults.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator that is cloned for each candidate.
+    scoring : str, callable, list, tuple, dict or None
         Metrics, as in `sklearn.model_selection.GridSearchCV`. None is the estimator's
-        ``score``.""",
-    ),
-    "n_jobs": (
-        "int or None",
-        """\
+        ``score``.
+    n_jobs : int or None
         Number of workers. Each worker solves its own batches. Fits on a CUDA device run
-        in this process, in one batch.""",
-    ),
-    "refit": (
-        "bool, str or callable",
-        """\
+        in this process, in one batch.
+    refit : bool, str or callable
         Whether to fit the best candidate to all of ``X``. A metric's name or a callable
-        chooses the best one, as in `sklearn.model_selection.GridSearchCV`.""",
-    ),
-    "cv": (
-        "int, splitter, iterable or None",
-        """\
+        chooses the best one, as in `sklearn.model_selection.GridSearchCV`.
+    cv : int, splitter, iterable or None
         Folds. Folds of `Entries` are sets of cells, and ``cv`` should shuffle them:
-        ``KFold(5, shuffle=True)``. None is five folds, not shuffled.""",
-    ),
-    "verbose": (
-        "int",
-        """\
+        ``KFold(5, shuffle=True)``. None is five folds, not shuffled.
+    verbose : int
         Messages about fits that are printed, as in
-        `sklearn.model_selection.GridSearchCV`.""",
-    ),
-    "pre_dispatch": (
-        "int or str",
-        """\
+        `sklearn.model_selection.GridSearchCV`.
+    pre_dispatch : int or str
         Number of jobs that are dispatched in advance, as in
-        `sklearn.model_selection.GridSearchCV`.""",
-    ),
-    "error_score": (
-        'float or "raise"',
-        """\
-        Score of fits that fail or diverge. "raise" raises the error.""",
-    ),
-    "return_train_score": (
-        "bool",
-        """\
-        Whether to compute scores on the cells or rows trained on as well.""",
-    ),
-    "batch_size": (
-        'int >= 1 or "auto"',
-        """\
+        `sklearn.model_selection.GridSearchCV`.
+    error_score : float or "raise"
+        Score of fits that fail or diverge. "raise" raises the error.
+    return_train_score : bool
+        Whether to compute scores on the cells or rows trained on as well.
+    batch_size : int >= 1 or "auto"
         Maximum number of fits in one batch. "auto" divides the fits evenly among the
         workers and uses at most a quarter of the device's memory. On a CPU, batches of
         a grid search take an estimated 32 MiB at most, to stay in the caches, and
         matrices of more than 40 000 cells are fitted alone, because a batch would not
         be faster.
         If a device runs out of memory all the same, the two halves of the batch are
-        solved one after the other.""",
-    ),
-    "best_estimator_": (
-        "estimator",
-        """\
-        The best candidate, fitted to all of ``X``; only with ``refit``.""",
-    ),
-    "best_score_": (
-        "float",
-        """\
-        Mean test score of the best candidate.""",
-    ),
-    "best_params_": (
-        "dict",
-        """\
-        Parameters of the best candidate.""",
-    ),
-    "best_index_": (
-        "int",
-        """\
-        Row of the best candidate in ``cv_results_``.""",
-    ),
-    "scorer_": (
-        "callable or dict",
-        """\
-        Scorer, or scorers by name.""",
-    ),
-    "n_splits_": (
-        "int",
-        """\
-        Number of folds.""",
-    ),
-    "refit_time_": (
-        "float",
-        """\
-        Seconds of fitting the best candidate to all of ``X``.""",
-    ),
-    "multimetric_": (
-        "bool",
-        """\
-        Whether ``scoring`` has several metrics.""",
-    ),
-    "search": [
-        "best_estimator_",
-        "best_score_",
-        "best_params_",
-        "best_index_",
-        "scorer_",
-        "n_splits_",
-        "refit_time_",
-        "multimetric_",
-        "n_features_in_",
-        "feature_names_in_",
-    ],
-}
+        solved one after the other.
 
-
-class BatchedSearch(BaseSearchCV):
-    """Base class that evaluates the candidates of a search in batches.
-
-    Subclasses define ``_run_search(evaluate, callback_ctx=...)``, which calls
-    ``evaluate`` with lists of candidates.
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The best candidate, fitted to all of ``X``; only with ``refit``.
+    best_score_ : float
+        Mean test score of the best candidate.
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_index_ : int
+        Row of the best candidate in ``cv_results_``.
+    scorer_ : callable or dict
+        Scorer, or scorers by name.
+    n_splits_ : int
+        Number of folds.
+    refit_time_ : float
+        Seconds of fitting the best candidate to all of ``X``.
+    multimetric_ : bool
+        Whether ``scoring`` has several metrics.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Fill in the shared descriptions."""
-        super().__init_subclass__(**kwargs)
-        documented(cls, **DESCRIPTIONS)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
+    }
+
+    estimator: Any
+    _: KW_ONLY
+    scoring: Scoring = None
+    n_jobs: int | None = None
+    refit: bool | str | Callable[..., int] = True
+    cv: object = None
+    verbose: int = 0
+    pre_dispatch: int | str = "2*n_jobs"
+    error_score: float | Literal["raise"] = np.nan
+    return_train_score: bool = False
+    batch_size: int | Auto = "auto"
 
     @validated
     def fit(self, X: Container, y: object = None, **params: Any) -> Self:
@@ -200,8 +152,6 @@ class BatchedSearch(BaseSearchCV):
         self._checked_cv_orig = check_cv(
             self.cv, y, classifier=is_classifier(self.estimator)
         )
-        split = routed.splitter.split
-        self.n_splits_ = self._checked_cv_orig.get_n_splits(X, y, **split)
         estimator = clone(self.estimator)
         options = {
             "scorer": scorer,
@@ -211,7 +161,8 @@ class BatchedSearch(BaseSearchCV):
             "error_score": self.error_score,
             "verbose": self.verbose,
         }
-        splits = list(self._checked_cv_orig.split(X, y, **split))
+        splits = list(self._checked_cv_orig.split(X, y, **routed.splitter.split))
+        self.n_splits_ = len(splits)
         folds = Folds(X, y, splits, estimator, options)
         evaluation = Evaluation(self, folds)
         self._run_search(evaluation, callback_ctx=root)
@@ -247,3 +198,37 @@ class BatchedSearch(BaseSearchCV):
         self.cv_results_ = results
         root.call_on_fit_task_end(**arguments)
         return self
+
+
+# An entry of the docstring: name, type and text.
+ENTRY = re.compile(r"^    (\w+) : (.+)\n((?:        .+\n)+)", re.MULTILINE)
+
+
+@dataclass_transform(eq_default=False)
+def search(class_: type[Search]) -> type[Search]:
+    """Make a constructor from annotations, and complete the docstring.
+
+    Parameters
+    ----------
+    class_ : type
+        A subclass of `BatchedSearch`. Its own annotations are its own parameters, which
+        come first.
+
+    Returns
+    -------
+    type
+        The same.
+    """
+    made: Any = dataclass(eq=False, repr=False)(class_)
+    own, signature = inspect.get_annotations(made), inspect.signature(made.__init__)
+
+    def place(parameter: inspect.Parameter) -> tuple[int, bool]:
+        by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        return parameter.kind, by_name and parameter.name not in own
+
+    parameters = sorted(signature.parameters.values(), key=place)
+    made.__init__.__signature__ = signature.replace(parameters=parameters)
+    found = ENTRY.findall(BatchedSearch.__doc__ or "")
+    shared: dict[str, Any] = {name: (kind, text[:-1]) for name, kind, text in found}
+    attributes = [name for name in shared if name.endswith("_")]
+    return documented(made, **shared, search=[*attributes, "input"])

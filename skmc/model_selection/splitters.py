@@ -1,10 +1,12 @@
-"""Splitters that hold out cells by missingness patterns."""
+"""Splitters that hold out cells: by missingness patterns, or the latest ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from skmc import patterns
@@ -14,7 +16,34 @@ from skmc.linalg import Seed
 PATTERNS = ("mcar", "patch", "rows", "mar", "mnar")
 
 
-class CellSplit:
+class CellSplitter:
+    """Base class of splitters of cells, which know their number of splits."""
+
+    n_splits: int
+
+    def get_n_splits(
+        self, X: object = None, y: object = None, groups: object = None
+    ) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        y : Ignored, default=None
+            Present for compatibility with scikit-learn.
+        groups : Ignored, default=None
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        int
+        """
+        return self.n_splits
+
+
+@dataclass(eq=False)
+class CellSplit(CellSplitter):
     """Splitter that holds out observed cells as cells get lost in practice.
 
     Use it as ``cv`` of a search that is fitted to `Entries`, or in `compare`. The
@@ -48,18 +77,11 @@ class CellSplit:
     array([2])
     """
 
-    def __init__(
-        self,
-        pattern: str = "mcar",
-        n_splits: int = 5,
-        *,
-        fraction: float = 0.2,
-        random_state: Seed = None,
-    ):
-        self.pattern = pattern
-        self.n_splits = n_splits
-        self.fraction = fraction
-        self.random_state = random_state
+    pattern: str = "mcar"
+    n_splits: int = 5
+    _: KW_ONLY
+    fraction: float = 0.2
+    random_state: Seed = None
 
     def split(
         self, X: Container, y: object = None, groups: object = None
@@ -120,28 +142,81 @@ class CellSplit:
         hidden = hide(cells.to_cells(), self.fraction, random_state=rng)
         return np.asarray(hidden[cells.rows, cells.cols])
 
-    def get_n_splits(
-        self, X: object = None, y: object = None, groups: object = None
-    ) -> int:
-        """Return the number of splits.
+
+@dataclass(eq=False)
+class LeaveLastOut(CellSplitter):
+    """Splitter that holds out the latest cells of each row.
+
+    Use it as ``cv`` of a search that is fitted to `Entries`, with the time of each cell
+    as ``groups``: ``search.fit(cells, groups=times)``.
+
+    Parameters
+    ----------
+    n_last : int >= 1, default=1
+        Number of cells of each row that a split holds out. A row keeps at least one
+        cell to train on.
+    n_splits : int >= 1, default=1
+        Number of splits. The second one holds out the cells before those of the first
+        one and trains on what is earlier still, and so on.
+
+    Examples
+    --------
+    >>> from skmc import Entries
+    >>> from skmc.model_selection import LeaveLastOut
+    >>> cells = Entries([[5, 3, 4], [1, 2, 2]])
+    >>> [(train, test)] = LeaveLastOut().split(cells, groups=[3, 1, 2, 7, 9, 8])
+    >>> test
+    array([0, 4])
+    """
+
+    n_last: int = 1
+    n_splits: int = 1
+
+    def split(
+        self, X: Container, y: object = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Generate positions in ``Entries(X)`` to train on and to hold out.
 
         Parameters
         ----------
-        X : Ignored, default=None
-            Present for compatibility with scikit-learn.
+        X : container
+            Matrix whose observed cells are split.
         y : Ignored, default=None
             Present for compatibility with scikit-learn.
-        groups : Ignored, default=None
-            Present for compatibility with scikit-learn.
+        groups : array-like of numbers or dates, shape (n_cells,)
+            Time of each cell. Of equal times, the later position is the last.
 
-        Returns
-        -------
-        int
+        Yields
+        ------
+        train : int ndarray
+        test : int ndarray
         """
-        return self.n_splits
-
-    def __repr__(self) -> str:
-        return (
-            f"CellSplit({self.pattern!r}, n_splits={self.n_splits}, "
-            f"fraction={self.fraction})"
-        )
+        if not (self.n_last >= 1 and self.n_splits >= 1):
+            raise ValueError(
+                f"n_last and n_splits must be at least 1, got {self.n_last} and "
+                f"{self.n_splits}."
+            )
+        cells = X if isinstance(X, Entries) else Entries(X)
+        times = None if groups is None else np.asarray(groups)
+        if times is None or times.shape != (len(cells),):
+            raise ValueError(
+                f"groups must be the time of each of the {len(cells)} cells, got "
+                f"{'None' if times is None else f'shape {times.shape}'}."
+            )
+        missing = times != times  # NaN and NaT
+        if missing.any():
+            raise ValueError(f"groups has no time at position {missing.argmax()}.")
+        order = np.lexsort((times, cells.rows))
+        count = np.bincount(cells.rows, minlength=cells.matrix_shape[0])
+        # Number of later cells of the same row.
+        later = np.empty(len(cells), int)
+        later[order] = count.cumsum()[cells.rows[order]] - 1 - np.arange(len(cells))
+        first = later == count[cells.rows] - 1
+        for k in range(self.n_splits):
+            low, high = k * self.n_last, (k + 1) * self.n_last
+            test = (later >= low) & (later < high) & ~first
+            if not test.any():
+                raise ValueError(
+                    f"no row has {low + 2} cells for split {k}; lower n_splits."
+                )
+            yield np.flatnonzero((later >= high) | first), np.flatnonzero(test)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skmc.cells import Container, to_cells
+from skmc.linalg import Seed, seed_of
 
 
 def observed_in(X: Container) -> np.ndarray:
@@ -14,10 +15,14 @@ def observed_in(X: Container) -> np.ndarray:
     return observed
 
 
-def fraction_of(fraction: float) -> float:
+def begin(
+    X: Container, fraction: float, random_state: Seed
+) -> tuple[np.ndarray, np.random.RandomState]:
+    """The observed cells, and the random numbers that choose a share of them."""
+    observed = observed_in(X)
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
-    return fraction
+    return observed, np.random.RandomState(seed_of(random_state) % 2**32)
 
 
 def hide_likely(

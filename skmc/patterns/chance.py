@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
 
 from skmc.cells import Container, to_cells
-from skmc.linalg import Seed, seed_of
-from skmc.patterns._observed import fraction_of, hide_likely, observed_in, spared
+from skmc.linalg import Seed
+from skmc.patterns._observed import begin, hide_likely, spared
 
 
 def random(
@@ -45,10 +43,9 @@ def random(
     >>> patterns.random(np.ones((4, 5)), 0.25, random_state=0).sum()
     np.int64(5)
     """
-    observed = observed_in(X)
-    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    observed, rng = begin(X, fraction, random_state)
     free = spared(observed, rng) if spare else observed
-    n_hidden = min(round(fraction_of(fraction) * observed.sum()), free.sum())
+    n_hidden = min(round(fraction * observed.sum()), free.sum())
     hidden = np.zeros(observed.shape, bool)
     hidden.flat[rng.permutation(np.flatnonzero(free))[:n_hidden]] = True
     return hidden
@@ -72,11 +69,8 @@ def rows(
     -------
     bool ndarray of shape (n_rows, n_cols)
     """
-    observed = observed_in(X)
-    rng = np.random.RandomState(seed_of(random_state) % 2**32)
-    chosen = rng.permutation(len(observed))[
-        : round(fraction_of(fraction) * len(observed))
-    ]
+    observed, rng = begin(X, fraction, random_state)
+    chosen = rng.permutation(len(observed))[: round(fraction * len(observed))]
     hidden = np.zeros(observed.shape, bool)
     hidden[chosen] = True
     return hidden & observed
@@ -132,17 +126,15 @@ def mar(
     -------
     bool ndarray of shape (n_rows, n_cols)
     """
-    cells = to_cells(X)
-    observed = observed_in(X)
-    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    observed, rng = begin(X, fraction, random_state)
     n_cols = observed.shape[1]
     shown = rng.permutation(n_cols)[: max(1, n_cols // 3)]
-    z = _standardized(cells)[:, shown]
+    z = _standardized(to_cells(X))[:, shown]
     score = np.where(np.isnan(z), 0, z).mean(1, keepdims=True)
     likelihood = np.broadcast_to(expit(steepness * score), observed.shape)
     free = observed.copy()
     free[:, shown] = False
-    share = fraction_of(fraction) * observed.sum() / max(1, free.sum())
+    share = fraction * observed.sum() / max(1, free.sum())
     return hide_likely(likelihood, free, min(1.0, share), rng)
 
 
@@ -173,14 +165,12 @@ def mnar(
     -------
     bool ndarray of shape (n_rows, n_cols)
     """
-    cells = to_cells(X)
-    observed = observed_in(X)
-    rng = np.random.RandomState(seed_of(random_state) % 2**32)
-    z = np.where(observed, _standardized(cells), 0)
-    return hide_likely(expit(steepness * z), observed, fraction_of(fraction), rng)
+    observed, rng = begin(X, fraction, random_state)
+    z = np.where(observed, _standardized(to_cells(X)), 0)
+    return hide_likely(expit(steepness * z), observed, fraction, rng)
 
 
-def _standardized(cells: Any) -> np.ndarray:
+def _standardized(cells: np.ndarray) -> np.ndarray:
     observed = ~np.isnan(cells)
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, cells, 0).sum(0) / count
@@ -209,10 +199,9 @@ def per_row(
     -------
     bool ndarray of shape (n_rows, n_cols)
     """
-    observed = observed_in(X)
-    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    observed, rng = begin(X, fraction, random_state)
     count = observed.sum(1)
-    n_hidden = np.ceil(fraction_of(fraction) * count).clip(max=np.maximum(count - 1, 0))
+    n_hidden = np.ceil(fraction * count).clip(max=np.maximum(count - 1, 0))
     lot = np.where(observed, rng.random_sample(observed.shape), 2.0)
     rank = lot.argsort(1).argsort(1)
     return (rank < n_hidden[:, None]) & observed

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skmc.cells import Container
 from skmc.patterns._observed import observed_in
 
 
 def patch(
-    X: Container, boxes: Any = ((70, 100, 150, 190), (200, 230, 200, 230))
+    X: Container,
+    boxes: Iterable[Sequence[int]] = ((70, 100, 150, 190), (200, 230, 200, 230)),
 ) -> np.ndarray:
     """Rectangles, given as ``(row_start, row_stop, col_start, col_stop)``.
 
@@ -43,7 +45,7 @@ def patch(
     return hidden & observed
 
 
-def texture(X: Container, mask_image: Any) -> np.ndarray:
+def texture(X: Container, mask_image: ArrayLike) -> np.ndarray:
     """Cells where a picture of the same shape is dark, below half of its range.
 
     Parameters

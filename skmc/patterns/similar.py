@@ -6,7 +6,7 @@ import numpy as np
 
 from skmc.cells import Container
 from skmc.linalg import Seed, seed_of
-from skmc.patterns._observed import fraction_of, hide_likely, observed_in, spared
+from skmc.patterns._observed import begin, hide_likely, observed_in, spared
 
 MIN_MISSING = 20  # fewer missing cells may be adjacent by chance
 MAX_MOVES = 20
@@ -55,10 +55,9 @@ def like_missing(
     >>> int(np.ptp(rows)) + 1, int(np.ptp(cols)) + 1
     (6, 6)
     """
-    observed = observed_in(X)
-    rng = np.random.RandomState(seed_of(random_state) % 2**32)
+    observed, rng = begin(X, fraction, random_state)
     free = spared(observed, rng)
-    n_hidden = min(round(fraction_of(fraction) * observed.sum()), free.sum())
+    n_hidden = min(round(fraction * observed.sum()), free.sum())
     hidden = np.zeros(observed.shape, bool)
     if n_hidden and _adjacent(~observed):
         for _ in range(MAX_MOVES):

@@ -116,10 +116,8 @@ class _Folder:
     def __init__(self, path: Path, every: float):
         path.mkdir(parents=True, exist_ok=True)
         self.path, self.every = path, every
-        self.running, self.seeds_file = (
-            path / "running.safetensors",
-            path / "seeds.json",
-        )
+        self.running = path / "running.safetensors"
+        self.seeds_file = path / "seeds.json"
         self.next_write = -math.inf
         self.fit_id: str | None = None  # fingerprint of the fit under way
         self.number = -1  # of the solve

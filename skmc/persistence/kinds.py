@@ -35,12 +35,12 @@ class Kind(NamedTuple):
     mutable: bool = False
 
 
-def _in_order(items: Any) -> list:
+def _in_order(items: set) -> list:
     """The items of a set, in the same order in every process."""
     return sorted(items, key=lambda item: (type(item).__name__, repr(item)))
 
 
-def _sparse_parts(matrix: Any) -> list:
+def _sparse_parts(matrix: sp.sparray | sp.spmatrix) -> list:
     coo = matrix.tocoo()
     old = isinstance(matrix, sp.spmatrix)
     return [matrix.format, old, matrix.shape, coo.data, *coo.coords]
@@ -67,7 +67,7 @@ def _ordered(*items: tuple) -> OrderedDict:
     return OrderedDict(items)
 
 
-def _optimizer_parts(optimizer: Any) -> list:
+def _optimizer_parts(optimizer: torch.optim.Optimizer) -> list:
     kept = {k: v for k, v in vars(optimizer).items() if "hook" not in k}
     return [type(optimizer).__name__, {**kept, "state": dict(optimizer.state)}]
 

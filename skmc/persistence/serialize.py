@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class Packer:
             return node | {"items": self._each(KINDS[tag].parts(value))}
         return node | getattr(self, f"_pack_{tag}")(value)
 
-    def _each(self, values: Any) -> list:
+    def _each(self, values: Iterable[Any]) -> list:
         return [self.pack(value) for value in values]
 
     def _pack_list(self, value: list) -> dict:
@@ -107,9 +107,7 @@ class Packer:
         if value.dtype.names:
             raise TypeError("An array with named fields cannot be stored.")
         fortran = value.flags.fnc
-        value = (
-            np.ascontiguousarray(value.T).reshape(value.T.shape) if fortran else value
-        )
+        value = value.T if fortran else value
         return {
             "array": self._store(value),
             "dtype": value.dtype.newbyteorder("=").str,

@@ -94,5 +94,4 @@ def observed(missing: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (channels,)
     """
-    share: np.ndarray = 1 - missing.mean((0, 1))
-    return share
+    return 1 - missing.mean((0, 1))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skmc.base import BaseCompleter
 from skmc.completers import NonlocalCompleter
@@ -22,9 +23,9 @@ BYTES, BYTES_PER_PIXEL, BYTES_PER_CELL = 64 * 2**20, 660, 520
 
 
 def complete(
-    picture: Any,
-    mask: Any = None,
-    completer: Any = None,
+    picture: ArrayLike,
+    mask: ArrayLike | None = None,
+    completer: BaseCompleter | None = None,
     *,
     block: int = SIDE,
     on_fit: Callable[[int, int], Any] | None = None,
@@ -128,7 +129,11 @@ class Estimate:
 
 
 def estimate(
-    picture: Any, mask: Any = None, completer: Any = None, *, block: int = SIDE
+    picture: ArrayLike,
+    mask: ArrayLike | None = None,
+    completer: BaseCompleter | None = None,
+    *,
+    block: int = SIDE,
 ) -> Estimate:
     """Estimate time and memory of `complete`, by two fits to a crop of 96 x 96 pixels.
 
@@ -179,7 +184,7 @@ def _seconds(way: Way, sample: np.ndarray) -> float:
 
 
 def _prepared(
-    matrix: np.ma.MaskedArray, values: np.ndarray, completer: BaseCompleter
+    matrix: np.ma.MaskedArray, values: np.ndarray, completer: BaseCompleter | None
 ) -> tuple[np.ndarray, np.ndarray, Way]:
     """Cells (NaN where missing), what is missing, and how to complete them."""
     channels = values.shape[2] if values.ndim == 3 else 1

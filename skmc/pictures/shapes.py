@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skmc.cells import Container, pixels
 
 
-def as_matrix(picture: Any, mask: Any = None) -> np.ma.MaskedArray:
+def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.MaskedArray:
     """Write a picture as the matrix that completers take.
 
     Parameters
@@ -51,7 +50,9 @@ def as_matrix(picture: Any, mask: Any = None) -> np.ma.MaskedArray:
     cells = values.reshape(*values.shape[:2], -1).astype(
         np.float32 if small else np.float64
     )
-    missing = np.ma.getmaskarray(picture).reshape(cells.shape) | np.isnan(cells)
+    missing = np.ma.getmaskarray(np.ma.asarray(picture)).reshape(
+        cells.shape
+    ) | np.isnan(cells)
     if mask is not None:
         missing = missing | _missing(mask, values.shape)
     unseen = np.flatnonzero(missing.all((0, 1)))
@@ -88,7 +89,7 @@ def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
     return pixels(np.asarray(matrix), channels)
 
 
-def _missing(mask: Container | None, shape: tuple[int, ...]) -> np.ndarray:
+def _missing(mask: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """A mask of shape (height, width, 1 or channels), True where a pixel is missing."""
     marks = np.ma.filled(mask, 1) if np.ma.isMaskedArray(mask) else np.asarray(mask)
     if marks.shape not in (shape, shape[:2]):
@@ -104,5 +105,4 @@ def _missing(mask: Container | None, shape: tuple[int, ...]) -> np.ndarray:
                 f"{values[-1]}; a mask has two. If pixels above a threshold are "
                 f"missing, pass mask > {(values[0] / 2 + values[-1] / 2):g}."
             )
-    marked: np.ndarray = marks.reshape(*shape[:2], -1) != 0
-    return marked
+    return marks.reshape(*shape[:2], -1) != 0

@@ -72,8 +72,7 @@ def _decorrelated(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
     mean = colors.mean(0)
     energy, axes = np.linalg.eigh((colors - mean).T @ (colors - mean))
     axes = axes[:, energy >= ROUNDING * energy[-1]]
-    found: np.ndarray = _separately(completer, (cells - mean) @ axes) @ axes.T + mean
-    return found
+    return _separately(completer, (cells - mean) @ axes) @ axes.T + mean
 
 
 def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
@@ -82,8 +81,7 @@ def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
     lines = np.ix_(known.any(1), known.any(0))
     tags = getattr(completer, "completer_tags", None)
     if channel[lines].shape == channel.shape or (tags and tags.pictures):
-        answer: np.ndarray = clone(completer).fit_transform(channel)
-        return answer
+        return clone(completer).fit_transform(channel)
     found = np.full(channel.shape, np.nan, channel.dtype)
     found[lines] = clone(completer).fit_transform(channel[lines])
     missing = np.isnan(found)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from skmc.cells import Container, Observed, Scaling, to_cells
+from skmc.cells import Container, to_cells
 from skmc.metrics import nmae
 from skmc.plot.panels import (
-    MAX_NAMED_COLUMNS,
     add_colorbar,
     axes_for,
     label_axes,
-    length_of,
+    names_to_draw,
     read_truth,
     with_missing_color,
 )
@@ -24,6 +23,7 @@ MAX_TRUE_ASPECT = 3  # a longer matrix is stretched to fill its panel
 FLAT_SHARE_OF_COLORS = 0.1
 
 
+@dataclass(eq=False, repr=False)
 class CompletionDisplay:
     """The observed cells of a matrix and its completion, side by side.
 
@@ -69,20 +69,12 @@ class CompletionDisplay:
     ['observed', 'completed', 'truth', 'error']
     """
 
-    def __init__(
-        self,
-        observed: np.ndarray,
-        completed: np.ndarray,
-        *,
-        truth: np.ndarray | None = None,
-        name: str | None = None,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        self.observed = observed
-        self.completed = completed
-        self.truth = truth
-        self.name = name
-        self.feature_names = feature_names
+    observed: np.ndarray
+    completed: np.ndarray
+    _: KW_ONLY
+    truth: np.ndarray | None = None
+    name: str | None = None
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(
@@ -212,8 +204,7 @@ class CompletionDisplay:
             limits = {"vmin": limits["vmin"] - more, "vmax": limits["vmax"] + more}
         n_rows, n_cols = self.observed.shape
         stretched = max(n_rows, n_cols) > MAX_TRUE_ASPECT * min(n_rows, n_cols)
-        names = self.feature_names if n_cols <= MAX_NAMED_COLUMNS else None
-        below = 0.0 if names is None else length_of(names)
+        names, below = names_to_draw(self.feature_names, n_cols)
         aspect = 1.0 if stretched else n_rows / n_cols
         self.figure_, self.axes_ = axes_for(ax, len(panels), 3.6, aspect, below=below)
         self.images_: dict[str, Any] = {}
@@ -246,18 +237,15 @@ class CompletionDisplay:
         shown = {"observed": self.observed, "completed": self.completed}
         if self.truth is not None:
             shown["truth"] = self.truth
-        shift, scale = np.zeros(1), np.ones(1)
-        unit = None
+        shift, scale, unit = np.zeros(1), np.ones(1), None
+        observed = np.ma.masked_invalid(self.observed)
         if how == "auto":
-            observed = np.ma.masked_invalid(self.observed)
             spans = np.ma.ptp(observed, axis=0)
             span = np.ma.median(spans)  # type: ignore[no-untyped-call]
             flat = span < FLAT_SHARE_OF_COLORS * np.ma.ptp(observed)
             how = "columns" if len(observed) > 1 and flat else None
         if how == "columns":
-            values = torch.as_tensor(np.array(self.observed, float))
-            found = Scaling.of(Observed(values, ~torch.isnan(values)), how)
-            shift, scale = found.shift.numpy()[0], found.scale.numpy()[0]
+            shift, scale = observed.mean(0).filled(0.0), observed.std(0).filled(1.0)
             unit = "deviations from the mean"
         scale = np.where(scale > 0, scale, 1.0)
         shown = {name: (M - shift) / scale for name, M in shown.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from skmc.plot.panels import axes_for
 LABELS = {"validation": "validation RMSE (scaled)"}
 
 
+@dataclass(eq=False, repr=False)
 class HistoryDisplay:
     """The course of a fit: the quantities in ``history_`` over the iterations.
 
@@ -50,18 +52,11 @@ class HistoryDisplay:
     ['objective', 'residual', 'validation']
     """
 
-    def __init__(
-        self,
-        history: Mapping[str, np.ndarray],
-        *,
-        status: str | None = None,
-        tol: float | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.history = history
-        self.status = status
-        self.tol = tol
-        self.name = name
+    history: Mapping[str, np.ndarray]
+    _: KW_ONLY
+    status: str | None = None
+    tol: float | None = None
+    name: str | None = None
 
     @classmethod
     def from_estimator(cls, estimator: object, **params: Any) -> HistoryDisplay:

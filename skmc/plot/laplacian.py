@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from skmc.plot.panels import (
-    MAX_NAMED_COLUMNS,
     add_colorbar,
     axes_for,
     label_axes,
-    length_of,
+    names_to_draw,
 )
 
 MAX_ITEMS = 5000  # of a sparse Laplacian, which is drawn as a dense picture
@@ -31,6 +31,7 @@ def _dense(name: str, L: Any) -> np.ndarray:
     return L.toarray().astype(float)
 
 
+@dataclass(eq=False, repr=False)
 class LaplacianDisplay:
     """The similarities in graph Laplacians, learned or given, one panel for each.
 
@@ -67,14 +68,9 @@ class LaplacianDisplay:
     ['rows', 'columns']
     """
 
-    def __init__(
-        self,
-        laplacians: Mapping[str, np.ndarray],
-        *,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        self.laplacians = laplacians
-        self.feature_names = feature_names
+    laplacians: Mapping[str, np.ndarray]
+    _: KW_ONLY
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, **params: Any) -> LaplacianDisplay:
@@ -151,8 +147,7 @@ class LaplacianDisplay:
                 f"{list(self.laplacians)}."
             )
         n_columns = getattr(self.laplacians.get("columns"), "shape", (0,))[0]
-        columns = self.feature_names if n_columns <= MAX_NAMED_COLUMNS else None
-        aside = 0.0 if columns is None else length_of(columns)
+        columns, aside = names_to_draw(self.feature_names, n_columns)
         n_panels = len(self.laplacians)
         self.figure_, self.axes_ = axes_for(ax, n_panels, 3.6, 1.0, aside=aside)
         self.images_: dict[str, Any] = {}

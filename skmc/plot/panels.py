@@ -115,19 +115,28 @@ def read_truth(
     return cells
 
 
-def length_of(names: Sequence[str]) -> float:
-    """Estimate the length of the longest name, in inches.
+def names_to_draw(
+    names: Sequence[str] | None, n_cols: int
+) -> tuple[Sequence[str] | None, float]:
+    """Choose whether to draw the names of columns, and how much space they take.
 
     Parameters
     ----------
-    names : sequence of str
+    names : sequence of str or None
         Column names.
+    n_cols : int
+        Number of columns.
 
     Returns
     -------
-    float
+    names : sequence of str or None
+        None if there are too many to draw.
+    length : float
+        Estimated length of the longest name, in inches.
     """
-    return 0.085 * max(map(len, names))
+    if names is None or n_cols > MAX_NAMED_COLUMNS:
+        return None, 0.0
+    return names, 0.085 * max(map(len, names))
 
 
 def label_axes(axis: Any, across: str, down: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from skmc.plot.panels import axes_for, pyplot, read_truth
 ROUNDING_SHARE_OF_MAX = 1e-7  # singular values below this are rounding errors
 
 
+@dataclass(eq=False, repr=False)
 class SpectrumDisplay:
     """Singular values of matrices, and those of a completion during its fit.
 
@@ -52,16 +54,10 @@ class SpectrumDisplay:
     (2,)
     """
 
-    def __init__(
-        self,
-        spectra: Mapping[str, np.ndarray],
-        *,
-        n_iter: np.ndarray | None = None,
-        history: np.ndarray | None = None,
-    ) -> None:
-        self.spectra = spectra
-        self.n_iter = n_iter
-        self.history = history
+    spectra: Mapping[str, np.ndarray]
+    _: KW_ONLY
+    n_iter: np.ndarray | None = None
+    history: np.ndarray | None = None
 
     @classmethod
     def from_matrices(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from skmc.sensing.checks import real
@@ -32,7 +32,7 @@ class DenseMeasurements(Measurements):
     _each = ("A",)
     A: Tensor
 
-    def __init__(self, A: Any) -> None:
+    def __init__(self, A: ArrayLike) -> None:
         self.A = real("A", A, 3)
         self.matrix_shape = self.A.shape[1], self.A.shape[2]
 

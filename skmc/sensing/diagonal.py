@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
@@ -41,7 +40,7 @@ class DiagonalMeasurements(Measurements):
     Phi: Tensor
     Psi: Tensor
 
-    def __init__(self, Phi: Any, values: ArrayLike, Psi: Any) -> None:
+    def __init__(self, Phi: ArrayLike, values: ArrayLike, Psi: ArrayLike) -> None:
         self.Phi, self.Psi = real("Phi", Phi, 2), real("Psi", Psi, 2)
         self.values = real("values", values, 2)
         k = self.values.shape[1]

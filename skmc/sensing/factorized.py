@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import torch
 from sklearn.utils._param_validation import Interval
 from torch import nn
 
@@ -18,6 +18,7 @@ START = 1e-4  # on the factors' diagonals
 REST = 1e-2  # the same, to the power of their number less two
 
 
+@dataclass(eq=False, repr=False)
 class FactorizedSensingRegressor(FlowSensingRegressor):
     r"""Low rank by descent on a product of factors from a small start.
 
@@ -45,11 +46,8 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
         it the matrix has a single row, (1, n_features). Three-dimensional arrays and
         `Measurements` know their shape.
-    init_scale : float > 0 or None, default=None
-        Value on the factors' diagonals at the start. The smaller it is, the lower the
-        rank and the longer the way from zero. None is 1e-4, as in the paper, for up to
-        two factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: the flow stays at
-        low ranks for a time proportional to ``init_scale ** (2 - depth)``.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
     max_iter : int >= 1, default=3000
         Steps of gradient flow. `skmc.solvers.GradientFlow` adapts their length.
     max_time : float > 0 or None, default=None
@@ -57,8 +55,11 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+    init_scale : float > 0 or None, default=None
+        Value on the factors' diagonals at the start. The smaller it is, the lower the
+        rank and the longer the way from zero. None is 1e-4, as in the paper, for up to
+        two factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: the flow stays at
+        low ranks for a time proportional to ``init_scale ** (2 - depth)``.
 
     Attributes
     ----------
@@ -101,26 +102,10 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         "init_scale": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(
-        self,
-        depth: int = 3,
-        width: int | None = None,
-        *,
-        shape: Any = None,
-        init_scale: float | None = None,
-        max_iter: int = 3000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        device: str | torch.device = "auto",
-    ) -> None:
-        self.depth = depth
-        self.width = width
-        self.shape = shape
-        self.init_scale = init_scale
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.device = device
+    depth: int = 3
+    width: int | None = None
+    _: KW_ONLY
+    init_scale: float | None = None
 
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         width = self.width or min(data.shape)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from skmc.sensing.measurements import Measurements
@@ -51,12 +48,6 @@ class LinearSensingRegressor(BaseSensingRegressor):
     array([[1., 2.],
            [3., 0.]])
     """
-
-    def __init__(
-        self, *, shape: Any = None, device: str | torch.device = "auto"
-    ) -> None:
-        self.shape = shape
-        self.device = device
 
     def _recover(self, operator: Measurements, y: Tensor) -> tuple[Tensor, None]:
         return operator.least_norm(y), None

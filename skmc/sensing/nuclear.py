@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from sklearn.utils._param_validation import Interval
@@ -18,6 +19,7 @@ from skmc.terms import MeasurementError, NuclearNorm
 LENGTH = 0.3  # of the splitting's step, relative to the least-norm answer
 
 
+@dataclass(eq=False, repr=False)
 class NuclearSensingRegressor(IterativeSensingRegressor):
     r"""Low rank by a penalty on the nuclear norm, a convex problem.
 
@@ -43,6 +45,8 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
         it the matrix has a single row, (1, n_features). Three-dimensional arrays and
         `Measurements` know their shape.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
     max_iter : int >= 1, default=10000
         Iterations. Each costs the measurements of one matrix, their adjoint, and the
         singular values of one matrix.
@@ -53,8 +57,6 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
         Stop when a subgradient of the objective falls to this share of the gradient of
         the sum of squares. In the limit, stop when the relative distance between the
         matrix that meets the measurements and the one of low rank falls to it.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
 
     Attributes
     ----------
@@ -93,29 +95,16 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
     True
     """
 
-    check_every = 5
+    check_every: ClassVar[int] = 5
 
     _parameter_constraints: ClassVar[dict] = {
         **IterativeSensingRegressor._parameter_constraints,
         "lambda_nuclear": [Interval(Real, 0, 1, closed="both")],
     }
 
-    def __init__(
-        self,
-        lambda_nuclear: float = 0.01,
-        *,
-        shape: Any = None,
-        max_iter: int = 10000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        device: str | torch.device = "auto",
-    ) -> None:
-        self.lambda_nuclear = lambda_nuclear
-        self.shape = shape
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.device = device
+    lambda_nuclear: float = 0.01
+    _: KW_ONLY
+    max_iter: int = 10000
 
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         operator, y = data.operator, data.y

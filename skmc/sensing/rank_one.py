@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from skmc.sensing.checks import real
@@ -36,7 +36,7 @@ class RankOneMeasurements(Measurements):
     a: Tensor
     b: Tensor
 
-    def __init__(self, a: Any, b: Any) -> None:
+    def __init__(self, a: ArrayLike, b: ArrayLike) -> None:
         self.a, self.b = real("a", a, 2), real("b", b, 2)
         if len(self.a) != len(self.b):
             raise ValueError(

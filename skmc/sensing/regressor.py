@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
@@ -37,27 +39,37 @@ from skmc.solvers import GradientFlow, Solver
 from skmc.terms import MeasurementError
 
 FLOATS = [np.float64, np.float32]
-NO_RESULTS = np.zeros(0)
 # A flow that reaches max_iter with a smaller residual is close enough to its limit.
 SLOW = 1e-2
 
 
+@dataclass(eq=False, repr=False)
 class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
 
-    Subclasses define `_recover` and the parameters ``shape`` and ``device``.
+    Subclasses define `_recover`.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
     """
 
     # Exact methods work in double precision, and answer in that of the data.
     in_double: ClassVar[bool] = True
     _fit_summary = fit_summary
     _get_fitted_attr_html = fit_html
-    tol: float
 
     _parameter_constraints: ClassVar[dict] = {
         "shape": ["array-like", None],
         "device": [str, torch.device],
     }
+
+    _: KW_ONLY
+    shape: tuple[int, int] | None = None
+    device: str | torch.device = "auto"
 
     @abstractmethod
     def _recover(
@@ -67,7 +79,7 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, A: Any, y: object) -> Any:
+    def fit(self, A: ArrayLike | Measurements, y: ArrayLike) -> Self:
         """Recover the matrix.
 
         Parameters
@@ -85,36 +97,21 @@ n_cols), or `Measurements`
         -------
         self
         """
-        operator, targets = self._read(A, y, fits=True)
+        operator, results = self._read(A, y, fits=True)
+        targets = torch.from_numpy(results)
         dtype = torch.float64 if self.in_double else targets.dtype
         device = resolve_device(self.device)
         X, solution = self._recover(
             operator.to(device, dtype), targets.to(device, dtype)
         )
         self.matrix_ = X.to("cpu", targets.dtype).numpy()
-        if solution is not None:
-            self._report(solution)
+        self._report(solution)
         return self
 
-    def _report(self, solution: Solution) -> None:
-        """Set attributes that describe the fit, and warn where it did not end well."""
-        for name, value in record(solution).items():
-            setattr(self, name, value)
-        advice = self._advice(solution)
-        if advice:
-            warn_user(f"{type(self).__name__} {advice}", ConvergenceWarning)
-        if solution.status[0] is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+    def _report(self, solution: Any) -> None:
+        """Set attributes that describe the fit, if there were iterations."""
 
-    def _advice(self, solution: Solution) -> str | None:
-        """A warning for a fit that did not end well, with what to change."""
-        return (
-            out_of_time(solution, getattr(self, "max_time", None), False)
-            or diverged(solution, "check A and y")
-            or unfinished(solution, self.tol)
-        )
-
-    def predict(self, A: Any) -> Any:
+    def predict(self, A: ArrayLike | Measurements) -> np.ndarray:
         """``<A_i, matrix_>``.
 
         Parameters
@@ -133,14 +130,14 @@ n_cols), or `Measurements`
 
     def _read(
         self, A: Any, y: object = None, *, fits: bool = False
-    ) -> tuple[Measurements, Tensor]:
+    ) -> tuple[Measurements, Any]:
         """Measurements, and their results in `fit`; there ``n_features_in_`` is set."""
         if isinstance(A, Measurements):
             shape = self._matrix_shape(A.matrix_shape, fits)
             if fits:
                 self.n_features_in_ = shape[0] * shape[1]
                 self.__dict__.pop("feature_names_in_", None)
-            return A, torch.from_numpy(self._read_results(y, A) if fits else NO_RESULTS)
+            return A, self._read_results(y, A) if fits else None
         A, y = _array("A", A), _array("y", y)
         if isinstance(A, list | tuple):
             A = np.asarray(A)
@@ -152,8 +149,9 @@ n_cols), or `Measurements`
         how = {"dtype": FLOATS, "ensure_all_finite": False}
         if fits:
             flat, y = validate_data(self, A, y, y_numeric=True, **how)
+            y = np.array(y, flat.dtype)
         elif own:  # of the right shape, and without names as in `fit`
-            flat, y = check_array(A, **how), NO_RESULTS
+            flat = check_array(A, **how)
         else:
             if (
                 getattr(A, "shape", None)
@@ -164,10 +162,9 @@ n_cols), or `Measurements`
                     f"A has shape {A.shape}, that of one matrix and not of several "
                     "measurements; A[None] is one measurement."
                 )
-            flat, y = validate_data(self, A, reset=False, **how), NO_RESULTS
+            flat = validate_data(self, A, reset=False, **how)
         shape = own or self._matrix_shape((1, flat.shape[1]), fits, flat=True)
-        operator = DenseMeasurements(flat.reshape(-1, *shape))
-        return operator, torch.from_numpy(np.array(y, flat.dtype))
+        return DenseMeasurements(flat.reshape(-1, *shape)), y
 
     def _matrix_shape(
         self, given: Sequence[int], fits: bool, flat: bool = False
@@ -216,16 +213,29 @@ def _array(name: str, values: object) -> Any:
     return (values.double() if values.dtype == torch.bfloat16 else values).numpy()
 
 
+@dataclass(eq=False, repr=False)
 class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     """Recovers the matrix by the iteration loop.
 
     Subclasses define `_make_solver`. The problem is solved in units in which the
     entries of the ``A_i`` and the ``y_i`` have root mean square 1; ``X`` then has a
     Frobenius norm of about 1, if the ``A_i`` cover all directions evenly.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, default=None
+        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
+    max_iter : int >= 1, default=3000
+        Most iterations.
+    max_time : float > 0 or None, default=None
+        Time limit of `fit` in seconds.
+    tol : float >= 0, default=1e-6
+        Stop once the residual of the solver falls to it.
     """
 
     check_every: ClassVar[int] = 25
-    max_time: float | None = None  # in seconds
 
     _parameter_constraints: ClassVar[dict] = {
         **BaseSensingRegressor._parameter_constraints,
@@ -233,6 +243,11 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
     }
+
+    _: KW_ONLY
+    max_iter: int = 3000
+    max_time: float | None = None
+    tol: float = 1e-6
 
     @abstractmethod
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
@@ -273,6 +288,24 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
         hooks.end(solution.outputs)
         return solution.X * (unit / size), solution
 
+    def _report(self, solution: Solution) -> None:
+        """Set attributes that describe the fit, and warn where it did not end well."""
+        for name, value in record(solution).items():
+            setattr(self, name, value)
+        advice = self._advice(solution)
+        if advice:
+            warn_user(f"{type(self).__name__} {advice}", ConvergenceWarning)
+        if solution.status[0] is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _advice(self, solution: Solution) -> str | None:
+        """A warning for a fit that did not end well, with what to change."""
+        return (
+            out_of_time(solution, self.max_time, False)
+            or diverged(solution, "check A and y")
+            or unfinished(solution, self.tol)
+        )
+
 
 def _zero(data: Measured) -> Solution:
     none = torch.zeros_like(data.n_observed)
@@ -292,7 +325,7 @@ class FlowSensingRegressor(IterativeSensingRegressor):
     Subclasses define `_model`.
     """
 
-    in_double = False
+    in_double: ClassVar[bool] = False
 
     @abstractmethod
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
@@ -15,6 +16,7 @@ from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 
 
+@dataclass(eq=False, repr=False)
 class SpectralSensingRegressor(FlowSensingRegressor):
     r"""Low rank by a spectral neural network (SNN): activations of singular values.
 
@@ -44,18 +46,12 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The sigmoid is
         shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the matrix
         ``Gamma`` would jump where a singular value vanishes.
-    init : {"near_zero", "spectral"}, default="near_zero"
-        "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
-        "spectral": ``X`` starts near 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
-        ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
-        uniform between 0 and 1.
-    width : int >= 1 or None, default=None
-        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``, which is
-        the most that "spectral" can have.
     shape : tuple of int or None, default=None
         ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
         it the matrix has a single row, (1, n_features). Three-dimensional arrays and
         `Measurements` know their shape.
+    device : str or torch.device, default="auto"
+        Where to compute; "auto" is CUDA where it is available.
     max_iter : int >= 1, default=3000
         Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
         length is found on the way.
@@ -65,8 +61,14 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     tol : float >= 0, default=1e-6
         Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it, ``W`` all
         parameters.
-    device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+    init : {"near_zero", "spectral"}, default="near_zero"
+        "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
+        "spectral": ``X`` starts near 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
+        ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
+        uniform between 0 and 1.
+    width : int >= 1 or None, default=None
+        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``, which is
+        the most that "spectral" can have.
     random_state : int, RandomState instance or None, default=None
         Draws the start.
 
@@ -112,30 +114,12 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        layers: Any = (2,),
-        activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh",
-        *,
-        init: Literal["near_zero", "spectral"] = "near_zero",
-        width: int | None = None,
-        shape: Any = None,
-        max_iter: int = 3000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        device: str | torch.device = "auto",
-        random_state: Seed = None,
-    ) -> None:
-        self.layers = layers
-        self.activation = activation
-        self.init = init
-        self.width = width
-        self.shape = shape
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.device = device
-        self.random_state = random_state
+    layers: Sequence[int] = (2,)
+    activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh"
+    _: KW_ONLY
+    init: Literal["near_zero", "spectral"] = "near_zero"
+    width: int | None = None
+    random_state: Seed = None
 
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         layers = checked_widths(self.layers, "layers")

@@ -2,7 +2,7 @@
 
 from skmc.tables.frames import as_table
 from skmc.tables.masked import MaskedToNaN
-from skmc.tables.table import Table, described
+from skmc.tables.table import Table
 from skmc.tables.takes_tables import TakesTables, warn_of_left
 
 __all__ = [
@@ -10,6 +10,5 @@ __all__ = [
     "Table",
     "TakesTables",
     "as_table",
-    "described",
     "warn_of_left",
 ]

@@ -97,20 +97,18 @@ class Dates(Numeric):
         unit = next(u for u in units if (_counted(fine, u, back=True) == fine).all())
         counts = _counted(fine, unit).astype(float)
         fields = {"unit": unit, "form": form, "zone": zones.pop(), "text": text}
-        found: Dates = cls.of(counts, like(counts[:, None]), **fields)
-        return found
+        return cls.of(counts, like(counts[:, None]), **fields)
 
     def read(self, raw: RawColumn) -> Floats:
-        found = np.full(len(raw.values), np.nan)
-        read = self.text.read if self.text is not None else _same
-        values = [None if gone else read(v) for v, gone in zip(
-            raw.values, raw.missing, strict=True
-        )]  # fmt: skip
+        values = raw.values
+        if self.text is not None:
+            values = [self.text.read(v) if isinstance(v, str) else None for v in values]
         known = np.array([_form([value]) == self.form for value in values])
+        known &= ~raw.missing  # pandas' NaT is a datetime
+        found = np.full(len(values), np.nan)
         if known.any():
-            fine = _fine([v for v, ok in zip(values, known, strict=True) if ok],
-                         self.form)  # fmt: skip
-            found[known] = _counted(fine, self.unit)
+            seen = [values[i] for i in np.flatnonzero(known)]
+            found[known] = _counted(_fine(seen, self.form), self.unit)
         return found
 
     def rounded(self, values: Floats) -> Floats:
@@ -126,10 +124,6 @@ class Dates(Numeric):
             zone = _tzinfo(self.zone)
             found = [value.replace(tzinfo=zone) for value in found]
         return found if self.text is None else [self.text.write(v) for v in found]
-
-
-def _same(value: object) -> Any:
-    return value
 
 
 def _form(values: list[Any]) -> str | None:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from skmc.cells import LikeObserved
-from skmc.tables.categories import Categorical, sorted_levels
 from skmc.tables.column import Column
 from skmc.tables.dates import Dates, NotDates
-from skmc.tables.levels import Ordinal, codes
+from skmc.tables.frames import position_of
+from skmc.tables.levels import Categorical, Ordinal, codes, sorted_levels
 from skmc.tables.numbers import Numeric
 from skmc.tables.raw_column import RawColumn
 
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
+Columns = Sequence[str | int]
 
 
 class CannotComplete(Exception):
@@ -48,21 +50,78 @@ class Rules:
         Levels of columns, lowest first.
     passthrough : collection of int
         Positions of columns that are left as they are.
+    low, high : mapping of int to float
+        Bounds by position of the column, in place of the observed range.
     min_frequency : float
         Smallest share of the rows in which a category occurs.
     like_observed : bool
         Whether answers have the decimals and the range of the observed values.
-    low, high : mapping of int to float
-        Bounds by position of the column, in place of the observed range.
     """
 
-    categorical: Collection[int] = ()
-    ordinal: Mapping[int, tuple[Any, ...]] | None = None
-    passthrough: Collection[int] = ()
+    categorical: Collection[int]
+    ordinal: Mapping[int, tuple[Any, ...]]
+    passthrough: Collection[int]
+    low: Mapping[int, float]
+    high: Mapping[int, float]
     min_frequency: float = 0.01
     like_observed: bool = True
-    low: Mapping[int, float] | None = None
-    high: Mapping[int, float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        *,
+        categorical: Columns | None = None,
+        ordinal: Mapping[Any, Sequence[Any]] | None = None,
+        passthrough: Columns | None = None,
+        min_value: Any = None,
+        max_value: Any = None,
+        **others: Any,
+    ) -> Rules:
+        """Find the columns that the caller names.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray
+            The table.
+        categorical, ordinal, passthrough, min_value, max_value : object
+            As for `skmc.MixedCompleter`.
+        **others : object
+            ``min_frequency`` and ``like_observed``.
+
+        Returns
+        -------
+        Rules
+
+        Raises
+        ------
+        ValueError
+            A column does not exist, or is named by two of the parameters.
+        """
+        ordinal = ordinal or {}
+        named = {
+            "categorical": categorical,
+            "ordinal": ordinal,
+            "passthrough": passthrough,
+        }
+        chosen = {
+            name: {position_of(X, c, name): c for c in (() if some is None else some)}
+            for name, some in named.items()
+        }
+        for first, second in combinations(chosen, 2):
+            if both := chosen[first].keys() & chosen[second].keys():
+                raise ValueError(
+                    f"column {min(both)} is in {first} and in {second}; list it in one "
+                    "of them."
+                )
+        return cls(
+            categorical=chosen["categorical"],
+            ordinal={k: tuple(ordinal[c]) for k, c in chosen["ordinal"].items()},
+            passthrough=chosen["passthrough"],
+            low=_bounds(X, min_value, "min_value"),
+            high=_bounds(X, max_value, "max_value"),
+            **others,
+        )
 
     def column(self, raw: RawColumn, k: int) -> tuple[Column | None, str]:
         """Describe a column, or say why it is left as it is.
@@ -88,7 +147,7 @@ class Rules:
             no completer can take.
         """
         dtype = raw.dtype
-        levels = (self.ordinal or {}).get(k)
+        levels = self.ordinal.get(k)
         if levels is None and getattr(dtype, "ordered", False):
             levels = tuple(dtype.categories)
         if k in self.passthrough:
@@ -146,7 +205,7 @@ class Rules:
         )
 
     def _like(self, values: np.ndarray, k: int) -> LikeObserved | None:
-        low, high = (self.low or {}).get(k), (self.high or {}).get(k)
+        low, high = self.low.get(k), self.high.get(k)
         like = LikeObserved.of(values, low, high)
         if self.like_observed:
             return like
@@ -191,3 +250,14 @@ class Rules:
 
 def _odd(seen: list[Any]) -> list[Any]:
     return [v for v in seen if not isinstance(v, (str, Real, Decimal, np.bool_))]
+
+
+def _bounds(X: Any, given: Any, parameter: str) -> dict[int, float]:
+    """Bounds by position."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        whole = np.broadcast_to(np.asarray(given, float), X.shape[1])
+        given = dict(enumerate(whole.tolist()))
+    bounds = {position_of(X, c, parameter): float(v) for c, v in given.items()}
+    return {k: bound for k, bound in bounds.items() if not np.isnan(bound)}

@@ -1,8 +1,8 @@
-"""Columns of ordered levels."""
+"""Columns of ordered levels and of categories."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +13,26 @@ from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)
-class Ordinal(Column):
+class Levels(Column):
+    """A column whose values are positions among its levels.
+
+    Parameters
+    ----------
+    levels : tuple
+        Levels, lowest first, or categories.
+    """
+
+    levels: tuple[Any, ...]
+
+    def read(self, raw: RawColumn) -> Floats:
+        return codes(raw.values, self.levels)
+
+    def restore(self, values: Floats) -> list[Any]:
+        return [self.levels[int(code)] for code in values]
+
+
+@dataclass(frozen=True)
+class Ordinal(Levels):
     """A column of ordered levels, represented by their standardized positions.
 
     The answer is the nearest level. Errors are in levels, relative to the distance of
@@ -30,7 +49,6 @@ class Ordinal(Column):
     """
 
     kind: ClassVar[str] = "ordinal"
-    levels: tuple[Any, ...]
     mean: float
     deviation: float
 
@@ -51,9 +69,6 @@ class Ordinal(Column):
         """
         return cls(levels, float(codes.mean()), float(codes.std()) or 1.0)
 
-    def read(self, raw: RawColumn) -> Floats:
-        return codes(raw.values, self.levels)
-
     def encode(self, values: Floats) -> Floats:
         return ((values - self.mean) / self.deviation)[:, None]
 
@@ -64,8 +79,65 @@ class Ordinal(Column):
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / max(len(self.levels) - 1, 1)
 
-    def restore(self, values: Floats) -> list[Any]:
-        return [self.levels[int(code)] for code in values]
+
+@dataclass(frozen=True)
+class Categorical(Levels):
+    """A column of categories, represented by one column for each category.
+
+    The columns are one-hot, less the shares of the categories, and divided by one
+    number, so that their variances have the sum one. The answer is the category with
+    the largest score. The error is one where the guess is wrong, else zero.
+
+    Parameters
+    ----------
+    levels : tuple
+        The categories.
+    shares : ndarray of shape (n_levels,)
+        Shares of the categories among the observed values.
+    deviation : float
+        Square root of the total variance of the one-hot columns; 1 where it is 0.
+    """
+
+    kind: ClassVar[str] = "categorical"
+    shares: Floats
+    deviation: float
+
+    @classmethod
+    def of(cls, positions: Floats, levels: tuple[Any, ...]) -> Categorical:
+        """Describe a column by its observed categories.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n_observed,)
+            Positions of the observed categories; NaN for other values.
+        levels : tuple
+            The categories.
+
+        Returns
+        -------
+        Categorical
+        """
+        known = positions[~np.isnan(positions)].astype(int)
+        shares = np.bincount(known, minlength=len(levels)) / len(known)
+        deviation = float((shares * (1 - shares)).sum()) ** 0.5
+        return cls(levels, shares, deviation or 1.0)
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+    def encode(self, values: Floats) -> Floats:
+        one_hot = values[:, None] == np.arange(self.width)
+        block: Floats = (one_hot - self.shares) / self.deviation
+        block[np.isnan(values)] = np.nan
+        return block
+
+    def decode(self, block: Floats) -> Floats:
+        scores = block * self.deviation + self.shares
+        return scores.argmax(1).astype(float)
+
+    def error(self, guess: Floats, truth: Floats) -> Floats:
+        return np.asarray(guess != truth, float)
 
 
 def codes(values: Sequence[Hashable], levels: tuple[Any, ...]) -> Floats:
@@ -85,3 +157,24 @@ def codes(values: Sequence[Hashable], levels: tuple[Any, ...]) -> Floats:
     """
     place = {level: float(code) for code, level in enumerate(levels)}
     return np.array([place.get(v, np.nan) for v in values], float)
+
+
+def sorted_levels(dtype: object, levels: Iterable[Any]) -> tuple[Any, ...]:
+    """Sort categories: in the order of pandas' dtype, otherwise numbers, then words.
+
+    Parameters
+    ----------
+    dtype : dtype of NumPy, pandas or polars
+        Type of the column.
+    levels : iterable
+        The categories.
+
+    Returns
+    -------
+    tuple
+    """
+    present = set(levels)
+    categories = getattr(dtype, "categories", None)
+    if categories is not None:
+        return tuple(c for c in list(categories) if c in present)
+    return tuple(sorted(present, key=lambda v: (isinstance(v, str), v)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -13,6 +14,7 @@ from skmc.base import read_rows
 from skmc.cells import Container
 
 
+@dataclass(eq=False, repr=False)
 class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Replace missing cells by NaN, so that scikit-learn recognizes them.
 
@@ -36,10 +38,9 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([2., 2.])
     """
 
-    def __init__(self, missing_values: float = np.nan) -> None:
-        self.missing_values = missing_values
+    missing_values: float = np.nan
 
-    def fit(self, X: Container, y: object = None) -> Any:
+    def fit(self, X: Container, y: object = None) -> Self:
         """Learn the number and names of columns.
 
         Parameters

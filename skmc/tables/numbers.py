@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Numeric(Column):
     exponent: int | None = None
 
     @classmethod
-    def of(cls, values: np.ndarray, like: LikeObserved | None, **others: Any) -> Any:
+    def of(cls, values: np.ndarray, like: LikeObserved | None, **others: Any) -> Self:
         """Describe a column by its observed values.
 
         Parameters

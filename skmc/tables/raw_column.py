@@ -100,10 +100,7 @@ def to_list(column: Any) -> list[Any]:
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
         column = column.astype(f"{column.dtype.kind}8[us]")  # to Python's dates
-    values: list[Any] = (
-        column.to_list() if hasattr(column, "to_list") else column.tolist()
-    )
-    return values
+    return column.to_list() if hasattr(column, "to_list") else column.tolist()
 
 
 def is_missing(value: object) -> bool:

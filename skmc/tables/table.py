@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from sklearn.base import clone
 from skmc import patterns
 from skmc.base import HIDDEN_TO_SCORE, BaseCompleter
 from skmc.cells import Container
-from skmc.tables.choices import rules_for
 from skmc.tables.column import Column
 from skmc.tables.frames import as_table, filled, raw_columns
-from skmc.tables.kinds import CannotComplete
+from skmc.tables.kinds import CannotComplete, Rules
 from skmc.tables.numbers import Numeric
+
+Complete = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Table:
         X : DataFrame or ndarray
             What `as_table` returns.
         **choices : object
-            As for `rules_for`.
+            As for `Rules.of`.
 
         Returns
         -------
@@ -55,8 +56,9 @@ class Table:
         ValueError
             Some columns cannot be completed.
         """
-        rules = rules_for(X, **choices)
-        found, left, problems = [], {}, []
+        rules = Rules.of(X, **choices)
+        found: list[Any] = []
+        left, problems = {}, []
         for k, raw in enumerate(raw_columns(X)):
             try:
                 column, reason = rules.column(raw, k)
@@ -69,13 +71,13 @@ class Table:
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
         if cls(found, left).only_numbers:  # which the completer scales
-            found = [
-                replace(column, mean=0.0, deviation=1.0)
-                if isinstance(column, Numeric)
-                else None
-                for column in found
-            ]
+            found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
         return cls(found, left)
+
+    @property
+    def used(self) -> list[tuple[int, Column]]:
+        """The columns that are not left as they are, with their positions."""
+        return [(k, c) for k, c in enumerate(self.columns) if c is not None]
 
     @property
     def kinds(self) -> list[str | None]:
@@ -90,7 +92,7 @@ class Table:
     @property
     def first_columns(self) -> np.ndarray:
         """For each column of the matrix, the first that represents the same column."""
-        widths = [column.width for column in self.columns if column is not None]
+        widths = [column.width for _, column in self.used]
         return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
 
     def completer_of(self, completer: BaseCompleter) -> Any:
@@ -130,11 +132,9 @@ class Table:
         """
         numbers = np.full(X.shape, np.nan)
         missing = np.zeros(X.shape, bool)
-        for k, (raw, column) in enumerate(
-            zip(raw_columns(X), self.columns, strict=True)
-        ):
-            if column is not None:
-                numbers[:, k], missing[:, k] = column.read(raw), raw.missing
+        raws = raw_columns(X)
+        for k, column in self.used:
+            numbers[:, k], missing[:, k] = column.read(raws[k]), raws[k].missing
         return numbers, missing
 
     def encode(self, numbers: np.ndarray) -> np.ndarray:
@@ -150,13 +150,7 @@ class Table:
         ndarray of shape (n_rows, n_matrix_columns)
             A table of numbers alone stays as it is.
         """
-        return np.hstack(
-            [
-                column.encode(numbers[:, k])
-                for k, column in enumerate(self.columns)
-                if column is not None
-            ]
-        )
+        return np.hstack([column.encode(numbers[:, k]) for k, column in self.used])
 
     def decode(self, matrix: np.ndarray) -> np.ndarray:
         """Recover the table from a completed matrix.
@@ -173,11 +167,9 @@ class Table:
         """
         numbers = np.full((len(matrix), len(self.columns)), np.nan)
         start = 0
-        for k, column in enumerate(self.columns):
-            if column is not None:
-                block = matrix[:, start : start + column.width]
-                start += column.width
-                numbers[:, k] = column.decode(block)
+        for k, column in self.used:
+            numbers[:, k] = column.decode(matrix[:, start : start + column.width])
+            start += column.width
         return numbers
 
     def numbers(self, matrix: np.ndarray) -> np.ndarray:
@@ -209,10 +201,8 @@ class Table:
             NaN in columns that are not numbers.
         """
         found = np.full((len(matrix), len(self.columns)), np.nan)
-        used = [k for k, column in enumerate(self.columns) if column is not None]
         first = np.unique(self.first_columns)
-        for k, place in zip(used, first, strict=True):
-            column = self.columns[k]
+        for (k, column), place in zip(self.used, first, strict=True):
             if isinstance(column, Numeric) and column.kind == "numeric":
                 found[:, k] = matrix[:, place] * column.deviation
         return found
@@ -236,14 +226,12 @@ class Table:
         """
         new = {
             k: column.restore(numbers[missing[:, k], k])
-            for k, column in enumerate(self.columns)
-            if column is not None and missing[:, k].any()
+            for k, column in self.used
+            if missing[:, k].any()
         }
         return filled(X, new, missing, self.kinds)
 
-    def errors(
-        self, X: Any, y: Any, complete: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def errors(self, X: Any, y: Any, complete: Complete) -> np.ndarray:
         """Compare completed cells with the truth.
 
         Parameters
@@ -279,25 +267,6 @@ class Table:
         given = self.encode(np.where(hidden, np.nan, numbers))
         guess = self.decode(complete(given))
         errors = np.full(truth.shape, np.nan)
-        for k, column in enumerate(self.columns):
-            if column is not None:
-                errors[:, k] = column.error(guess[:, k], truth[:, k])
+        for k, column in self.used:
+            errors[:, k] = column.error(guess[:, k], truth[:, k])
         return np.where(hidden, errors, np.nan)
-
-
-def described(X: Any, left: Mapping[int, str]) -> str:
-    """List columns that are left as they are, with the reasons.
-
-    Parameters
-    ----------
-    X : DataFrame or ndarray
-        The table.
-    left : mapping of int to str
-        The reasons by position.
-
-    Returns
-    -------
-    str
-    """
-    names = list(getattr(X, "columns", range(X.shape[1])))
-    return ", ".join(f"{names[k]!r} ({reason})" for k, reason in left.items())

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base import BaseCompleter, warn_user
 from skmc.cells import Container, Given, LikeObserved
 from skmc.tables.frames import as_table, raw_columns
-from skmc.tables.table import Table, described
+from skmc.tables.table import Table
 
 
-def warn_of_left(X: Container, table: Table) -> None:
+def warn_of_left(X: Any, table: Table) -> None:
     """Warn of columns that are left as they are, with the reasons.
 
     Parameters
@@ -30,7 +30,9 @@ def warn_of_left(X: Container, table: Table) -> None:
     ValueError
         No column is left to complete.
     """
-    columns = described(X, table.left)
+    names = list(getattr(X, "columns", range(X.shape[1])))
+    reasons = [f"{names[k]!r} ({reason})" for k, reason in table.left.items()]
+    columns = ", ".join(reasons)
     if not any(table.kinds):
         if set(table.left.values()) == {"no observed cell"}:
             raise ValueError("X has no observed cell; at least one is needed.")
