@@ -51,7 +51,7 @@ class Messages:
             yield
 
     def _show(
-        self, message: object, category: type[Warning], *_: Any, **__: Any
+        self, message: object, category: type[Warning], *_: object, **__: object
     ) -> None:
         if not issubclass(category, FOR_DEVELOPERS):
             self.warn(message)
@@ -92,7 +92,7 @@ class Progress:
     def setup(self, estimator: object, context: object) -> None:
         pass
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_begin(self, estimator: object, context: Any) -> None:
         if context.parent is None or context.max_subtasks:
             name = context.estimator_name
             if context.task_name != "fit":
@@ -100,7 +100,7 @@ class Progress:
             total = context.max_subtasks or 1
             self.tasks[id(context)] = self.bars.add_task(name, total=total)
 
-    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_end(self, estimator: object, context: Any) -> None:
         if (own := self.tasks.pop(id(context), None)) is not None:
             self.bars.update(own, completed=context.max_subtasks or 1)
         if (whole := self.tasks.get(id(context.parent))) is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from skmc._command.arguments import METRICS, PATTERNS
 from skmc._command.file import File
 from skmc.cells import to_cells
 from skmc.model_selection import ComparisonDisplay
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIGNIFICANCE_LEVEL = 0.05
 HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
@@ -158,7 +161,7 @@ def _scatter(table: Any, metric: str) -> Any:
     return figure
 
 
-def _encoded(figure: Any) -> str:
+def _encoded(figure: Figure) -> str:
     import matplotlib.pyplot as plt
 
     file = io.BytesIO()

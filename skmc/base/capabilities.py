@@ -11,9 +11,9 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base.completer import BaseCompleter, common_attributes, warn_of_empty
+from skmc.base.completer import BaseCompleter, warn_of_empty
 from skmc.base.factored import FittedFactors, RowModels
-from skmc.base.fitted import Outcome
+from skmc.base.fitted import Outcome, common_attributes
 from skmc.base.iterative import IterativeCompleter
 from skmc.cells import (
     Container,

@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skmc.base.estimator import CompleterTags, Estimator
 from skmc.base.fit_methods import fit
-from skmc.base.fitted import Fitted, Outcome
+from skmc.base.fitted import Fitted, Outcome, common_attributes
 from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
 from skmc.base.reporting import listed, warn_user
 from skmc.blocks import is_lazy, lazy_transform
 from skmc.cells import Container, Given, Observed, Priors
+from skmc.compatibility import Interval, InvalidParameterError
 from skmc.linalg import threads_for, work_of
 from skmc.loop import fit_scope
 
@@ -83,11 +84,20 @@ class BaseCompleter(Estimator):
                 "__init__ and store them (self.tol = tol), or call super().__init__."
             )
         super()._validate_params()
+        for name, value in self.get_params(deep=False).items():
+            allowed = self._parameter_constraints.get(name, [])
+            number = any(isinstance(kind, Interval) for kind in allowed)
+            if isinstance(value, bool) and number and "boolean" not in allowed:
+                raise InvalidParameterError(
+                    f"The {name!r} parameter of {type(self).__name__} must be a "
+                    f"number. Got {value!r} instead."
+                )
 
-    def __dir__(self) -> list[str]:
-        # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
-        # be computed at each access.
-        return list(object.__dir__(self))
+    def __setattr__(self, name: str, value: object) -> None:
+        # PyTorch takes no numbers of NumPy, of which grids are made.
+        if isinstance(value, np.generic) and name in self._parameter_constraints:
+            value = value.item()
+        super().__setattr__(name, value)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -284,37 +294,6 @@ def _warn_of(
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         place = listed(axis, empty, names)
         warn_user(f"{place} of X {have} no observed cell and {are} {action}.")
-
-
-def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str, Any]:
-    """Make the fitted attributes that every completer has.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Is not changed.
-    statistics : Priors
-        Statistics of the cells of the fit.
-
-    Returns
-    -------
-    dict of str to object
-    """
-    common = {
-        "_priors": statistics,
-        "_shape": statistics.shape,
-        "_n_observed": statistics.n_observed,
-        "_seconds": None,  # until the fit has ended
-        "data_range_": statistics.data_range,
-    }
-    if statistics.ids is not None:
-        common["row_ids_"], common["col_ids_"] = statistics.ids
-    if completer.add_indicator:
-        from sklearn.impute import MissingIndicator
-
-        holes = np.where(statistics.full_cols, 0.0, np.nan)
-        common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
-    return common
 
 
 def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from skmc.base.shared_docs import documented
-from skmc.compatibility import CallbackSupportMixin, Interval, InvalidParameterError
+from skmc.compatibility import CallbackSupportMixin
 from skmc.parameters import (
     AT_LEAST_ONE,
     Count,
@@ -252,22 +252,10 @@ class Estimator(
         cls._parameter_constraints = {n: merged[n] for n in names if n in merged}
         documented(cls)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        # PyTorch takes no numbers of NumPy, of which grids are made.
-        if isinstance(value, np.generic) and name in self._parameter_constraints:
-            value = value.item()
-        super().__setattr__(name, value)
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        for name, value in self.get_params(deep=False).items():
-            allowed = self._parameter_constraints.get(name, [])
-            number = any(isinstance(kind, Interval) for kind in allowed)
-            if isinstance(value, bool) and number and "boolean" not in allowed:
-                raise InvalidParameterError(
-                    f"The {name!r} parameter of {type(self).__name__} must not be a "
-                    f"bool. Got {value!r} instead."
-                )
+    def __dir__(self) -> list[str]:
+        # scikit-learn's __dir__ evaluates every name: ``reconstruction_`` may
+        # be computed at each access.
+        return list(object.__dir__(self))
 
     def __dask_tokenize__(self) -> Any:
         # Dask tells dataclasses apart by their fields, which a fit does not change.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ from torch import Tensor
 
 from skmc.cells import Given, Priors, Scaling
 from skmc.new_rows import RowIndex
+
+if TYPE_CHECKING:
+    from skmc.base.completer import BaseCompleter
 
 NOT_IN_MEMORY = (
     "The cells of the fit were not in memory, so there is no reconstruction_ and no "
@@ -274,3 +277,34 @@ class Outcome:
     attributes: dict[str, Any] = field(default_factory=dict)
     advice: str | None = None
     interrupted: bool = False
+
+
+def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str, Any]:
+    """Make the fitted attributes that every completer has.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Is not changed.
+    statistics : Priors
+        Statistics of the cells of the fit.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    common = {
+        "_priors": statistics,
+        "_shape": statistics.shape,
+        "_n_observed": statistics.n_observed,
+        "_seconds": None,  # until the fit has ended
+        "data_range_": statistics.data_range,
+    }
+    if statistics.ids is not None:
+        common["row_ids_"], common["col_ids_"] = statistics.ids
+    if completer.add_indicator:
+        from sklearn.impute import MissingIndicator
+
+        holes = np.where(statistics.full_cols, 0.0, np.nan)
+        common["_indicator"] = MissingIndicator(error_on_new=False).fit(holes[None])
+    return common

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.base.completer import common_attributes
-from skmc.base.fitted import Fitted, Outcome
+from skmc.base.fitted import Fitted, Outcome, common_attributes
 from skmc.base.reporting import (
     CallbackHooks,
     diverged,

@@ -44,11 +44,13 @@ def choose_all(
     size = min(FIRST_RANK, most) if rank == "auto" else checked_rank(rank, data.shape)
     make = partial(als, completer, rng=trials.rng)
     if weight == "auto":
-
-        def weighted(weight: float, part: SparseObserved) -> ALS:
-            return make(part, size, weight, weight * cells if automatic else side)
-
-        weight = trials.best(WEIGHTS, weighted, max_iter=sweeps)
+        weight = trials.best(
+            WEIGHTS,
+            lambda weight, part: make(
+                part, size, weight, weight * cells if automatic else side
+            ),
+            max_iter=sweeps,
+        )
     if automatic:
         side = weight * cells
     if informed and automatic:

@@ -46,18 +46,16 @@ class Parts:
         columns = ([getattr(part, name) for name in names] for part in (self, *others))
         return type(self)(*map(visit, *columns))
 
-    def to(self: P, *args: Any, **kwargs: Any) -> P:
+    def to(self: P, *args: Any) -> P:
         """Move or cast all tensors.
 
         Parameters
         ----------
         *args : device or dtype
             As `torch.Tensor.to` takes them.
-        **kwargs : device or dtype
-            As `torch.Tensor.to` takes them.
 
         Returns
         -------
         Parts
         """
-        return self.map(lambda tensor: tensor.to(*args, **kwargs))
+        return self.map(lambda tensor: tensor.to(*args))

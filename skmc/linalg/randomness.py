@@ -138,7 +138,11 @@ class Randomness:
         -------
         Tensor of shape (\\*batch, rows, cols)
         """
-        return self._drawn(rows, cols, Tensor.normal_, 0.0, std)
+        draws = [
+            torch.empty(rows, cols, dtype=self.dtype).normal_(0.0, std, generator=g)
+            for g in self.generators
+        ]
+        return torch.stack(draws).view(*self.batch_shape, rows, cols)
 
     def uniform(self, rows: int, cols: int, bound: float) -> Tensor:
         """Draw uniformly between ``-bound`` and ``bound``.
@@ -156,13 +160,10 @@ class Randomness:
         -------
         Tensor of shape (\\*batch, rows, cols)
         """
-        return self._drawn(rows, cols, Tensor.uniform_, -bound, bound)
-
-    def _drawn(
-        self, rows: int, cols: int, fill: Callable[..., Tensor], *params: float
-    ) -> Tensor:
         draws = [
-            fill(torch.empty(rows, cols, dtype=self.dtype), *params, generator=g)
+            torch.empty(rows, cols, dtype=self.dtype).uniform_(
+                -bound, bound, generator=g
+            )
             for g in self.generators
         ]
         return torch.stack(draws).view(*self.batch_shape, rows, cols)

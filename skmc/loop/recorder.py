@@ -92,7 +92,7 @@ class SpectrumRecorder:
         """
 
     def on_fit_task_end(
-        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+        self, estimator: object, context: Any, *, fitted_estimator: object = None
     ) -> None:
         """Record the singular values at a check.
 

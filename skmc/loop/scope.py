@@ -33,7 +33,7 @@ class Work:
 class CheckpointStore(Protocol):
     """Storage of solves, so that they can be resumed after a crash."""
 
-    def fit(self, estimator: object, cells: Any) -> AbstractContextManager[None]:
+    def fit(self, estimator: object, cells: object) -> AbstractContextManager[None]:
         """Return the context for the solves of one fit.
 
         Parameters
@@ -48,7 +48,7 @@ class CheckpointStore(Protocol):
         context manager
         """
 
-    def begin(self, solver: Solver, data: Any) -> Work | Solution | None:
+    def begin(self, solver: Solver, data: object) -> Work | Solution | None:
         """Load what is stored about the solve that begins now.
 
         Parameters
@@ -87,7 +87,7 @@ class CheckpointStore(Protocol):
 STORE: ContextVar[CheckpointStore | None] = ContextVar("skmc_store", default=None)
 
 
-def fit_scope(estimator: object, cells: Any) -> AbstractContextManager[None]:
+def fit_scope(estimator: object, cells: object) -> AbstractContextManager[None]:
     """Return the context for the solves of one fit.
 
     Parameters

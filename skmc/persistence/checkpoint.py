@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-from numpy.typing import ArrayLike
 from torch import Tensor
 
-from skmc.cells import Cells
 from skmc.linalg import ACTIVATIONS, ENTROPY, fresh_seed
 from skmc.loop import STORE, Solution, Work
 from skmc.persistence import files
@@ -142,7 +140,7 @@ class _Folder:
         return self.seeds[self.n_seeds - 1]
 
     @contextmanager
-    def fit(self, estimator: Any, cells: ArrayLike | None) -> Iterator[None]:
+    def fit(self, estimator: Any, cells: object) -> Iterator[None]:
         params = estimator.get_params(deep=False)
         try:
             params = files.fingerprint(params)
@@ -155,7 +153,7 @@ class _Folder:
         finally:
             self.fit_id = before
 
-    def begin(self, solver: Solver, data: Cells) -> Work | Solution | None:
+    def begin(self, solver: Solver, data: object) -> Work | Solution | None:
         if self.fit_id is None:
             return None
         self.number += 1

@@ -130,8 +130,8 @@ class Measured(Observed):
     def select(self, members: Tensor) -> Measured:
         raise NotImplementedError("Measurements of a matrix have no batch axis.")
 
-    def to(self, *args: Any, **kwargs: Any) -> Measured:
-        y = self.y.to(*args, **kwargs)
+    def to(self, *args: Any) -> Measured:
+        y = self.y.to(*args)
         operator = self.operator.to(y.device, y.dtype)
         values, mask = self.values.to(y), self.mask.to(y.device)
         return Measured(values, mask, operator, y)

@@ -92,7 +92,7 @@ def label(X: Container, k: int) -> str:
     return f"column {k}" + ("" if names is None else f" ({list(names)[k]!r})")
 
 
-def position_of(X: Any, column: Any, parameter: str) -> int:
+def position_of(X: Any, column: object, parameter: str) -> int:
     """Find the position of a column that a parameter names.
 
     Parameters
