@@ -77,7 +77,7 @@ TABLE = """
 ROW = '<tr class="default"><td class="param">{}</td><td class="value">{}</td></tr>'
 
 
-def fit_summary(self: Any) -> dict[str, str]:
+def fit_summary(self: object) -> dict[str, str]:
     """Summarize the fit, as a method of an estimator.
 
     Returns

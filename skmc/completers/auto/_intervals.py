@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from skmc.completers.auto.completer import AutoCompleter
 
 
-def predict_std(self: Any, X: Container) -> np.ndarray:
+def predict_std(self: AutoCompleter, X: Container) -> np.ndarray:
     r"""Standard deviation of the cells that `transform` returns.
 
     In missing cells it is the root of
@@ -42,7 +42,7 @@ def predict_std(self: Any, X: Container) -> np.ndarray:
 
 
 def predict_interval(
-    self: Any, X: Container, level: float = 0.9
+    self: AutoCompleter, X: Container, level: float = 0.9
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intervals that contain a share ``level`` of the missing cells.
 
