@@ -8,35 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 import sklearn
 from sklearn.base import _fit_context as fit_context
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._validation import _fit_and_score
+from sklearn.model_selection._validation import (
+    _insert_error_scores as insert_error_scores,
+)
+from sklearn.model_selection._validation import _score as score_fit
+from sklearn.model_selection._validation import (
+    _warn_or_raise_about_fit_failures as warn_or_raise_about_fit_failures,
+)
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
     InvalidParameterError,
     StrOptions,
+    generate_invalid_param_val,
+    make_constraint,
 )
+from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.validation import _check_method_params as check_method_params
+from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
+    "CALLBACKS",
+    "BaseSearchCV",
     "CallbackSupportMixin",
     "HasMethods",
     "Interval",
     "InvalidParameterError",
     "StrOptions",
+    "check_method_params",
+    "fit_and_score",
     "fit_context",
+    "generate_invalid_param_val",
+    "insert_error_scores",
+    "make_constraint",
+    "num_samples",
     "safe_indexing",
+    "safe_split",
+    "score_fit",
+    "warn_or_raise_about_fit_failures",
     "with_callbacks",
 ]
+
+
+CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
 
 
 class _NoContext:
     """Stands for the context of callbacks where there are none."""
 
-    def call_on_fit_task_begin(self, **given: object) -> None:
+    def call_on_fit_task_begin(self, **given: object) -> Self:
         """Do nothing."""
+        return self
 
     def call_on_fit_task_end(self, **given: object) -> bool:
         """Ask for no end of the fit."""
@@ -65,18 +95,31 @@ class _WithoutCallbacks:
         return _NoContext()
 
 
+class _SearchWithoutCallbacks(_WithoutCallbacks, BaseSearchCV):
+    """Searches as they are before scikit-learn 1.9."""
+
+
 def _without_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method as it is."""
     return method
 
 
+def _fit_without_callbacks(
+    *args: object, caller: object = None, callback_ctx: object = None, **options: object
+) -> dict[str, Any]:
+    found: dict[str, Any] = _fit_and_score(*args, **options)
+    return found
+
+
 if TYPE_CHECKING:
-    with_callbacks = _without_callbacks
+    with_callbacks, fit_and_score = _without_callbacks, _fit_without_callbacks
 
     class CallbackSupportMixin: ...
 
 else:
-    try:
+    if CALLBACKS:
         from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:
+
+        fit_and_score = _fit_and_score
+    else:
         CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _without_callbacks
+        BaseSearchCV, fit_and_score = _SearchWithoutCallbacks, _fit_without_callbacks

@@ -11,15 +11,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, _fit_context, clone
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base import BaseCompleter, FitTasks
 from skmc.cells import Container, Entries, to_cells
+from skmc.compatibility import (
+    CallbackSupportMixin,
+    HasMethods,
+    Interval,
+    StrOptions,
+    fit_context,
+    with_callbacks,
+)
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 
@@ -111,7 +117,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     random_state: Seed = None
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Container, y: object = None) -> Any:
         """Fit the completions of ``X``.
 

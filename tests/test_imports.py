@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "completers": {*CONTRACT, "model_selection", "tables"},
     "pictures": {"linalg", "cells", "patterns", "base", "completers"},
     "uncertainty": {*TYPES, "cells", "linalg", "patterns", "base", "model_selection"},
-    "checks": {"cells", "patterns", "metrics", "base", "completers", "tables"},
+    "checks": {*TYPES, "cells", "patterns", "metrics", "base", "completers", "tables"},
     "persistence": {*FITTING, "skmc"},
     "distributed": {"cells", "base", "model_selection", "completers"},
     "plot": {"cells", "loop", "metrics", "base"},

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import generate_invalid_param_val, make_constraint
 
 from skmc.base import IterativeCompleter
 from skmc.cells import Entries
 from skmc.checks.expect import equal, expect, raises
 from skmc.checks.problems import Case, small_problem
 from skmc.checks.table import check, having
+from skmc.compatibility import generate_invalid_param_val, make_constraint
 from skmc.tables import TakesTables
 
 READ = "leave reading to BaseCompleter, and check nothing of X before"

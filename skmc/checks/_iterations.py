@@ -12,6 +12,7 @@ import numpy as np
 from skmc.checks.expect import close, expect, raises, warns
 from skmc.checks.problems import Case, low_rank, rank_two, small_problem
 from skmc.checks.table import check, having, of_iterative
+from skmc.compatibility import CALLBACKS
 from skmc.metrics import relative_error, rmse
 
 SCALING = (
@@ -95,6 +96,10 @@ def offsets_do_not_hide_deviations(case: Case) -> None:
         close(moved, expected, f"scaling={scaling!r}: the offset matters", 1e-5, 5e-5)
 
 
+def _with_callbacks(case: Case) -> bool:
+    return CALLBACKS and of_iterative(case)
+
+
 class _Interrupt:
     """A callback that interrupts at the first check."""
 
@@ -110,7 +115,7 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
-@check("leave the loop over steps to skmc.loop.solve", of_iterative)
+@check("leave the loop over steps to skmc.loop.solve", _with_callbacks)
 def interrupting_leaves_a_usable_completer(case: Case) -> None:
     """Ctrl-C ends a fit with the iterate reached so far."""
     _, masked = small_problem()

@@ -16,12 +16,9 @@ from joblib.parallel import (
     get_active_backend,
 )
 from sklearn.base import clone
-from sklearn.model_selection._validation import (
-    _insert_error_scores,
-    _warn_or_raise_about_fit_failures,
-)
 from sklearn.utils.parallel import Parallel, delayed
 
+from skmc.compatibility import insert_error_scores, warn_or_raise_about_fit_failures
 from skmc.linalg import threads_shared_by
 from skmc.model_selection.batch import BatchedFit
 from skmc.model_selection.folds import Folds, Task
@@ -98,9 +95,9 @@ class Evaluation:
             raise ValueError(
                 "No fits were performed: there are no candidates, or cv has no splits."
             )
-        _warn_or_raise_about_fit_failures(results, search.error_score)
+        warn_or_raise_about_fit_failures(results, search.error_score)
         if callable(search.scoring):
-            _insert_error_scores(results, search.error_score)
+            insert_error_scores(results, search.error_score)
         self.params += candidates
         self.results += results
         for key, values in (more_results or {}).items():

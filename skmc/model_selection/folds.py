@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection._validation import _fit_and_score, _score
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _num_samples
 
 from skmc.base import warn_user
 from skmc.cells import Container
+from skmc.compatibility import (
+    check_method_params,
+    fit_and_score,
+    num_samples,
+    safe_split,
+    score_fit,
+)
 from skmc.loop import Solution, Status
 from skmc.model_selection.batch import BatchedFit, Member
 
@@ -93,7 +97,7 @@ class Folds:
         X : container
         y : container or None
         """
-        X, y = _safe_split(self.estimator, self.X, self.y, self.splits[split][0])
+        X, y = safe_split(self.estimator, self.X, self.y, self.splits[split][0])
         return X, y
 
     def test(self, split: int) -> tuple[Any, Any]:
@@ -110,7 +114,7 @@ class Folds:
         y : container or None
         """
         train, test = self.splits[split]
-        X, y = _safe_split(self.estimator, self.X, self.y, test, train)
+        X, y = safe_split(self.estimator, self.X, self.y, test, train)
         return X, y
 
     def alone(
@@ -133,7 +137,7 @@ class Folds:
             Scores and times, as ``_fit_and_score`` returns them.
         """
         train, test = self.splits[task.label[1]]
-        result: dict[str, Any] = _fit_and_score(
+        result: dict[str, Any] = fit_and_score(
             clone(self.estimator),
             self.X,
             self.y,
@@ -176,7 +180,7 @@ class Folds:
         error = self._accept(member, solution)
         result: dict[str, Any] = {
             "fit_error": error,
-            "n_test_samples": _num_samples(X),
+            "n_test_samples": num_samples(X),
         }
         result["fit_time"] = seconds + time.time() - start
         start = time.time()
@@ -206,9 +210,9 @@ class Folds:
 
     def _score(self, member: Member, X: Container, y: object, part: int) -> Any:
         indices = self.splits[member.label[1]][part]
-        params = _check_method_params(self.X, self.options["score_params"], indices)
+        params = check_method_params(self.X, self.options["score_params"], indices)
         scorer, error_score = self.options["scorer"], self.options["error_score"]
-        return _score(member.completer, X, y, scorer, params, error_score)
+        return score_fit(member.completer, X, y, scorer, params, error_score)
 
     def failed(self, error: str) -> dict[str, Any]:
         """Return the results of a fit that failed.

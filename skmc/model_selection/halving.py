@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import ParameterGrid
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from skmc.compatibility import BaseSearchCV, Interval, StrOptions
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.search import Auto, BatchedSearch, ParamGrid, search
 

@@ -19,21 +19,25 @@ from typing import (
 )
 
 import numpy as np
-from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import indexable
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_method_params
 
 from skmc.base import documented
 from skmc.cells import Container
+from skmc.compatibility import (
+    BaseSearchCV,
+    Interval,
+    StrOptions,
+    check_method_params,
+    fit_context,
+)
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.folds import Folds
 
 Search = TypeVar("Search", bound="BatchedSearch")
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-validated: Callable[[Fit], Fit] = _fit_context(prefer_skip_nested_validation=False)
+validated: Callable[[Fit], Fit] = fit_context(prefer_skip_nested_validation=False)
 
 # Types of the parameters of searches.
 Auto = Literal["auto"]
@@ -143,7 +147,7 @@ class BatchedSearch(BaseSearchCV):
         # The steps of BaseSearchCV.fit except the loop over candidates and folds.
         scorer, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
-        params = _check_method_params(X, params=params)
+        params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         arguments = {"estimator": self, "X": X, "y": y}
         root = self._init_callback_context(
@@ -165,7 +169,10 @@ class BatchedSearch(BaseSearchCV):
         self.n_splits_ = len(splits)
         folds = Folds(X, y, splits, estimator, options)
         evaluation = Evaluation(self, folds)
-        self._run_search(evaluation, callback_ctx=root)
+        more: dict[str, Any] = {}
+        if "callback_ctx" in inspect.signature(self._run_search).parameters:
+            more["callback_ctx"] = root  # from scikit-learn 1.9 on
+        self._run_search(evaluation, **more)
         results = evaluation.cv_results
 
         first = evaluation.results[0]["test_scores"]

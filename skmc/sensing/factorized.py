@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import ClassVar
 
-from sklearn.utils._param_validation import Interval
 from torch import nn
 
+from skmc.compatibility import Interval
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
 from skmc.sensing.measured import Measured

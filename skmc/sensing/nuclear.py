@@ -7,9 +7,9 @@ from numbers import Real
 from typing import ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from skmc.compatibility import Interval
 from skmc.linalg import Randomness
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import IterativeSensingRegressor

@@ -11,11 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -28,6 +26,12 @@ from skmc.base import (
     record,
     unfinished,
     warn_user,
+)
+from skmc.compatibility import (
+    CallbackSupportMixin,
+    Interval,
+    fit_context,
+    with_callbacks,
 )
 from skmc.linalg import Randomness, resolve_device, seed_of
 from skmc.loop import Solution, Status, solve, time_limit
@@ -78,7 +82,7 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
         """The matrix, (n_rows, n_cols), and how it was obtained, if by iteration."""
 
     @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, A: ArrayLike | Measurements, y: ArrayLike) -> Self:
         """Recover the matrix.
 

@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
+from skmc.compatibility import Interval, StrOptions
 from skmc.linalg import ACTIVATIONS, Randomness, Seed
 from skmc.models import SpectralNetwork, checked_widths
 from skmc.sensing.measured import Measured

@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array
 
 from skmc.base import check_names
 from skmc.cells import Container, to_cells
+from skmc.compatibility import safe_indexing
 from skmc.tables.raw_column import RawColumn, is_missing, to_list
 
 
@@ -71,7 +71,7 @@ def column_of(X: Container, k: int) -> Any:
     -------
     Series or ndarray of shape (n_rows,)
     """
-    return _safe_indexing(X, k, axis=1)
+    return safe_indexing(X, k, axis=1)
 
 
 def label(X: Container, k: int) -> str:

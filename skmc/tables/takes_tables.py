@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, warn_user
 from skmc.cells import Container, Given, LikeObserved
+from skmc.compatibility import StrOptions
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.table import Table
 
