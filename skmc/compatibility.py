@@ -12,51 +12,25 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 import sklearn
-from sklearn.base import _fit_context as fit_context
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.model_selection._validation import _fit_and_score
-from sklearn.model_selection._validation import (
-    _insert_error_scores as insert_error_scores,
-)
-from sklearn.model_selection._validation import _score as score_fit
-from sklearn.model_selection._validation import (
-    _warn_or_raise_about_fit_failures as warn_or_raise_about_fit_failures,
-)
-from sklearn.utils import _safe_indexing as safe_indexing
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    InvalidParameterError,
-    StrOptions,
-    generate_invalid_param_val,
-    make_constraint,
-)
-from sklearn.utils.metaestimators import _safe_split as safe_split
-from sklearn.utils.validation import _check_method_params as check_method_params
-from sklearn.utils.validation import _num_samples as num_samples
+from sklearn import base, utils
+from sklearn.model_selection import _search, _validation
+from sklearn.utils import _param_validation, metaestimators, validation
 
-__all__ = [
-    "CALLBACKS",
-    "BaseSearchCV",
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Interval",
-    "InvalidParameterError",
-    "StrOptions",
-    "check_method_params",
-    "fit_and_score",
-    "fit_context",
-    "generate_invalid_param_val",
-    "insert_error_scores",
-    "make_constraint",
-    "num_samples",
-    "safe_indexing",
-    "safe_split",
-    "score_fit",
-    "warn_or_raise_about_fit_failures",
-    "with_callbacks",
-]
-
+BaseSearchCV = _search.BaseSearchCV
+HasMethods = _param_validation.HasMethods
+Interval = _param_validation.Interval
+InvalidParameterError = _param_validation.InvalidParameterError
+StrOptions = _param_validation.StrOptions
+check_method_params = validation._check_method_params
+fit_context = base._fit_context
+generate_invalid_param_val = _param_validation.generate_invalid_param_val
+insert_error_scores = _validation._insert_error_scores
+make_constraint = _param_validation.make_constraint
+num_samples = validation._num_samples
+safe_indexing = utils._safe_indexing
+safe_split = metaestimators._safe_split
+score_fit = _validation._score
+warn_or_raise_about_fit_failures = _validation._warn_or_raise_about_fit_failures
 
 CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
 
@@ -95,7 +69,7 @@ class _WithoutCallbacks:
         return _NoContext()
 
 
-class _SearchWithoutCallbacks(_WithoutCallbacks, BaseSearchCV):
+class _SearchWithoutCallbacks(_WithoutCallbacks, _search.BaseSearchCV):
     """Searches as they are before scikit-learn 1.9."""
 
 
@@ -106,7 +80,7 @@ def _without_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
 def _fit_without_callbacks(
     *args: object, caller: object = None, callback_ctx: object = None, **options: object
 ) -> dict[str, Any]:
-    found: dict[str, Any] = _fit_and_score(*args, **options)
+    found: dict[str, Any] = _validation._fit_and_score(*args, **options)
     return found
 
 
@@ -119,7 +93,7 @@ else:
     if CALLBACKS:
         from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-        fit_and_score = _fit_and_score
+        fit_and_score = _validation._fit_and_score
     else:
         CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _without_callbacks
         BaseSearchCV, fit_and_score = _SearchWithoutCallbacks, _fit_without_callbacks

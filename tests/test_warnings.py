@@ -11,7 +11,7 @@ import torch
 from conftest import make, small_problem
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skmc import (
@@ -49,6 +49,7 @@ y = np.arange(12.0)
 RNG = np.random.RandomState(0)
 A = RNG.randn(30, 5, 4)
 RESULTS = np.einsum("kij,ij->k", A, RNG.randn(5, 4))
+FOLDS = KFold(2, shuffle=True, random_state=0)
 UNFINISHED = IALMCompleter(max_iter=5, tol=1e-12)
 DIVERGING = make(DMFCompleter, lr=1e6)
 GRID = {"lambda_row": [0.1, 1.0]}
@@ -117,11 +118,11 @@ CASES = {
         "max_iter",
     ),
     "search over cells": (
-        lambda: GridSearchCV(UNFINISHED, {"max_iter": [5]}, cv=2).fit(Entries(X)),
+        lambda: GridSearchCV(UNFINISHED, {"max_iter": [5]}, cv=FOLDS).fit(Entries(X)),
         "max_iter",
     ),
     "cross-validation": (
-        lambda: cross_val_score(UNFINISHED, Entries(X), cv=2),
+        lambda: cross_val_score(UNFINISHED, Entries(X), cv=FOLDS),
         "max_iter",
     ),
     "batch": (lambda: fit_batch([DIVERGING], [X]), "diverged"),

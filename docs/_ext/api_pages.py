@@ -41,6 +41,7 @@ PARTS = {
         "skmc.new_rows.*",
         "skmc.blocks.*",
         "skmc.base.*",
+        "skmc.parameters.*",
         "skmc.tables.*",
     ],
 }

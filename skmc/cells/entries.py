@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from skmc.cells.containers import dense, sparse_cells, to_cells
 from skmc.cells.stored import from_dask, from_memmap, from_parquet
 
+LONG_BLOCK = 10  # cells that are no block by chance
+
 
 class Entries:
     """Observed cells ``(row, column, value)`` of one matrix.
@@ -188,11 +190,10 @@ class Entries:
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, tuple):  # scikit-learn's (indices, Ellipsis)
-            index = index[0]
+            index = np.asarray(index[0])
+            self._refuse_blocks(index)
         if isinstance(index, (int, np.integer)):
             return self.rows[index], self.cols[index], self.values[index]
-        if isinstance(index, np.ndarray) and index.dtype.kind in "iu":
-            self._refuse_blocks(index)
         part = self.__class__.__new__(self.__class__)
         part.rows, part.cols = self.rows[index], self.cols[index]
         part.values, part.matrix_shape = self.values[index], self.matrix_shape
@@ -201,13 +202,12 @@ class Entries:
     def _refuse_blocks(self, index: np.ndarray) -> None:
         """Raise an error if ``index`` leaves out whole rows, as folds in order do."""
         left_out = np.delete(np.arange(len(self)), index)
-        if len(left_out) and left_out[-1] - left_out[0] < len(left_out):
+        if len(left_out) >= LONG_BLOCK and np.ptp(left_out) < len(left_out):
             hidden = ~np.isin(self.rows[left_out], self.rows[index])
             if hidden.mean() > 0.5:
                 raise ValueError(
                     "These cells leave out whole rows, which only means can complete: "
-                    "folds must be shuffled, for example by cv=KFold(5, shuffle=True). "
-                    "To take a part of the cells, use a slice."
+                    "folds must be shuffled, for example by cv=KFold(5, shuffle=True)."
                 )
 
     def __repr__(self) -> str:
