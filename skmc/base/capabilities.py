@@ -40,12 +40,15 @@ class MoreCells:
         Their values, which replace those that are known.
     shape : tuple of int
         Shape of the whole matrix from now on.
+    ids : tuple of ndarray or None, default=None
+        Identifiers of its rows and columns.
     """
 
     rows: np.ndarray
     cols: np.ndarray
     values: np.ndarray
     shape: tuple[int, int]
+    ids: tuple[np.ndarray, np.ndarray] | None = None
 
     def into(self, cells: np.ndarray) -> np.ndarray:
         """Return a dense matrix with these cells.
@@ -77,8 +80,8 @@ def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseComp
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
         New rows, which are appended to those so far. The rows of `Entries` have
-        numbers: they are new if they are larger than those so far, and otherwise
-        rows whose cells are added, or replaced where they are known. If ``X`` has
+        numbers or identifiers: rows with other ones than those so far are new, and
+        to the others cells are added, or replaced where they are known. If ``X`` has
         more columns than so far, the last ones are new, and other rows miss them.
     y : Ignored
         Present for pipelines.
@@ -96,8 +99,9 @@ def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseComp
         )
     before = dict(vars(self))
     try:
-        fitted, changed = self._fit_more(_read_more(self, X))
-        statistics = fitted.statistics
+        more = _read_more(self, X)
+        fitted, changed = self._fit_more(more)
+        fitted.statistics = statistics = replace(fitted.statistics, ids=more.ids)
         if statistics.empty_cols.any() or statistics.empty_rows[self._shape[0] :].any():
             warn_of_empty(self, statistics)
         kept = {name: before[name] for name in before["_fitted_names"]}
@@ -125,11 +129,15 @@ def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
         last = np.zeros(len(X), bool)
         last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
         X = X[last]
+        if X.ids is not None:
+            return _read_identified(completer, X)
+        _check_no_ids(completer)
         shape = max(m, X.matrix_shape[0]), max(n, X.matrix_shape[1])
         if shape[1] > n:
             _check_no_names(completer)
             validate_data(completer, sp.csr_array(shape), accept_sparse=True)
         return MoreCells(X.rows, X.cols, X.values, shape)
+    _check_no_ids(completer)
     if sp.issparse(X):
         rows, cols, values = sparse_cells(X, missing_values=missing)
         size = X.shape
@@ -147,6 +155,35 @@ def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
         rows, cols = np.nonzero(~np.isnan(cells))
         values, size = cells[rows, cols], cells.shape
     return MoreCells(rows + m, cols, values, (m + size[0], max(n, size[1])))
+
+
+def _read_identified(completer: BaseCompleter, X: Entries) -> MoreCells:
+    """Find the rows and columns of cells by their identifiers; new ones come last."""
+    if completer._priors.ids is None:
+        raise ValueError(
+            "X has identifiers, but the fit had none; fit to Entries.from_frame, too."
+        )
+    places, ids = [], []
+    for known, own in zip(completer._priors.ids, X.labels, strict=True):
+        if known.dtype.kind != own.dtype.kind:
+            raise TypeError(
+                f"Identifiers of X are {own.dtype}, those of the fit {known.dtype}."
+            )
+        joined = np.concatenate([known, np.setdiff1d(own, known)])
+        order = np.argsort(joined, kind="stable")
+        places.append(order[np.searchsorted(joined, own, sorter=order)])
+        ids.append(joined)
+    shape = len(ids[0]), len(ids[1])
+    validate_data(completer, sp.csr_array(shape), accept_sparse=True)
+    return MoreCells(places[0], places[1], X.values, shape, (ids[0], ids[1]))
+
+
+def _check_no_ids(completer: BaseCompleter) -> None:
+    if completer._priors.ids is not None:
+        raise ValueError(
+            "The rows of the fit have identifiers, so new cells need them, too; pass "
+            "Entries.from_frame."
+        )
 
 
 def _check_no_names(completer: BaseCompleter) -> None:

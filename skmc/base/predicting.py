@@ -82,12 +82,17 @@ def _score_of_cells(completer: BaseCompleter, X: Entries | StoredEntries) -> flo
         )
     else:
         cells: Entries = X[X.values != completer.missing_values]
-        if not len(cells) or cells.matrix_shape != completer._shape:
+        ids = completer._priors.ids
+        named = cells.ids is not None and ids is not None
+        if not len(cells) or not (named or cells.matrix_shape == completer._shape):
             raise ValueError(
                 f"X is {cells!r}; score needs cells of the fitted matrix, which has "
                 f"shape {completer._shape}."
             )
-        parts = [(cells.rows, cells.cols, cells.values)]
+        rows, cols = cells.labels if named else (cells.rows, cells.cols)
+        if ids is not None and not named:
+            rows, cols = ids[0][rows], ids[1][cols]
+        parts = [(rows, cols, cells.values)]
     low, high = completer.data_range_
     total, count = 0.0, 0
     for rows, cols, values in parts:
@@ -108,9 +113,9 @@ def predict_entries(
     Parameters
     ----------
     rows, cols : array-like of shape (n_cells,)
-        Zero-based positions. After a fit to `Entries.from_parquet` or
-        `Entries.from_dask`, identifiers as in the files. One of them may be a
-        single one: ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
+        Zero-based positions. After a fit to cells with identifiers, as of
+        `Entries.from_frame` and `Entries.from_parquet`, identifiers. One of them may
+        be a single one: ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
         Two Dask Series or Arrays give another one, which predicts its partitions
         when it is computed.
 
@@ -155,8 +160,8 @@ def recommend_from_factors(
     Parameters
     ----------
     users : array-like of shape (n_users,)
-        Rows: zero-based positions; after a fit to `Entries.from_parquet` or
-        `Entries.from_dask`, identifiers as in the files.
+        Rows: zero-based positions; after a fit to cells with identifiers, as of
+        `Entries.from_frame` and `Entries.from_parquet`, identifiers.
     n : int >= 1, default=10
         Number of columns for each row.
     exclude_seen : bool, default=True
@@ -247,7 +252,7 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
     Parameters
     ----------
     known : ndarray of shape (n,)
-        Identifiers in ascending order.
+        Identifiers, each once.
     wanted : array-like of shape (k,)
         Identifiers to find.
     name : str
@@ -273,7 +278,12 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
             f"{name} must be {kinds[0]}, as the identifiers of the fit are, not "
             f"{found.dtype}."
         )
-    place = np.searchsorted(known, found).clip(max=len(known) - 1)
+    order = None  # partial_fit appends new identifiers
+    if not (known[:-1] <= known[1:]).all():
+        order = np.argsort(known, kind="stable")
+    place = np.searchsorted(known, found, sorter=order).clip(max=len(known) - 1)
+    if order is not None:
+        place = order[place]
     missing = known[place] != found
     if missing.any():
         warn_user(

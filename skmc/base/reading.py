@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,8 +102,11 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
         return _read_stored(completer, X, known)
     if ChunkedRows in storages and is_lazy(X):
         return _read_chunks(completer, X, known)
-    known = dict(known)
+    ids = X.ids if isinstance(X, Entries) else None
+    known = dict(known) if ids is None else _by_identifier(known, ids)
     weight = known.pop("cell_weight", None)
+    if weight is None and isinstance(X, Entries):
+        weight = _own_weights(completer, X)
     if SparseObserved not in storages:
         matrix, source = completer._read_rows(X, reset=True)
         weights = None
@@ -112,14 +116,43 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
             weights[rows, cols] = read_weights(weight, X, rows, cols, matrix.shape)
         if known:
             known = read_known(known, (matrix.shape[0], matrix.shape[1]))
-        return Given.of_matrix(matrix, weights, source=source, known=known)
-    entries = _read_entries(completer, X)
-    weights = None
-    if weight is not None:
-        rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
-        weights = read_weights(weight, X, rows, cols, shape)
-    given = Given.of_entries(entries, weights)
-    return sides_of(given, known) if known else given
+        given = Given.of_matrix(matrix, weights, source=source, known=known)
+    else:
+        entries = _read_entries(completer, X)
+        weights = None
+        if weight is not None:
+            rows, cols, shape = entries.rows, entries.cols, entries.matrix_shape
+            weights = read_weights(weight, X, rows, cols, shape)
+        given = Given.of_entries(entries, weights)
+        if known:
+            given = sides_of(given, known)
+    if ids is None:
+        return given
+    return replace(given, statistics=replace(given.statistics, ids=ids))
+
+
+def _by_identifier(
+    known: Mapping[str, Any], ids: tuple[np.ndarray, np.ndarray]
+) -> dict[str, Any]:
+    """Order the features in data frames with an index as rows and columns are."""
+    found = dict(known)
+    for name, value in known.items():
+        if name.endswith("_features") and hasattr(value, "reindex"):
+            wanted = ids[name.startswith("col")]
+            index = (
+                value.index if wanted.dtype.kind in "iu" else value.index.astype(str)
+            )
+            found[name] = value.set_axis(index).reindex(wanted)
+    return found
+
+
+def _own_weights(completer: BaseCompleter, X: Entries) -> np.ndarray | None:
+    if X.weights is not None and "cell_weight" not in completer.takes():
+        raise ValueError(
+            f"{type(completer).__name__} takes no weights, which X has: "
+            f"{completer.completer_tags.unweighted}. Leave them out where you make X."
+        )
+    return X.weights
 
 
 def _read_entries(completer: BaseCompleter, X: Any) -> Entries:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from skmc.cells.containers import dense, sparse_cells, to_cells
+from skmc.cells.positions import check_positions, from_frame
 from skmc.cells.stored import from_dask, from_memmap, from_parquet
 
 LONG_BLOCK = 10  # cells that are no block by chance
@@ -38,6 +39,10 @@ class Entries:
         Finite numbers.
     matrix_shape : tuple
         ``(n_rows, n_cols)``. ``shape`` is ``(n_cells,)``.
+    ids : tuple of ndarray or None
+        Identifiers of the rows and of the columns, ascending, see `from_frame`.
+    weights : ndarray of shape (n_cells,) or None
+        How often each cell counts, see `from_frame`.
 
     Examples
     --------
@@ -51,8 +56,12 @@ class Entries:
            [ 3., nan]])
     """
 
+    ids: tuple[np.ndarray, np.ndarray] | None = None
+    weights: np.ndarray | None = None
+
     def __init__(self, X: Any):
         if isinstance(X, Entries):
+            self.ids, self.weights = X.ids, X.weights
             rows, cols, values, shape = X.rows, X.cols, X.values, X.matrix_shape
         elif sp.issparse(X):
             (rows, cols, values), shape = sparse_cells(X), X.shape
@@ -133,6 +142,7 @@ class Entries:
         self.matrix_shape = cells.shape[0], cells.shape[1]
         return self
 
+    from_frame = classmethod(from_frame)
     from_parquet = staticmethod(from_parquet)
     from_dask = staticmethod(from_dask)
     from_memmap = staticmethod(from_memmap)
@@ -181,6 +191,13 @@ class Entries:
         self.matrix_shape = (n_rows, n_cols)
 
     @property
+    def labels(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each cell: identifiers, if there are any, or positions."""
+        if self.ids is None:
+            return self.rows, self.cols
+        return self.ids[0][self.rows], self.ids[1][self.cols]
+
+    @property
     def shape(self) -> tuple[int]:
         """``(n_cells,)``, the shape of a list of samples."""
         return (len(self.values),)
@@ -197,14 +214,20 @@ class Entries:
         part = self.__class__.__new__(self.__class__)
         part.rows, part.cols = self.rows[index], self.cols[index]
         part.values, part.matrix_shape = self.values[index], self.matrix_shape
+        part.ids = self.ids
+        if self.weights is not None:
+            part.weights = self.weights[index]
         return part
 
     def _refuse_blocks(self, index: np.ndarray) -> None:
-        """Raise an error if ``index`` leaves out whole rows, as folds in order do."""
+        """Raise an error if ``index`` leaves out one block of cells in their order.
+
+        A block of nothing but whole rows is a test of new rows.
+        """
         left_out = np.delete(np.arange(len(self)), index)
         if len(left_out) >= LONG_BLOCK and np.ptp(left_out) < len(left_out):
             hidden = ~np.isin(self.rows[left_out], self.rows[index])
-            if hidden.mean() > 0.5:
+            if 0.5 < hidden.mean() < 1:
                 raise ValueError(
                     "These cells leave out whole rows, which only means can complete: "
                     "folds must be shuffled, for example by cv=KFold(5, shuffle=True)."
@@ -222,52 +245,6 @@ class Entries:
         ndarray of shape (n_rows, n_cols)
         """
         return dense(self.matrix_shape, self.rows, self.cols, self.values)
-
-
-def check_positions(
-    rows: ArrayLike, cols: ArrayLike, shape: tuple[int, ...] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Integer positions inside a matrix of ``shape``, or an error that says where.
-
-    Without a shape there is no upper bound.
-
-    Parameters
-    ----------
-    rows : array-like of int
-        Zero-based positions.
-    cols : array-like of int
-        Zero-based positions.
-    shape : tuple of int
-        Shape of the matrix.
-
-    Returns
-    -------
-    rows : int ndarray
-    cols : int ndarray
-    """
-    checked = []
-    sizes = (np.inf, np.inf) if shape is None else shape
-    for name, index, size in zip(("rows", "cols"), (rows, cols), sizes, strict=True):
-        index = np.asarray(index)
-        if index.ndim != 1 or len(index) != np.size(rows):
-            raise ValueError(
-                "rows and cols must be one-dimensional and of equal length, got "
-                f"shapes {np.shape(rows)} and {np.shape(cols)}."
-            )
-        if index.dtype.kind not in "iu" and index.size:
-            raise TypeError(
-                f"{name} must be integers, got dtype {index.dtype}; turn labels into "
-                "positions with numpy.unique(labels, return_inverse=True)."
-            )
-        outside = (index < 0) | (index >= size)
-        if outside.any():
-            first = outside.argmax()
-            raise ValueError(
-                f"{name} contains {index[first]} at position {first}, outside "
-                f"0..{size - 1}; correct it or give the matrix a larger shape."
-            )
-        checked.append(index.astype(np.int64))
-    return checked[0], checked[1]
 
 
 def fingerprint(cells: Entries) -> str:

@@ -39,7 +39,7 @@ class Priors:
         Whether an empty column can be filled with the row means: not if the columns
         have different units (`skmc.cells.Scaling.unlike`).
     ids : tuple of ndarray or None
-        Identifiers of rows and of columns, ascending; None if these are positions.
+        Identifiers of rows and of columns; None if these are positions.
     informed_rows : bool, default=False
         Whether rows without an observed cell have an answer other than the means.
     weighted : bool, default=False

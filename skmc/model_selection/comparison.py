@@ -214,7 +214,7 @@ def predict_cells(
     """
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
-        return fitted.predict_entries(test.rows, test.cols)
+        return fitted.predict_entries(*test.labels)
     found = np.asarray(completer.fit_transform(train.to_cells(), **given))
     if found.shape != train.matrix_shape:
         raise ValueError(

@@ -94,7 +94,11 @@ class RankingScorer:
         size = max(1, BLOCK // n_cols)
         for start in range(0, len(users), size):
             part = users[start : start + size]
-            items = estimator.recommend(part, n_cols)[0]
+            named = part if X.ids is None else X.ids[0][part]
+            items = estimator.recommend(named, n_cols)[0]
+            if X.ids is not None:
+                places = np.searchsorted(X.ids[1], items.data)
+                items = np.ma.masked_array(places, np.ma.getmaskarray(items))
             here = np.isin(X.rows, part)
             relevant = np.zeros((len(part), n_cols))
             relevant[np.searchsorted(part, X.rows[here]), X.cols[here]] = 1.0

@@ -1,0 +1,157 @@
+"""Positions of cells: checked, or found from identifiers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from skmc.cells.entries import Entries
+
+
+def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Find the distinct identifiers, and their positions.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_cells,)
+        Integers, strings, or what has a text.
+    name : str
+        What errors call them.
+
+    Returns
+    -------
+    ids : ndarray of int64 or of fixed-width strings
+        Distinct identifiers in ascending order.
+    positions : int ndarray of shape (n_cells,)
+        Their positions among these.
+    """
+    found = np.asarray(labels)
+    if found.dtype.kind == "O":
+        missing = np.array([x is None or x != x for x in found], bool)
+    else:
+        missing = found != found
+    if np.any(missing):
+        raise ValueError(
+            f"{name} is missing at position {np.argmax(missing)}; leave that row out."
+        )
+    if found.dtype.kind == "O":
+        found = np.asarray(found.tolist())
+    if found.dtype.kind == "f" and (found == found.round()).all():
+        found = found.astype(np.int64)  # as pandas has integers in an incomplete column
+    if found.dtype.kind not in "iu":
+        found = found.astype(str)
+    ids, positions = np.unique(found, return_inverse=True)
+    return ids, positions
+
+
+def check_positions(
+    rows: ArrayLike, cols: ArrayLike, shape: tuple[int, ...] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Integer positions inside a matrix of ``shape``, or an error that says where.
+
+    Without a shape there is no upper bound.
+
+    Parameters
+    ----------
+    rows : array-like of int
+        Zero-based positions.
+    cols : array-like of int
+        Zero-based positions.
+    shape : tuple of int
+        Shape of the matrix.
+
+    Returns
+    -------
+    rows : int ndarray
+    cols : int ndarray
+    """
+    checked = []
+    sizes = (np.inf, np.inf) if shape is None else shape
+    for name, index, size in zip(("rows", "cols"), (rows, cols), sizes, strict=True):
+        index = np.asarray(index)
+        if index.ndim != 1 or len(index) != np.size(rows):
+            raise ValueError(
+                "rows and cols must be one-dimensional and of equal length, got "
+                f"shapes {np.shape(rows)} and {np.shape(cols)}."
+            )
+        if index.dtype.kind not in "iu" and index.size:
+            raise TypeError(
+                f"{name} must be integers, got dtype {index.dtype}; turn labels into "
+                "positions with numpy.unique(labels, return_inverse=True)."
+            )
+        outside = (index < 0) | (index >= size)
+        if outside.any():
+            first = outside.argmax()
+            raise ValueError(
+                f"{name} contains {index[first]} at position {first}, outside "
+                f"0..{size - 1}; correct it or give the matrix a larger shape."
+            )
+        checked.append(index.astype(np.int64))
+    return checked[0], checked[1]
+
+
+def from_frame(
+    cls: type[Entries],
+    frame: Any,
+    rows: str,
+    cols: str,
+    values: str,
+    weight: str | None = None,
+    *,
+    duplicates: str = "error",
+) -> Entries:
+    """From triplets in a table in memory, with identifiers of any kind.
+
+    After a fit, `predict_entries` and `recommend` take and return identifiers.
+    `transform` returns the rows and columns in the order of ``row_ids_`` and
+    ``col_ids_``. Features of rows or columns in a pandas DataFrame are found by
+    its index.
+
+    Parameters
+    ----------
+    frame : DataFrame of pandas or polars, Arrow table, or dict of arrays
+        One row for each cell.
+    rows, cols : str
+        Names of the columns of identifiers: integers or strings. Others are
+        compared by their text.
+    values : str
+        Name of the column of numbers.
+    weight : str, optional
+        Name of a column that says how often each cell counts, >= 0, as
+        ``cell_weight`` of `fit` does.
+    duplicates : {"error", "mean"}, default="error"
+        What to do when a cell occurs more than once. "mean" needs cells without
+        weights.
+
+    Returns
+    -------
+    Entries
+
+    Raises
+    ------
+    ValueError
+        An identifier or a number is missing, or as for `from_triplets`.
+
+    Examples
+    --------
+    >>> from skmc import Entries, MeanCompleter
+    >>> table = {"user": ["a", "a", "b"], "film": [7, 9, 7], "stars": [4.0, 5, 2]}
+    >>> ratings = Entries.from_frame(table, "user", "film", "stars")
+    >>> MeanCompleter().fit(ratings).predict_entries(["b", "b"], [7, 9])
+    array([3., 5.])
+    """
+    row_ids, row = identified(frame[rows], rows)
+    col_ids, col = identified(frame[cols], cols)
+    shape = len(row_ids), len(col_ids)
+    if weight is not None and duplicates != "error":
+        raise ValueError("duplicates must be 'error' if cells have weights.")
+    cells = cls.from_triplets(
+        row, col, np.asarray(frame[values]), shape, duplicates=duplicates
+    )
+    cells.ids = row_ids, col_ids
+    if weight is not None:
+        cells.weights = np.asarray(frame[weight], float)
+    return cells

@@ -1,0 +1,169 @@
+"""Cells with identifiers, in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skmc import (
+    BayesianFactorizationCompleter,
+    Entries,
+    FactorizationCompleter,
+    IALMCompleter,
+    KNNCompleter,
+)
+from skmc.model_selection import RankingScorer
+from skmc.persistence import load, save
+
+NAMES = "user", "film", "stars"
+
+
+@pytest.fixture
+def table():
+    """Ratings of 30 users, of which a film and a user have no integers as names."""
+    rng = np.random.RandomState(0)
+    pairs = rng.permutation(30 * 12)[:240]
+    stars = 3 + np.sin(pairs // 12 / 5) * np.cos(pairs % 12 / 3)
+    users = [f"u{user}" for user in pairs // 12]
+    return pd.DataFrame({"user": users, "film": 100 - pairs % 12, "stars": stars})
+
+
+def fitted(X, **known):
+    completer = FactorizationCompleter(2, lambda_ridge=0.05, random_state=0)
+    return completer.fit(X, **known)
+
+
+def by_position(table):
+    """The same cells as positions, and the identifiers of these."""
+    users, i = np.unique(table.user, return_inverse=True)
+    films, j = np.unique(table.film, return_inverse=True)
+    return Entries.from_triplets(i, j, table.stars), users.astype(str), films
+
+
+@pytest.mark.parametrize(
+    "convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas, dict]
+)
+def test_any_table(convert, table):
+    cells, users, films = by_position(table)
+    found = Entries.from_frame(convert(table), *NAMES)
+    np.testing.assert_array_equal(found.to_cells(), cells.to_cells())
+    np.testing.assert_array_equal(found.ids[0], users)
+    np.testing.assert_array_equal(found.ids[1], films)
+
+
+def test_answers_are_those_of_positions(table, tmp_path):
+    cells, users, films = by_position(table)
+    expected, named = fitted(cells), Entries.from_frame(table, *NAMES)
+    completer = fitted(named)
+    np.testing.assert_array_equal(
+        completer.predict_entries(table.user, table.film),
+        expected.predict_entries(cells.rows, cells.cols),
+    )
+    items, values = completer.recommend(["u3", "u17"], 2)
+    of_rows = expected.recommend(np.searchsorted(users, ["u3", "u17"]), 2)
+    np.testing.assert_array_equal(items, films[of_rows[0]])
+    np.testing.assert_array_equal(values, of_rows[1])
+    np.testing.assert_array_equal(completer.row_ids_, users)
+    for X, same in ((named, cells), (named[:99], cells[:99])):
+        assert completer.score(X) == completer.score(same) == expected.score(same)
+    rank = RankingScorer(threshold=3.0)
+    left = (
+        rank(fitted(named[:160]), named[160:]),
+        rank(fitted(cells[:160]), cells[160:]),
+    )
+    assert left[0] == left[1] > 0
+    # Only some of the users and films, which have other positions here.
+    few = Entries.from_frame(table[table.user.isin(["u9", "u20"])], *NAMES)
+    kept = np.isin(users[cells.rows], ["u9", "u20"])
+    assert completer.score(few) == pytest.approx(expected.score(cells[kept]))
+    save(completer, tmp_path / "fit.skmc")
+    again = load(tmp_path / "fit.skmc").predict_entries(["u3"], [95])
+    np.testing.assert_array_equal(again, completer.predict_entries(["u3"], [95]))
+
+
+def test_dense_completers_answer_by_identifiers(table):
+    cells, users, _ = by_position(table)
+    completer = KNNCompleter().fit(Entries.from_frame(table, *NAMES))
+    row = np.searchsorted(users, "u7")
+    expected = KNNCompleter().fit(cells).predict_entries([row], [0])
+    np.testing.assert_array_equal(completer.predict_entries(["u7"], [89]), expected)
+
+
+def test_weights_are_a_column(table):
+    table["times"] = np.arange(len(table)) % 3
+    named = Entries.from_frame(table, *NAMES, weight="times")
+    plain = Entries.from_frame(table, *NAMES)
+    expected = fitted(plain, cell_weight=table.times.to_numpy(float))
+    found = fitted(named)
+    np.testing.assert_array_equal(found.row_factors_, expected.row_factors_)
+    part = fitted(named[:150]).row_factors_
+    weight = table.times.to_numpy(float)[:150]
+    np.testing.assert_array_equal(
+        part, fitted(plain[:150], cell_weight=weight).row_factors_
+    )
+    with pytest.raises(ValueError, match="IALMCompleter takes no weights, which X has"):
+        IALMCompleter().fit(named)
+
+
+def test_features_are_found_by_the_index(table):
+    _, _, films = by_position(table)
+    features = pd.DataFrame(np.random.RandomState(1).randn(12, 2), index=films)
+    named = Entries.from_frame(table, *NAMES)
+    expected = fitted(named, col_features=features.to_numpy())
+    found = fitted(named, col_features=features.sample(frac=1, random_state=0))
+    np.testing.assert_array_equal(found.col_factors_, expected.col_factors_)
+    with pytest.raises(ValueError, match="col_features has missing values in line 0"):
+        fitted(named, col_features=features[1:])
+
+
+def test_more_cells_by_identifiers(table):
+    completer = fitted(Entries.from_frame(table, *NAMES))
+    before = completer.predict_entries(["u9"], [95])
+    more = {"user": ["new", "new", "u9"], "film": [95, 7, 7], "stars": [2.0, 4.0, 4.0]}
+    completer.partial_fit(Entries.from_frame(more, *NAMES))
+    assert completer.row_ids_[-1] == "new" and completer.col_ids_[-1] == 7
+    assert 1.5 < completer.predict_entries(["new"], [95])[0] < 4.5
+    np.testing.assert_allclose(completer.predict_entries(["u9"], [95]), before, 0.2)
+    assert set(completer.recommend(["new"], 12)[0].compressed()).isdisjoint({95, 7})
+    whole = fitted(Entries.from_frame(pd.concat([table, pd.DataFrame(more)]), *NAMES))
+    assert set(whole.row_ids_) == set(completer.row_ids_)
+    with pytest.raises(ValueError, match=r"have identifiers.*Entries\.from_frame"):
+        completer.partial_fit(Entries([[1.0]]))
+    with pytest.raises(TypeError, match="Identifiers of X are int64"):
+        completer.partial_fit(Entries.from_frame({**more, "user": [1, 2, 3]}, *NAMES))
+    with pytest.raises(ValueError, match="but the fit had none"):
+        fitted(by_position(table)[0]).partial_fit(Entries.from_frame(more, *NAMES))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"user": ["a", None]}, "user is missing at position 1; leave that row out"),
+        ({"film": [1.0, np.nan]}, "film is missing at position 1"),
+        ({"stars": [np.nan, 1.0]}, "values contains NaN at position 0"),
+        (
+            {"user": ["a", "a"], "film": [1, 1]},
+            "the cell at row 0, column 0 comes more",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(change, message):
+    table = {"user": ["a", "b"], "film": [1, 2], "stars": [1.0, 2.0]} | change
+    with pytest.raises(ValueError, match=message):
+        Entries.from_frame(pd.DataFrame(table), *NAMES)
+
+
+def test_integers_that_pandas_keeps_as_floats():
+    table = {"user": [1.0, 2.0], "film": ["x", "y"], "stars": [1.0, 2.0]}
+    np.testing.assert_array_equal(Entries.from_frame(table, *NAMES).ids[0], [1, 2])
+
+
+def test_the_bayesian_factorization_knows_them(table):
+    completer = BayesianFactorizationCompleter(
+        2, n_draws=3, n_burn_in=2, random_state=0
+    )
+    completer.fit(Entries.from_frame(table, *NAMES))
+    assert np.isfinite(completer.predict_entries(["u3"], [95])).all()
