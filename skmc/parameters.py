@@ -13,13 +13,14 @@ import types
 import typing
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
 from skmc.compatibility import Interval, StrOptions
 from skmc.linalg import Seed as Seed
 
+C = TypeVar("C", bound=Any)
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 Count = Annotated[int, AT_LEAST_ONE]
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
@@ -54,6 +55,26 @@ def constraints_of(declared: type) -> dict[str, list[Any]]:
         if kind is not Any:
             found[name] = _alternatives(kind)
     return found
+
+
+def constrained(estimator: C) -> C:
+    """Add the constraints of an estimator's annotations to those that it inherits.
+
+    Parameters
+    ----------
+    estimator : type
+        Estimator that is no `skmc.base.Estimator`, which does this by itself.
+
+    Returns
+    -------
+    type
+        The same.
+    """
+    inherited = getattr(estimator, "_parameter_constraints", {})
+    merged = inherited | constraints_of(estimator)
+    names = inspect.signature(estimator).parameters
+    estimator._parameter_constraints = {n: merged[n] for n in names if n in merged}
+    return estimator
 
 
 def _alternatives(kind: Any) -> list[Any]:

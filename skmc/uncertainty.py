@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -28,11 +28,13 @@ from skmc.compatibility import (
 )
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
+from skmc.parameters import constrained
 
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
 
 
+@constrained
 @dataclass(eq=False, repr=False)
 class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     r"""Several completions of one matrix, each from a part of its cells.
@@ -101,18 +103,10 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "completer": [HasMethods(["fit", "predict_entries"])],
-        "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "pattern": [StrOptions(set(PATTERNS))],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-    }
-
-    completer: BaseCompleter
-    n_draws: int = 20
+    completer: Annotated[BaseCompleter, HasMethods(["fit", "predict_entries"])]
+    n_draws: Annotated[int, Interval(Integral, 2, None, closed="left")] = 20
     _: KW_ONLY
-    pattern: str = "mcar"
+    pattern: Annotated[str, StrOptions(set(PATTERNS))] = "mcar"
     n_jobs: int | None = None
     random_state: Seed = None
 

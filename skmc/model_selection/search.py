@@ -208,7 +208,7 @@ class BatchedSearch(BaseSearchCV):
 
 
 # An entry of the docstring: name, type and text.
-ENTRY = re.compile(r"^    (\w+) : (.+)\n((?:        .+\n)+)", re.MULTILINE)
+ENTRY = re.compile(r"^(\w+) : (.+)\n((?:    .+\n)+)", re.MULTILINE)
 
 
 @dataclass_transform(eq_default=False)
@@ -235,7 +235,7 @@ def search(class_: type[Search]) -> type[Search]:
 
     parameters = sorted(signature.parameters.values(), key=place)
     made.__init__.__signature__ = signature.replace(parameters=parameters)
-    found = ENTRY.findall(BatchedSearch.__doc__ or "")
+    found = ENTRY.findall(inspect.getdoc(BatchedSearch) or "")
     shared: dict[str, Any] = {name: (kind, text[:-1]) for name, kind, text in found}
     attributes = [name for name in shared if name.endswith("_")]
     return documented(made, **shared, search=[*attributes, "input"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from numbers import Integral
 
+import numpy as np
+
 
 def checked_widths(
-    widths: Sequence[int], name: str = "hidden", *, fewest: int = 1
+    widths: Sequence[int] | np.ndarray, name: str = "hidden", *, fewest: int = 1
 ) -> list[int]:
     """``widths`` as a list, or an error that says what is wrong with it.
 

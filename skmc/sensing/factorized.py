@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
-from typing import ClassVar
 
 from torch import nn
 
-from skmc.compatibility import Interval
 from skmc.linalg import Randomness
 from skmc.models import FactorProduct
+from skmc.parameters import Count, Positive, constrained
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 
@@ -18,6 +16,7 @@ START = 1e-4  # on the factors' diagonals
 REST = 1e-2  # the same, to the power of their number less two
 
 
+@constrained
 @dataclass(eq=False, repr=False)
 class FactorizedSensingRegressor(FlowSensingRegressor):
     r"""Low rank by descent on a product of factors from a small start.
@@ -95,17 +94,10 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     array([1., 2., 3., 4., 5., 6.])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **FlowSensingRegressor._parameter_constraints,
-        "depth": [Interval(Integral, 1, None, closed="left")],
-        "width": [Interval(Integral, 1, None, closed="left"), None],
-        "init_scale": [Interval(Real, 0, None, closed="neither"), None],
-    }
-
-    depth: int = 3
-    width: int | None = None
+    depth: Count = 3
+    width: Count | None = None
     _: KW_ONLY
-    init_scale: float | None = None
+    init_scale: Positive | None = None
 
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
         width = self.width or min(data.shape)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
 from skmc.compatibility import Interval
 from skmc.linalg import Randomness
+from skmc.parameters import Count, constrained
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import IterativeSensingRegressor
 from skmc.solvers import DouglasRachford, ProximalGradient, Solver
@@ -19,6 +20,7 @@ from skmc.terms import MeasurementError, NuclearNorm
 LENGTH = 0.3  # of the splitting's step, relative to the least-norm answer
 
 
+@constrained
 @dataclass(eq=False, repr=False)
 class NuclearSensingRegressor(IterativeSensingRegressor):
     r"""Low rank by a penalty on the nuclear norm, a convex problem.
@@ -97,14 +99,9 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
 
     check_every: ClassVar[int] = 5
 
-    _parameter_constraints: ClassVar[dict] = {
-        **IterativeSensingRegressor._parameter_constraints,
-        "lambda_nuclear": [Interval(Real, 0, 1, closed="both")],
-    }
-
-    lambda_nuclear: float = 0.01
+    lambda_nuclear: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.01
     _: KW_ONLY
-    max_iter: int = 10000
+    max_iter: Count = 10000
 
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         operator, y = data.operator, data.y

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -29,12 +28,12 @@ from skmc.base import (
 )
 from skmc.compatibility import (
     CallbackSupportMixin,
-    Interval,
     fit_context,
     with_callbacks,
 )
 from skmc.linalg import Randomness, resolve_device, seed_of
 from skmc.loop import Solution, Status, solve, time_limit
+from skmc.parameters import Count, NonNegative, Positive, constrained
 from skmc.sensing.checks import check_plain, is_shape
 from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements
 from skmc.sensing.measured import Measured
@@ -47,6 +46,7 @@ FLOATS = [np.float64, np.float32]
 SLOW = 1e-2
 
 
+@constrained
 @dataclass(eq=False, repr=False)
 class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
@@ -66,13 +66,8 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     _fit_summary = fit_summary
     _get_fitted_attr_html = fit_html
 
-    _parameter_constraints: ClassVar[dict] = {
-        "shape": ["array-like", None],
-        "device": [str, torch.device],
-    }
-
     _: KW_ONLY
-    shape: tuple[int, int] | None = None
+    shape: Annotated[tuple[int, int], "array-like"] | None = None
     device: str | torch.device = "auto"
 
     @abstractmethod
@@ -217,6 +212,7 @@ def _array(name: str, values: object) -> Any:
     return (values.double() if values.dtype == torch.bfloat16 else values).numpy()
 
 
+@constrained
 @dataclass(eq=False, repr=False)
 class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     """Recovers the matrix by the iteration loop.
@@ -241,17 +237,10 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
 
     check_every: ClassVar[int] = 25
 
-    _parameter_constraints: ClassVar[dict] = {
-        **BaseSensingRegressor._parameter_constraints,
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-    }
-
     _: KW_ONLY
-    max_iter: int = 3000
-    max_time: float | None = None
-    tol: float = 1e-6
+    max_iter: Count = 3000
+    max_time: Positive | None = None
+    tol: NonNegative = 1e-6
 
     @abstractmethod
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import nn
 
-from skmc.compatibility import Interval, StrOptions
 from skmc.linalg import ACTIVATIONS, Randomness, Seed
 from skmc.models import SpectralNetwork, checked_widths
+from skmc.parameters import Count, Widths, constrained
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 
 
+@constrained
 @dataclass(eq=False, repr=False)
 class SpectralSensingRegressor(FlowSensingRegressor):
     r"""Low rank by a spectral neural network (SNN): activations of singular values.
@@ -105,20 +104,11 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     array([1., 2., 3., 4., 5., 6.])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **FlowSensingRegressor._parameter_constraints,
-        "layers": ["array-like"],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "init": [StrOptions({"near_zero", "spectral"})],
-        "width": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
-
-    layers: Sequence[int] = (2,)
+    layers: Widths = (2,)
     activation: Literal["sigmoid", "tanh", "truncated_relu"] = "tanh"
     _: KW_ONLY
     init: Literal["near_zero", "spectral"] = "near_zero"
-    width: int | None = None
+    width: Count | None = None
     random_state: Seed = None
 
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
