@@ -28,6 +28,12 @@ NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Widths = Annotated[Sequence[int] | np.ndarray, "array-like"]
 Params = types.SimpleNamespace  # values of all parameters by name, in a fit
+Workers = Annotated[
+    int | None,
+    Interval(Integral, None, -1, closed="right"),
+    AT_LEAST_ONE,
+    None,
+]
 OF_TYPE = {bool: "boolean", int: Integral, float: Real, type(None): None}
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
@@ -28,7 +28,7 @@ from skmc.compatibility import (
 )
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
-from skmc.parameters import constrained
+from skmc.parameters import Workers, constrained
 
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
@@ -107,7 +107,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     n_draws: Annotated[int, Interval(Integral, 2, None, closed="left")] = 20
     _: KW_ONLY
     pattern: Annotated[str, StrOptions(set(PATTERNS))] = "mcar"
-    n_jobs: int | None = None
+    n_jobs: Workers = None
     random_state: Seed = None
 
     @with_callbacks
@@ -127,6 +127,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         self
         """
         cells = X.to_cells() if isinstance(X, Entries) else to_cells(X)
+        cells = check_array(cells, ensure_all_finite="allow-nan")
         rng = check_random_state(self.random_state)
         left_out = np.stack([self._leave_out(cells, rng) for _ in range(self.n_draws)])
         seeds = rng.randint(2**31 - 1, size=self.n_draws)

@@ -133,12 +133,17 @@ class BaseCompleter(Estimator):
                 warn_of_empty(self, given.statistics)
             with fit_scope(self, given.identity), threads_for(given.data.work):
                 outcome = self._fit_cells(given, y)
-        except Exception:
+        except Exception as error:
             # A failed fit leaves the completer unchanged. Callbacks are kept: they are
             # torn down later.
             hooks = {k: v for k, v in vars(self).items() if k.startswith(HOOKS)}
             self.__dict__.clear()
             self.__dict__.update(before | hooks)
+            if isinstance(error, RuntimeError) and "allocate memory" in str(error):
+                raise MemoryError(
+                    f"{type(self).__name__} needs more memory than there is. Lower the "
+                    "sizes among its parameters, or fit to fewer rows and columns."
+                ) from error
             raise
         self._set_fitted(given.statistics, outcome)
         self._seconds = time.perf_counter() - start

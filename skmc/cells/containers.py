@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -213,12 +214,22 @@ def _cell_by_cell(
             if isinstance(value, str):
                 raise ValueError("text")
             cells[place] = float(value)
+        except OverflowError as error:
+            raise ValueError(
+                f"{name} holds an integer of {len(str(value))} digits at "
+                f"{describe(place, X)}; use other units or mask that cell."
+            ) from error
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{name} holds {value!r} at {describe(place, X)}, which is not a "
                 "number; MixedCompleter completes tables with text, categories and "
                 f"dates by any completer, and AutoCompleter does so itself ({error})."
             ) from error
+        if isinstance(value, Fraction) and cells[place] != value:
+            raise ValueError(
+                f"{name} holds {value!r} at {describe(place, X)}, which a float cannot "
+                "represent; convert that column to floats first."
+            )
     return cells
 
 

@@ -24,7 +24,7 @@ from skmc.completers.costs import Cost, Variant
 from skmc.linalg import memory_of, seed_of
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
-from skmc.parameters import Count, Positive, Seed
+from skmc.parameters import Count, Positive, Seed, Workers
 
 BYTES_PER_NODE = 21
 
@@ -125,7 +125,7 @@ class TreesCompleter(BaseCompleter):
     n_estimators: Count = 50
     max_iter: Count = 1
     max_time: Positive | None = None
-    n_jobs: int | None = None
+    n_jobs: Workers = None
     random_state: Seed = None
 
     n_iter_: int = field(init=False)

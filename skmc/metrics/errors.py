@@ -224,11 +224,19 @@ def effective_rank(X: Container) -> float:
     -------
     float
 
+    Raises
+    ------
+    ValueError
+        A cell is missing.
+
     References
     ----------
     Roy, Vetterli. The effective rank. EUSIPCO 2007.
     """
-    s = np.linalg.svd(np.asarray(to_cells(X), float), compute_uv=False)
+    cells = np.asarray(to_cells(X), float)
+    if np.isnan(cells).any():
+        raise ValueError("X has missing cells, and so no singular values; complete it.")
+    s = np.linalg.svd(cells, compute_uv=False)
     if s.sum() == 0:
         return 0.0
     p = s[s > 0] / s.sum()

@@ -12,6 +12,8 @@ def observed_in(X: Container) -> np.ndarray:
     observed = ~np.isnan(to_cells(X))
     if observed.ndim != 2:
         raise ValueError(f"X must be a matrix, got {observed.ndim} dimensions.")
+    if not observed.size:
+        raise ValueError(f"X has shape {observed.shape}, and so no cell to hide.")
     return observed
 
 

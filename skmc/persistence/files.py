@@ -177,6 +177,10 @@ def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
         Writes to the temporary path that it is given.
     """
     name, path = Path(path).name, Path(path).resolve()  # a link stays one
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent}; make it first.")
     part = path.with_name(f".{name}.part")
     try:
         fill(part)

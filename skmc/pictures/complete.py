@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def complete(
     Raises
     ------
     ValueError
-        As in `as_matrix`.
+        As in `as_matrix`, or ``block`` is no whole number of at least 1.
 
     Examples
     --------
@@ -83,6 +84,8 @@ def complete(
     True
     """
     matrix, values = as_matrix(picture, mask), np.ma.getdata(picture)
+    if not (isinstance(block, Integral) and block >= 1):
+        raise ValueError(f"block must be an int >= 1, got {block!r}.")
     if not matrix.mask.any():
         return values.copy()
     cells, missing, way = _prepared(matrix, values, completer)

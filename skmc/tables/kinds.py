@@ -257,7 +257,13 @@ def _bounds(X: Any, given: Any, parameter: str) -> dict[int, float]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        whole = np.broadcast_to(np.asarray(given, float), X.shape[1])
+        limits = np.asarray(given, float)
+        if limits.shape not in ((), (X.shape[1],)):
+            raise ValueError(
+                f"{parameter} has shape {limits.shape}, but X has {X.shape[1]} "
+                "columns; give one number, one for each column, or a dict by name."
+            )
+        whole = np.broadcast_to(limits, X.shape[1])
         given = dict(enumerate(whole.tolist()))
     bounds = {position_of(X, c, parameter): float(v) for c, v in given.items()}
     return {k: bound for k, bound in bounds.items() if not np.isnan(bound)}

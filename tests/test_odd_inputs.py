@@ -1,0 +1,108 @@
+"""Errors for inputs that make no sense: they name the argument and the remedy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmc import (
+    AIRCompleter,
+    AutoencoderCompleter,
+    MeanCompleter,
+    MixedCompleter,
+    TreesCompleter,
+    patterns,
+    pictures,
+)
+from skmc.metrics import effective_rank
+from skmc.persistence import save
+from skmc.uncertainty import MultipleCompletion
+
+X = np.ma.masked_greater(np.random.RandomState(0).randn(12, 5), 1.5)
+HUGE = 10**12
+ODD = {
+    "an integer beyond floats": (
+        lambda _: MeanCompleter().fit([[10**400, 1.0]]),
+        ValueError,
+        "X holds an integer of 401 digits at row 0, column 0; use other units",
+    ),
+    "a fraction that is no float": (
+        lambda _: MeanCompleter().fit(pd.DataFrame({"a": [Fraction(1, 3), 1]})),
+        ValueError,
+        r"Fraction\(1, 3\) at row 0, column 0 \('a'\).*convert that column",
+    ),
+    "singular values of a matrix with holes": (
+        lambda _: effective_rank(X),
+        ValueError,
+        "X has missing cells.*complete it",
+    ),
+    "limits of other columns": (
+        lambda _: MixedCompleter(MeanCompleter(), min_value=[1, 2]).fit(
+            pd.DataFrame(X.filled(np.nan))
+        ),
+        ValueError,
+        r"min_value has shape \(2,\), but X has 5 columns; give",
+    ),
+    "a file in no folder": (
+        lambda folder: save(MeanCompleter().fit(X), folder / "none" / "fit.skmc"),
+        FileNotFoundError,
+        "There is no folder .*none; make it first",
+    ),
+    "a folder as a file": (
+        lambda folder: save(MeanCompleter().fit(X), folder),
+        IsADirectoryError,
+        "is a folder; name a file in it",
+    ),
+    "no rows": (
+        lambda _: MultipleCompletion(MeanCompleter()).fit(np.zeros((0, 3))),
+        ValueError,
+        r"0 sample\(s\)",
+    ),
+    "no columns": (
+        lambda _: MultipleCompletion(MeanCompleter()).fit(np.zeros((3, 0))),
+        ValueError,
+        r"0 feature\(s\)",
+    ),
+    "factors beyond memory": (
+        lambda _: AIRCompleter(width=HUGE, max_iter=1).fit(X),
+        MemoryError,
+        "AIRCompleter needs more memory than there is. Lower the sizes",
+    ),
+    "a layer beyond memory": (
+        lambda _: AutoencoderCompleter(hidden=(HUGE,), max_iter=1).fit(X),
+        MemoryError,
+        "Lower the sizes among its parameters",
+    ),
+    "no workers": (
+        lambda _: TreesCompleter(n_jobs=0).fit(X),
+        ValueError,
+        "'n_jobs' parameter of TreesCompleter must be .* Got 0",
+    ),
+    "blocks of no pixels": (
+        lambda _: pictures.complete(X, block=0),
+        ValueError,
+        "block must be an int >= 1, got 0",
+    ),
+    "blocks of parts of pixels": (
+        lambda _: pictures.complete(X, block=1.5),
+        ValueError,
+        "block must be an int >= 1, got 1.5",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_argument_and_the_remedy_are_named(name, tmp_path):
+    call, error, message = ODD[name]
+    with pytest.raises(error, match=message):
+        call(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+@pytest.mark.parametrize("name", ["like_missing", "random", "rows", "mar", "per_row"])
+def test_an_empty_matrix_has_no_cell_to_hide(name, shape):
+    with pytest.raises(ValueError, match=r"X has shape \(., .\), and so no cell"):
+        getattr(patterns, name)(np.zeros(shape), 0.3)
