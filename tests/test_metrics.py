@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import low_rank
-from skimage.metrics import peak_signal_noise_ratio
+from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
 from skmc import metrics
@@ -36,9 +36,21 @@ def test_psnr_of_a_picture_with_peak_one():
     assert metrics.psnr(picture, picture) == np.inf
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_the_peak_of_integers_is_that_of_their_type(dtype):
+    dark = (20 * M).astype(dtype)
+    expected = peak_signal_noise_ratio(dark, dark + dtype(3))
+    assert metrics.psnr(dark + dtype(3), dark) == pytest.approx(expected)
+    assert metrics.psnr(dark + 3.0, dark, peak=1) == pytest.approx(-20 * np.log10(3))
+
+
 def test_ssim():
     assert metrics.ssim(M, M) == pytest.approx(1)
     assert metrics.ssim(X, M) < 1
+    colors, found = np.stack([M, 2 * M, X], 2), np.stack([X, 2 * X, X], 2)
+    assert metrics.ssim(found, colors, channel_axis=2) == pytest.approx(
+        structural_similarity(colors, found, channel_axis=2, data_range=np.ptp(colors))
+    )
 
 
 def test_effective_rank():

@@ -289,6 +289,16 @@ def test_biharmonic_completes_a_plane_exactly():
     np.testing.assert_allclose(answer, plane, atol=1e-8)
 
 
+def test_a_completer_has_a_name():
+    cells = np.ma.masked_array(waves()[..., 0], hidden((48, 45), 0.1))
+    expected = pictures.complete(cells, completer=BiharmonicCompleter())
+    np.testing.assert_array_equal(
+        pictures.complete(cells, completer="biharmonic"), expected
+    )
+    with pytest.raises(ValueError, match="no method 'biharmonik'; did you mean 'bihar"):
+        pictures.complete(cells, completer="biharmonik")
+
+
 def test_biharmonic_names_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.restoration", None)
     with pytest.raises(ImportError, match=r"pip install 'skmc\[plot\]'"):

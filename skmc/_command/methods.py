@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import inspect
-import re
 import shutil
 import sys
 import textwrap
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
-from skmc.completers import advice_of
+from skmc.completers import advice_of, name_of, title_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -24,16 +22,6 @@ OBSERVED_SHARE = 0.8  # of the cells, in estimates of time
 
 # scikit-learn's imputer, which is often better than ours on narrow tables.
 IMPUTER = "iterative-imputer"
-
-
-def name_of(title: str) -> str:
-    """Name a class: ``SoftImputeCompleter`` is ``soft-impute``.
-
-    >>> name_of("AIRCompleter"), name_of("PatchCNNCompleter")
-    ('air', 'patch-cnn')
-    """
-    stem = title.removesuffix("Completer")
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).lower()
 
 
 # Names of classes, so that parsing arguments imports none of them. `MixedCompleter`
@@ -53,15 +41,10 @@ def class_of(name: str) -> type[BaseCompleter]:
 
 def method(text: str) -> str:
     """Find the method that ``text`` names; "SoftImputeCompleter" works, too."""
-    plain = {name.replace("-", ""): name for name in METHODS}
-    wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
-    if wanted not in plain:
-        near = difflib.get_close_matches(wanted, plain, 1)
-        hint = f"did you mean {plain[near[0]]!r}? " if near else ""
-        raise argparse.ArgumentTypeError(
-            f"there is no method {text!r}; {hint}'skmc methods' lists them"
-        )
-    return plain[wanted]
+    try:
+        return name_of(title_of(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def method_list(text: str) -> list[str]:

@@ -140,10 +140,7 @@ class BaseCompleter(Estimator):
             self.__dict__.clear()
             self.__dict__.update(before | hooks)
             if isinstance(error, RuntimeError) and "allocate memory" in str(error):
-                raise MemoryError(
-                    f"{type(self).__name__} needs more memory than there is. Lower the "
-                    "sizes among its parameters, or fit to fewer rows and columns."
-                ) from error
+                raise _out_of_memory(self) from error
             raise
         self._set_fitted(given.statistics, outcome)
         self._seconds = time.perf_counter() - start
@@ -299,6 +296,13 @@ def _warn_of(
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         place = listed(axis, empty, names)
         warn_user(f"{place} of X {have} no observed cell and {are} {action}.")
+
+
+def _out_of_memory(completer: BaseCompleter) -> MemoryError:
+    return MemoryError(
+        f"{type(completer).__name__} needs more memory than there is. Lower the sizes "
+        "among its parameters, or fit to fewer rows and columns."
+    )
 
 
 def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:

@@ -8,7 +8,12 @@ from skmc.completers import _discovery
 TYPE_CHECKING = False
 # Type checkers do not look into folders; nothing else reads these lines.
 if TYPE_CHECKING:
-    from skmc.completers._discovery import advice_of, completer_classes  # noqa: F401
+    from skmc.completers._discovery import (  # noqa: F401
+        advice_of,
+        completer_classes,
+        name_of,
+        title_of,
+    )
     from skmc.completers.air import AIRCompleter as AIRCompleter
     from skmc.completers.auto import AutoCompleter as AutoCompleter
     from skmc.completers.autoencoder import AutoencoderCompleter as AutoencoderCompleter
@@ -45,7 +50,7 @@ else:
     _MODULES = {
         **_discovery.modules(),
         **dict.fromkeys(("Cost", "Size", "Variant"), "skmc.completers.costs"),
-        **dict.fromkeys(("advice_of", "completer_classes"), _discovery.__name__),
+        **dict.fromkeys(_discovery.__all__, _discovery.__name__),
     }
     __all__ = sorted(_MODULES)
 

@@ -6,9 +6,12 @@ Their files are read and not imported: that takes seconds, and waits for the fir
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from importlib import import_module
 from pathlib import Path
+
+__all__ = ["advice_of", "completer_classes", "name_of", "title_of"]
 
 FOLDER = Path(__file__).parent
 
@@ -33,6 +36,58 @@ def completer_classes() -> list[type]:
         The classes, sorted by name.
     """
     return [getattr(import_module(module), name) for name, module in modules().items()]
+
+
+def name_of(title: str) -> str:
+    """Name a class: ``SoftImputeCompleter`` is ``soft-impute``.
+
+    Parameters
+    ----------
+    title : str
+        Name of the class.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from skmc.completers import name_of
+    >>> name_of("AIRCompleter"), name_of("PatchCNNCompleter")
+    ('air', 'patch-cnn')
+    """
+    stem = title.removesuffix("Completer")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).lower()
+
+
+def title_of(text: str) -> str:
+    """Find the name of a class by that of the method.
+
+    Parameters
+    ----------
+    text : str
+        For example "soft-impute" or "SoftImputeCompleter".
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        There is none; the message says which name is near.
+    """
+    # `MixedCompleter` completes by means of another completer.
+    titles = {t: name_of(t) for t in modules() if t != "MixedCompleter"}
+    plain = {name.replace("-", ""): title for title, name in titles.items()}
+    wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
+    if wanted not in plain:
+        near = difflib.get_close_matches(wanted, plain, 1)
+        hint = f"did you mean {titles[plain[near[0]]]!r}? " if near else ""
+        raise ValueError(
+            f"there is no method {text!r}; {hint}'skmc methods' lists them"
+        )
+    return plain[wanted]
 
 
 def advice_of(name: str) -> str:

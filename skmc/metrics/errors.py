@@ -152,11 +152,17 @@ def relative_error(X: Container, M: Container, cells: ArrayLike | None = None) -
     return float(error / norm)
 
 
-def psnr(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
-    """Peak signal-to-noise ratio ``10 log10(max(M)^2 / mean (X - M)^2)`` in dB.
+def psnr(
+    X: Container,
+    M: Container,
+    cells: ArrayLike | None = None,
+    *,
+    peak: float | None = None,
+) -> float:
+    """Peak signal-to-noise ratio ``10 log10(peak^2 / mean (X - M)^2)`` in dB.
 
-    By convention the mean is over the whole picture, observed cells included. The peak
-    is the largest known value of ``M``. The ratio is infinite for equal pictures.
+    By convention the mean is over the whole picture, observed cells included. The ratio
+    is infinite for equal pictures.
 
     Parameters
     ----------
@@ -166,27 +172,37 @@ def psnr(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
         The cells to compare. None means all cells that are known in ``M``.
+    peak : float > 0 or None, default=None
+        The largest possible value. None is that of the type of ``M`` for integers of 8
+        and 16 bits (255 or 65535), as in `skimage.metrics`, and otherwise the largest
+        known value of ``M``.
 
     Returns
     -------
     float
     """
     x, m, known = _pair(X, M, cells)
+    if peak is None:
+        dtype = getattr(M, "dtype", None)
+        of_type = dtype in (np.uint8, np.int8, np.uint16, np.int16)
+        peak = float(np.iinfo(dtype).max if of_type else known.max())
     error = np.square(x - m).mean()
-    return np.inf if error == 0 else float(10 * np.log10(known.max() ** 2 / error))
+    return np.inf if error == 0 else float(10 * np.log10(peak**2 / error))
 
 
-def ssim(X: Container, M: Container) -> float:
+def ssim(X: Container, M: Container, *, channel_axis: int | None = None) -> float:
     """Structural similarity of two pictures (`skimage.metrics`), in [-1, 1].
 
     The ``data_range`` of `skimage.metrics` is ``max M - min M``.
 
     Parameters
     ----------
-    X : container of shape (n_rows, n_cols)
+    X : container of shape (n_rows, n_cols), or array with channels
         The completion.
-    M : container of shape (n_rows, n_cols)
+    M : container of shape (n_rows, n_cols), or array with channels
         The truth.
+    channel_axis : int or None, default=None
+        The axis of the channels of a color picture.
 
     Returns
     -------
@@ -206,8 +222,9 @@ def ssim(X: Container, M: Container) -> float:
     X, M = np.asarray(to_cells(X), float), np.asarray(to_cells(M, name="M"), float)
     if np.isnan(X).any() or np.isnan(M).any():
         raise ValueError("ssim compares whole pictures; X or M has missing cells.")
-    spread = M.max() - M.min()
-    return float(structural_similarity(M, X, data_range=spread if spread > 0 else 1.0))
+    spread = (M.max() - M.min()) or 1.0
+    found = structural_similarity(M, X, data_range=spread, channel_axis=channel_axis)
+    return float(found)
 
 
 def effective_rank(X: Container) -> float:

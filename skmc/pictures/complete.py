@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skmc import completers
 from skmc.base import BaseCompleter
-from skmc.completers import NonlocalCompleter
+from skmc.completers import NonlocalCompleter, title_of
 from skmc.pictures.blocks import SIDE, blocks, crop, observed
 from skmc.pictures.shapes import as_matrix, as_picture
 from skmc.pictures.ways import Way, choose_way
@@ -26,7 +27,7 @@ BYTES, BYTES_PER_PIXEL, BYTES_PER_CELL = 64 * 2**20, 660, 520
 def complete(
     picture: ArrayLike,
     mask: ArrayLike | None = None,
-    completer: BaseCompleter | None = None,
+    completer: BaseCompleter | str | None = None,
     *,
     block: int = SIDE,
     on_fit: Callable[[int, int], Any] | None = None,
@@ -52,8 +53,9 @@ def complete(
         it marks what is missing.
     mask : array-like of shape (height, width) or that of ``picture``, optional
         As in `as_matrix`: nonzero where a pixel is missing.
-    completer : completer, optional
-        It is cloned. The default is ``NonlocalCompleter(random_state=0)``.
+    completer : completer or str, optional
+        It is cloned. A name, such as "biharmonic", is that of the command ``skmc
+        methods``. The default is ``NonlocalCompleter(random_state=0)``.
     block : int >= 1, default=512
         Side of a block, in pixels.
     on_fit : callable, optional
@@ -134,7 +136,7 @@ class Estimate:
 def estimate(
     picture: ArrayLike,
     mask: ArrayLike | None = None,
-    completer: BaseCompleter | None = None,
+    completer: BaseCompleter | str | None = None,
     *,
     block: int = SIDE,
 ) -> Estimate:
@@ -187,11 +189,14 @@ def _seconds(way: Way, sample: np.ndarray) -> float:
 
 
 def _prepared(
-    matrix: np.ma.MaskedArray, values: np.ndarray, completer: BaseCompleter | None
+    matrix: np.ma.MaskedArray, values: np.ndarray, completer: BaseCompleter | str | None
 ) -> tuple[np.ndarray, np.ndarray, Way]:
     """Cells (NaN where missing), what is missing, and how to complete them."""
     channels = values.shape[2] if values.ndim == 3 else 1
     cells = as_picture(matrix.filled(np.nan), channels)
+    chosen: Any = completer
     if completer is None:
-        completer = NonlocalCompleter(random_state=0)
-    return cells, np.isnan(cells), choose_way(completer, cells)
+        chosen = NonlocalCompleter(random_state=0)
+    elif isinstance(completer, str):
+        chosen = getattr(completers, title_of(completer))()
+    return cells, np.isnan(cells), choose_way(chosen, cells)
