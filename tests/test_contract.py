@@ -123,10 +123,10 @@ def test_devices_that_are_not_there(device):
 def test_numbers_of_numpy_are_numbers(cls, small):
     """Grids are made of them, and Torch takes none. A bool is no number."""
     for name, allowed in cls._parameter_constraints.items():
-        (bounds,) = [a for a in allowed if isinstance(a, Interval)] or [None]
-        if bounds is None:
+        bounds = [kind for kind in allowed if isinstance(kind, Interval)]
+        if not bounds:
             continue
-        whole = bounds.type is Integral
+        whole = bounds[0].type is Integral
         kinds = (np.int64, np.uint8) if whole else (np.float64, np.float32)
         for kind in kinds:
             value = clone(cls(**{name: kind(1)})).get_params()[name]

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import CONTAINERS
-from sklearn.model_selection import GridSearchCV, KFold, train_test_split
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    LeaveOneGroupOut,
+    train_test_split,
+)
 
 from skmc import Entries, MeanCompleter
 from skmc.cells import to_cells
@@ -37,11 +42,16 @@ def test_scikit_learn_splits_cells(small):
     np.testing.assert_array_equal(both, cells.to_cells())
 
 
+@pytest.mark.filterwarnings("ignore:.*no observed cell")
 def test_folds_that_hide_whole_rows_are_refused(small):
     """They would rank all candidates the same."""
     search = GridSearchCV(MeanCompleter(), {"keep_observed": [True]}, cv=3)
     with pytest.raises(ValueError, match=r"shuffled, for example by cv=KFold\(5, shu"):
         search.fit(Entries(small[1]))
+    new_rows = search.set_params(cv=LeaveOneGroupOut())
+    cells = Entries(small[1])
+    assert new_rows.fit(cells, groups=cells.rows).best_score_ < 0
+    search.set_params(cv=3)
     shuffled = np.random.RandomState(0).permutation(len(Entries(small[1])))
     assert search.fit(Entries(small[1])[shuffled]).best_score_ < 0
 

@@ -207,7 +207,8 @@ def test_batches_fit_the_caches(damaged, sizes, monkeypatch):
     search.fit(X)
     with joblib.parallel_config(backend="threading"):
         search.set_params(n_jobs=2).fit(X)
-    assert sizes == [6, 6, 6, 5, 5, 4, 4]
+    # Workers start in any order.
+    assert sizes[:3] == [6, 6, 6] and sorted(sizes[3:]) == [4, 4, 5, 5]
     BatchedHalvingSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
     assert sizes[7] == 18
 

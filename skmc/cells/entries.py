@@ -220,10 +220,13 @@ class Entries:
         return part
 
     def _refuse_blocks(self, index: np.ndarray) -> None:
-        """Raise an error if ``index`` leaves out one block of cells in their order.
+        """Raise an error if ``index`` leaves out one block of cells in row order.
 
-        A block of nothing but whole rows is a test of new rows.
+        A block of nothing but whole rows is a test of new rows, and other orders, such
+        as that of time, mean something.
         """
+        if (np.diff(self.rows) < 0).any():
+            return
         left_out = np.delete(np.arange(len(self)), index)
         if len(left_out) >= LONG_BLOCK and np.ptp(left_out) < len(left_out):
             hidden = ~np.isin(self.rows[left_out], self.rows[index])
