@@ -101,7 +101,7 @@ class Batchable(Protocol):
             The matrices or estimators cannot share a batch.
         """
 
-    def batch_accept(self, prepared: object, solution: Solution) -> str | None:
+    def batch_accept(self, prepared: Any, solution: Solution) -> str | None:
         """Set the fitted attributes from the solution of one fit.
 
         Parameters

@@ -63,7 +63,7 @@ class FitTasks:
         self.begin()
         return self
 
-    def __exit__(self, kind: object, *error: Any) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         if kind is None:
             self.finish()
 

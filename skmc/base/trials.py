@@ -226,7 +226,7 @@ def choose(
     return Choice(params, hurried, trials.interrupted)
 
 
-def no_choice(self: IterativeCompleter, data: Any, trials: Trials) -> dict[str, Any]:
+def no_choice(self: object, data: Any, trials: Trials) -> dict[str, Any]:
     """Choose hyper-parameters on held-out cells, as the method ``_choose``.
 
     They replace those of the constructor in ``_make_solver``, and become fitted
