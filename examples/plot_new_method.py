@@ -55,9 +55,8 @@ class Bending(Term):
 # -------------
 # The annotations with defaults are the parameters, as in a dataclass; a constructor
 # written by hand works too. Their types say which values are valid, see
-# `skmc.parameters`.
-# `_make_solver` builds the solver for data that are already scaled, and ``recovers``
-# states how accurately a known matrix of rank 2 is completed.
+# `skmc.parameters`. `_make_solver` builds the solver for data that are already scaled,
+# and ``recovers`` states how accurately a known matrix of rank 2 is completed.
 class SmoothCompleter(IterativeCompleter):
     r"""Fits the observed cells by a product of two factors with little bending.
 

@@ -36,7 +36,7 @@ CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
 
 
 class _NoContext:
-    """Stands for the context of callbacks where there are none."""
+    """Replaces the callback context of scikit-learn 1.9 in older versions."""
 
     def call_on_fit_task_begin(self, **given: object) -> Self:
         """Do nothing."""

@@ -115,7 +115,9 @@ def test_features_are_found_by_the_index(table):
     expected = fitted(named, col_features=features.to_numpy())
     found = fitted(named, col_features=features.sample(frac=1, random_state=0))
     np.testing.assert_array_equal(found.col_factors_, expected.col_factors_)
-    with pytest.raises(ValueError, match="col_features has missing values in line 0"):
+    with pytest.raises(
+        ValueError, match="col_features has no line for 89; set its"
+    ):
         fitted(named, col_features=features[1:])
 
 
@@ -143,6 +145,7 @@ def test_more_cells_by_identifiers(table):
     [
         ({"user": ["a", None]}, "user is missing at position 1; leave that row out"),
         ({"film": [1.0, np.nan]}, "film is missing at position 1"),
+        ({"film": pd.array([1, None], "Int64")}, "film is missing at position 1"),
         ({"stars": [np.nan, 1.0]}, "values contains NaN at position 0"),
         (
             {"user": ["a", "a"], "film": [1, 1]},

@@ -142,7 +142,13 @@ def _by_identifier(
             index = (
                 value.index if wanted.dtype.kind in "iu" else value.index.astype(str)
             )
-            found[name] = value.set_axis(index).reindex(wanted)
+            absent = wanted[~np.isin(wanted, index)]
+            if len(absent):
+                raise ValueError(
+                    f"{name} has no line for {absent[0].item()!r}; set its index to "
+                    "the identifiers, or pass an array in their order."
+                )
+            found[name] = value.set_axis(index).loc[wanted]
     return found
 
 

@@ -199,14 +199,28 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
     return cells
 
 
+def is_na(value: object) -> bool:
+    """Whether an object is None, or pandas' mark of a missing value.
+
+    Parameters
+    ----------
+    value : object
+        Item of an array of objects.
+
+    Returns
+    -------
+    bool
+    """
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _cell_by_cell(
     array: np.ndarray, X: object, name: str, unread: np.ndarray | None
 ) -> np.ndarray:
     """Read objects: None and pandas.NA are missing, text and the like are errors."""
     cells = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
-        na = value is None or type(value).__name__ in ("NAType", "NaTType")
-        if na or (unread is not None and unread[place]):
+        if is_na(value) or (unread is not None and unread[place]):
             continue
         if isinstance(value, np.generic):
             value = value.item()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skmc.cells.containers import is_na
+
 if TYPE_CHECKING:
     from skmc.cells.entries import Entries
 
@@ -30,7 +32,7 @@ def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
     """
     found = np.asarray(labels)
     if found.dtype.kind == "O":
-        missing = np.array([x is None or x != x for x in found], bool)
+        missing = np.array([is_na(x) or x != x for x in found], bool)
     else:
         missing = found != found
     if np.any(missing):

@@ -75,7 +75,7 @@ def title_of(text: str) -> str:
     Raises
     ------
     ValueError
-        There is none; the message says which name is near.
+        No method has this name; the message suggests a similar one.
     """
     # `MixedCompleter` completes by means of another completer.
     titles = {t: name_of(t) for t in modules() if t != "MixedCompleter"}
