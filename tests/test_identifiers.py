@@ -115,9 +115,7 @@ def test_features_are_found_by_the_index(table):
     expected = fitted(named, col_features=features.to_numpy())
     found = fitted(named, col_features=features.sample(frac=1, random_state=0))
     np.testing.assert_array_equal(found.col_factors_, expected.col_factors_)
-    with pytest.raises(
-        ValueError, match="col_features has no line for 89; set its"
-    ):
+    with pytest.raises(ValueError, match="col_features has no line for 89; set its"):
         fitted(named, col_features=features[1:])
 
 
