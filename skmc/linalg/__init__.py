@@ -3,11 +3,12 @@
 from skmc.linalg.conjugate_gradients import conjugate_gradients
 from skmc.linalg.diffusion import diffuse, double, halve
 from skmc.linalg.factor_gaussian import FactorGaussian
+from skmc.linalg.fused import adam_update, linear, softmax_derivative
 from skmc.linalg.gauss_newton import GaussNewton, NormalEquations, newton
 from skmc.linalg.gaussian import Expected, ExpectedSums, Gaussian
 from skmc.linalg.graph import directions_of, nearest
 from skmc.linalg.low_rank import LowRank, SparsePlusLowRank, compressed_rows, padded
-from skmc.linalg.multiply import affine, matmul, relu_layer, times_transpose
+from skmc.linalg.multiply import affine, matmul, relu_layer
 from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
@@ -55,6 +56,7 @@ __all__ = [
     "SparsePlusLowRank",
     "SpectralActivation",
     "Workload",
+    "adam_update",
     "affine",
     "apply_to_singular_values",
     "compressed_rows",
@@ -67,6 +69,7 @@ __all__ = [
     "fresh_seed",
     "full_svd",
     "halve",
+    "linear",
     "matmul",
     "memory_of",
     "nearest",
@@ -80,11 +83,11 @@ __all__ = [
     "shrink",
     "shrink_by_products",
     "shrink_dense",
+    "softmax_derivative",
     "spectral_norm",
     "subtracted",
     "svd_of",
     "threads_for",
     "threads_shared_by",
-    "times_transpose",
     "work_of",
 ]

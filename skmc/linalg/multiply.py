@@ -7,46 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skmc.linalg.fused import linear, relu_derivative
+
 # Multiplications of a product from which oneDNN's longer start pays. Measured for
 # squares on an AMD EPYC with AVX-512, relative to MKL: 2.1 times as long at 60, 0.9 at
 # 100, 0.55 at 160, 0.47 at 240.
 LARGE = 128**3
 
 
-def times_transpose(A: Tensor, B: Tensor) -> Tensor:
-    """``A B'``, by the fastest library for single precision on a CPU.
-
-    Torch multiplies with MKL, which uses the widest registers on Intel's processors
-    only. oneDNN uses them on all, and is as fast elsewhere: on an AMD EPYC with AVX-512
-    it takes .45 of the time. Torch offers it for layers of networks; where this build
-    does not, and for other data types and devices, the product is Torch's.
-
-    Parameters
-    ----------
-    A : Tensor of shape (m, k)
-        Left factor.
-    B : Tensor of shape (n, k)
-        Right factor, transposed.
-
-    Returns
-    -------
-    Tensor of shape (m, n)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skmc.linalg import times_transpose
-    >>> times_transpose(torch.ones(1, 2), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor([[3., 7.]])
-    """
-    if _is_for_onednn(A):
-        linear = torch.ops.mkldnn._linear_pointwise
-        return linear(A, B, None, "none", [], "")  # type: ignore[no-any-return]
-    return A @ B.mT
-
-
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """``A B``, by the fastest library where no graph is needed; see `times_transpose`.
+    """``A B``, by the fastest library where no graph is needed; see `linear`.
 
     Parameters
     ----------
@@ -68,7 +38,7 @@ def matmul(A: Tensor, B: Tensor) -> Tensor:
     """
     large = A.ndim == B.ndim == 2 and A.numel() * B.shape[1] >= LARGE
     graph = torch.is_grad_enabled() and (A.requires_grad or B.requires_grad)
-    return times_transpose(A, B.mT) if large and not graph else A @ B
+    return linear(A, B.mT) if large and not graph else A @ B
 
 
 def affine(b: Tensor, A: Tensor, B: Tensor) -> Tensor:
@@ -98,7 +68,7 @@ def affine(b: Tensor, A: Tensor, B: Tensor) -> Tensor:
 
 
 def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``max(X W' + b, 0)`` as one differentiable call, see `times_transpose`.
+    """``max(X W' + b, 0)`` as one differentiable call, see `linear`.
 
     Parameters
     ----------
@@ -127,10 +97,7 @@ def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 class _ReluLayer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        if _is_for_onednn(X):
-            Y = torch.ops.mkldnn._linear_pointwise(X, weight, bias, "relu", [], "")
-        else:
-            Y = torch.addmm(bias, X, weight.mT).relu_()
+        Y = linear(X, weight, bias, "relu")
         ctx.save_for_backward(X, weight, Y)
         return Y
 
@@ -138,13 +105,6 @@ class _ReluLayer(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         X, weight, Y = ctx.saved_tensors
-        grad = torch.ops.aten.threshold_backward(grad, Y, 0)
+        grad = relu_derivative(grad, Y)
         of_X = matmul(grad, weight) if ctx.needs_input_grad[0] else None
         return of_X, matmul(grad.mT, X), grad.sum(0)
-
-
-def _is_for_onednn(A: Tensor) -> bool:
-    if A.dtype is not torch.float32 or A.device.type != "cpu":
-        return False
-    available = torch.backends.mkldnn.is_available()
-    return available and hasattr(torch.ops.mkldnn, "_linear_pointwise")

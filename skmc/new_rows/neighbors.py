@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.linalg import times_transpose
+from skmc.linalg import linear
 
 BLOCK = 2**25  # numbers held at once
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
@@ -154,8 +154,8 @@ class _Sides:
         rough = room[: len(A) * n_chunks * size].view(n_chunks, len(A), size)
         least = room.new_empty(len(A), n_chunks, n_groups)
         for k in range(n_chunks):
-            total = times_transpose(left, self.squares[k])
-            common = times_transpose(P, self.counts[k])
+            total = linear(left, self.squares[k])
+            common = linear(P, self.counts[k])
             # Rows that share no column are as far as can be.
             torch.div(total, common, out=rough[k]).nan_to_num_(*3 * [torch.inf])
             least[:, k] = rough[k].view(len(A), GROUP, n_groups).amin(1)

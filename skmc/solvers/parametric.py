@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skmc.linalg import adam_update
 from skmc.solvers.solver import D, S, Solver
 
 
@@ -145,22 +146,12 @@ class Adam:
         ]
         if not moved:
             return
-        lists = [list(each) for each in zip(*moved, strict=True)]
+        parameters, grads, first, second = map(list, zip(*moved, strict=True))
         self.count.add_(1)
         rate = self.lr * decay
-        fused: Any = torch._fused_adam_  # on the CPU and on CUDA
-        fused(
-            *lists,
-            [],
-            [self.count] * len(moved),
-            lr=rate.float() if isinstance(rate, Tensor) else rate,  # as CUDA has it
-            beta1=0.9,
-            beta2=self.beta2,
-            weight_decay=0.0,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-        )
+        if isinstance(rate, Tensor):
+            rate = rate.float()  # as CUDA has it
+        adam_update(parameters, grads, first, second, self.count, rate, self.beta2)
         for p in self.parameters:
             p.grad = None
 

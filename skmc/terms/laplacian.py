@@ -8,7 +8,7 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from skmc.linalg import Randomness, compressed_rows, matmul
+from skmc.linalg import Randomness, compressed_rows, matmul, softmax_derivative
 from skmc.terms.term import Term, inner, per_member, random_weight
 from skmc.terms.transforms import Blocks, Columns, Rows, Transform, squared_distances
 
@@ -324,10 +324,10 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
         if self.by_row:
             dS = matmul(items, items.mT)
             dS.sub_(0.5 * dS.diagonal(dim1=-2, dim2=-1)[..., None, :])
-            dW = _softmax_derivative(dS, S)
+            dW = softmax_derivative(dS, S)
         else:
             dS = 0.5 * squared_distances(items)
-            dW = _softmax_derivative(dS.flatten(-2), S.flatten(-2)).view_as(S)
+            dW = softmax_derivative(dS.flatten(-2), S.flatten(-2)).view_as(S)
         self.add_grad(dW.mul_(weight))
 
     @torch.no_grad()
@@ -342,8 +342,3 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
             W, weight = rng.normal(k, k, std=1.0), random_weight(rng)
             found.append(cls(W, transform, weight, adjacency, every))
         return found
-
-
-def _softmax_derivative(dS: Tensor, S: Tensor) -> Tensor:
-    """``S (dS - <S, dS>)`` along the last axis, as one call."""
-    return torch._softmax_backward_data(dS, S, -1, S.dtype)
