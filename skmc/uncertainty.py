@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import BaseCompleter, FitTasks
+from skmc.base import BaseCompleter, FitTasks, page_of_class
 from skmc.cells import Container, Entries, to_cells
 from skmc.compatibility import (
     CallbackSupportMixin,
@@ -102,6 +102,9 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     >>> bool(0.8 < ((low <= M) & (M <= high))[hidden].mean() < 0.97)
     True
     """
+
+    _doc_link_module = "skmc"
+    _doc_link_template = property(page_of_class)
 
     completer: Annotated[BaseCompleter, HasMethods(["fit", "predict_entries"])]
     n_draws: Annotated[int, Interval(Integral, 2, None, closed="left")] = 20

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import skmc
+from skmc.base.doc_links import DOCUMENTATION
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -63,6 +64,7 @@ def test_every_method_has_its_task():
 
 def test_the_address_is_the_same_everywhere():
     (url,) = re.findall(r"^url = (.*)$", (ROOT / "setup.cfg").read_text(), re.M)
+    assert f"{url}/docs" == DOCUMENTATION
     assert f'repository-code: "{url}"' in (ROOT / "CITATION.cff").read_text()
     version = f"version: {skmc.__version__}\n"
     assert version in (ROOT / "CITATION.cff").read_text()

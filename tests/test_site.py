@@ -13,6 +13,7 @@ import ast
 import functools
 import http.server
 import importlib
+import inspect
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import skmc
 from skmc.checks import all_completers
@@ -238,6 +240,35 @@ def test_the_reference_begins_with_what_users_call(extensions):
         assert (part == pages.INSIDE) == (module.count(".") > 1), module
     recorders = groups[pages.Group("What users call", "skmc.loop")]
     assert recorders == ["SpectrumRecorder"]
+
+
+def test_html_of_estimators_links_to_their_pages(extensions):
+    pages = importlib.import_module("api_pages")
+    made = pages.pages(pages.groups())
+    found = [
+        getattr(importlib.import_module(module), name)
+        for module, names in pages.names().items()
+        for name in names
+        if module.count(".") < 2  # the others are base classes
+    ]
+    classes = [
+        cls
+        for cls in found
+        if inspect.isclass(cls)
+        and issubclass(cls, BaseEstimator)
+        and not inspect.isabstract(cls)
+    ]
+    rooms = {cls.__module__.split(".")[1] for cls in classes}
+    assert {"sensing", "model_selection", "tables", "uncertainty"} <= rooms
+    for cls in classes:
+        address = object.__new__(cls)._get_doc_link()
+        folder, _, page = address.removesuffix(".html").rpartition("/")
+        assert folder.endswith("/docs/api") and page in made, address
+        assert page.endswith(f".{cls.__name__}")
+    mean = skmc.MeanCompleter()
+    assert f'href="{mean._get_doc_link()}"' in mean._repr_html_()
+    derived = type("Own", (skmc.MeanCompleter,), {"__module__": __name__})
+    assert not derived()._get_doc_link()
 
 
 def test_tables_are_made_of_results(extensions):

@@ -8,6 +8,7 @@ from skmc.base.capabilities import (
     with_more,
 )
 from skmc.base.completer import HOOKS, BaseCompleter
+from skmc.base.doc_links import page_of_class
 from skmc.base.estimator import CompleterTags, Estimator, fit_html, fit_summary
 from skmc.base.factored import (
     FittedFactors,
@@ -88,6 +89,7 @@ __all__ = [
     "known_of_rows",
     "laplacian_of",
     "out_of_time",
+    "page_of_class",
     "partial_fit",
     "read",
     "read_known",

@@ -20,6 +20,7 @@ from typing import (
 import numpy as np
 import torch
 
+from skmc.base.doc_links import page_of_class
 from skmc.base.shared_docs import documented
 from skmc.compatibility import CallbackSupportMixin
 from skmc.parameters import (
@@ -237,6 +238,8 @@ class Estimator(
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     _fit_summary = fit_summary
     _get_fitted_attr_html = fit_html
+    _doc_link_module = "skmc"
+    _doc_link_template = property(page_of_class)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the constructor, merge constraints, and fill in shared descriptions."""

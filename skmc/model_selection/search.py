@@ -23,7 +23,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from skmc.base import documented
+from skmc.base import documented, page_of_class
 from skmc.cells import Container
 from skmc.compatibility import (
     BaseSearchCV,
@@ -113,6 +113,8 @@ class BatchedSearch(BaseSearchCV):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})]
     }
+    _doc_link_module = "skmc"
+    _doc_link_template = property(page_of_class)
 
     estimator: Any
     _: KW_ONLY

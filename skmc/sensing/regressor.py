@@ -22,6 +22,7 @@ from skmc.base import (
     fit_html,
     fit_summary,
     out_of_time,
+    page_of_class,
     record,
     unfinished,
     warn_user,
@@ -65,6 +66,8 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     in_double: ClassVar[bool] = True
     _fit_summary = fit_summary
     _get_fitted_attr_html = fit_html
+    _doc_link_module = "skmc"
+    _doc_link_template = property(page_of_class)
 
     _: KW_ONLY
     shape: Annotated[tuple[int, int], "array-like"] | None = None

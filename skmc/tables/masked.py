@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import read_rows
+from skmc.base import page_of_class, read_rows
 from skmc.cells import Container
 
 
@@ -37,6 +37,9 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> StandardScaler().fit(MaskedToNaN().fit_transform(X)).mean_
     array([2., 2.])
     """
+
+    _doc_link_module = "skmc"
+    _doc_link_template = property(page_of_class)
 
     missing_values: float = np.nan
 
