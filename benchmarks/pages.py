@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,12 @@ PAGES = Path(
 
 def hardware() -> str:
     """The processor and the number of threads."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next(line for line in lines if line.startswith("model name"))
-    name = model.split(":")[1].strip()
+    try:
+        info = Path("/proc/cpuinfo").read_text()
+    except OSError:  # not Linux
+        info = ""
+    found = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
+    name = found[1] if found else platform.processor()
     return f"{name}, {torch.get_num_threads()} threads, torch {torch.__version__}"
 
 

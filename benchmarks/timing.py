@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -59,3 +61,13 @@ def in_turns(*functions: Callable[[], object], repeats: int = 7) -> np.ndarray:
             function()
             times[repeat, k] = time.perf_counter() - start
     return np.median(times, axis=0)
+
+
+def peak_memory() -> float:
+    """Bytes that this process has used at most so far; NaN on Windows."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return math.nan
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return size * (1 if sys.platform == "darwin" else 1024)

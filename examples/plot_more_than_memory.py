@@ -8,7 +8,6 @@ factors in memory. With ``N = 10**7`` the example takes about a minute, and its 
 stays below 1 GB.
 """
 
-import resource
 import sys
 import time
 from pathlib import Path
@@ -65,7 +64,11 @@ test = drawn(N // 100)
 # -------
 # Nothing is read before `fit`. `block_cells` bounds the memory.
 def peak():
-    """Largest memory of this process so far, in GB."""
+    """Largest memory of this process so far, in GB; not a number on Windows."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return np.nan
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return size * (1 if sys.platform == "darwin" else 1024) / 1e9
 

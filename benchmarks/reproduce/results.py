@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 import signal
 import time
@@ -14,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 from sklearn.exceptions import ConvergenceWarning
 
 TOO_SLOW = 120  # processor seconds
@@ -75,9 +74,7 @@ class Results:
     def keep(self, key: str, record: dict) -> None:
         print(key, record, flush=True)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with FileLock(self.path.with_suffix(".lock")):
             self.records = {**self._read(), key: record}
             lines = (
                 f"{json.dumps(k)}: {json.dumps(v)}"
@@ -86,8 +83,6 @@ class Results:
             fresh = self.path.with_suffix(".new")
             fresh.write_text("{\n" + ",\n".join(lines) + "\n}\n")
             fresh.replace(self.path)
-        finally:
-            os.close(folder)
 
     def values(self, key: str, name: str) -> list[float]:
         """The values of each seed for ``part/case/method``."""
@@ -122,11 +117,17 @@ def convergence_warnings():
 
 @contextmanager
 def time_limit(seconds: int | None):
-    """Raise TimeoutError after a processor time, at the next Python instruction."""
+    """Raise TimeoutError after a processor time, at the next Python instruction.
+
+    Windows has no timer of this kind: there, no fit is cut short.
+    """
 
     def stop(*_):
         raise TimeoutError
 
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds or 0)
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from sklearn.impute import KNNImputer
 
 from benchmarks.pages import hardware, record
 from benchmarks.problems import hide, matrix
-from benchmarks.timing import in_turns, seconds_per_step, solver_of
+from benchmarks.timing import in_turns, peak_memory, seconds_per_step, solver_of
 from skmc import AIRCompleter, KNNCompleter
 from skmc.linalg import matmul
 from skmc.metrics import nmae
@@ -272,7 +271,7 @@ def large_neighbours() -> dict:
         start = time.perf_counter()
         KNNCompleter(device="cpu").fit_transform(table)
         seconds.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_memory() / 2**30
     return {"seconds": float(np.median(seconds)), "peak memory, GiB": peak}
 
 

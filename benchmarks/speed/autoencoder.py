@@ -121,13 +121,14 @@ def epochs() -> dict:
 
 
 CHILD = """
-import resource, time, warnings
+import time, warnings
 import numpy as np
 import torch
+from benchmarks.timing import peak_memory
 from skmc import AutoencoderCompleter
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return peak_memory() / 1e9
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
+from benchmarks.timing import peak_memory
 from skmc.checks import all_completers
 from skmc.completers import Cost, Size
 
@@ -55,7 +55,7 @@ def measured(name: str, shape: str) -> Iterator[dict[str, Any]]:
     """Times and memory of one completer for larger and larger matrices."""
     (cls,) = (cls for cls in all_completers() if cls.__name__ == name)
     cls().fit_transform(problem(30, 10))  # imports
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    base = peak_memory()
     for n_rows, n_cols in SHAPES[shape]:
         X = problem(2 * n_rows, n_cols)
         completer = cls()
@@ -66,8 +66,7 @@ def measured(name: str, shape: str) -> Iterator[dict[str, Any]]:
             start = time.process_time()
             getattr(completer, what)(rows)
             row[what] = time.process_time() - start
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            row["GB"] = (peak - base) / 1e6
+            row["GB"] = (peak_memory() - base) / 1e9
             yield row
 
 

@@ -7,7 +7,6 @@ measured in separate processes.
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ from scipy.sparse import coo_matrix
 from benchmarks.pages import hardware, record
 from benchmarks.speed import ncarl
 from benchmarks.speed.lapack import shrink_by_lapack
-from benchmarks.timing import in_turns
+from benchmarks.timing import in_turns, peak_memory
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens
@@ -331,7 +330,10 @@ print(time.perf_counter() - start, peak(), before, completer.n_iter_)
 
 
 def memory() -> dict:
-    """Peak memory (GB, 1e9 bytes) and seconds of fits to MovieLens, in doubles."""
+    """Peak memory (GB, 1e9 bytes) and seconds of fits to MovieLens, in doubles.
+
+    On Linux only, which tells the peak of a child without that of its parent.
+    """
     result = {}
     for name, (size, call) in CHILDREN.items():
         done = subprocess.run(
@@ -381,7 +383,7 @@ def ialm_million(steps: int = 10**9, minutes: float = 40) -> dict:
         "rank": state.spectrum.rank,
         "RMSE": float(np.sqrt(np.mean((guess - test.values) ** 2))),
         "NMAE": float(np.abs(guess - test.values).mean() / 4),
-        "peak memory, GiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "peak memory, GiB": peak_memory() / 2**30,
     }
 
 

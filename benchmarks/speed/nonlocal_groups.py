@@ -10,7 +10,6 @@ each in a process of its own with all threads: seconds, and the peak of its memo
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import torch
 
 from benchmarks.pages import hardware, record
 from benchmarks.problems import hide
+from benchmarks.timing import peak_memory
 from skmc import NonlocalCompleter
 from skmc.datasets import load_image
 from skmc.models import PatchGroups, lower_rank, principal
@@ -102,17 +102,17 @@ def whole(side: int) -> None:
     X = hide(picture_of(side), "random 30 %", 0)
     warm = hide(picture_of(240)[:48, :48], "random 30 %", 0)
     NonlocalCompleter(random_state=0, device="cpu").fit(warm)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     start = time.perf_counter(), time.process_time()
     NonlocalCompleter(random_state=0, device="cpu").fit(X)
     wall, processor = time.perf_counter() - start[0], time.process_time() - start[1]
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    after = peak_memory()
     costs = {
         "seconds": wall,
         "processor seconds": processor,
         "processor microseconds per pixel": 1e6 * processor / side**2,
-        "MiB in addition": (after - before) / 1024,
-        "MiB of the process": after / 1024,
+        "MiB in addition": (after - before) / 2**20,
+        "MiB of the process": after / 2**20,
         "threads": torch.get_num_threads(),
     }
     print(json.dumps({name: round(cost, 2) for name, cost in costs.items()}))

@@ -8,7 +8,6 @@ own. Records are in ``docs/reproduction/air-rows.json``.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from sklearn.datasets import load_digits
 
 from benchmarks.pages import PAGES, hardware, record, table, write_page
 from benchmarks.problems import matrix
+from benchmarks.timing import peak_memory
 from skmc import AIRCompleter, GaussianCompleter, KNNCompleter
 from skmc.datasets import load_expression, load_table
 from skmc.metrics import rmse
@@ -92,7 +92,7 @@ def grown(n_rows: int, n_cols: int, max_iter: int) -> dict:
     return {
         "seconds": time.perf_counter() - start,
         "processor seconds": time.process_time() - cpu,
-        "peak GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "peak GB": peak_memory() / 1e9,
         "RMSE / deviation": float(rmse(completed, truth, hidden) / truth.std()),
     }
 

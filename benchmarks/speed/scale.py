@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pages import PAGES, hardware, record
+from benchmarks.timing import peak_memory
 
 NAME = "speed-scale"
 SWEEPS, RANK, WEIGHT = 5, 16, 0.05
@@ -142,7 +142,7 @@ def fit(folder: Path, how: str, workers: int = 0) -> dict:
         if cluster is not None:
             client.close()
             cluster.close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_memory()
     error = float(np.sqrt(np.mean((guess - test["stars"].to_numpy()) ** 2)))
     return {"seconds": marks, "peak bytes": peak, "rmse": error, **of_workers}
 
@@ -154,7 +154,7 @@ def spent(client: Any) -> dict[str, list[float]]:
 
     def of(dask_worker: Any) -> tuple[float, float, float]:
         log = dask_worker.transfer_incoming_log
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        peak = peak_memory()
         return time.process_time(), sum(entry["total"] for entry in log), peak
 
     found = list(client.run(of).values())

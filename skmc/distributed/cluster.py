@@ -20,6 +20,7 @@ try:
     import dask
     import distributed
     from dask.sizeof import sizeof
+    from filelock import FileLock, Timeout
 except ImportError as error:
     raise ImportError(
         'skmc.distributed needs Dask: pip install "skmc[distributed]".'
@@ -137,17 +138,16 @@ class OneDevice(distributed.WorkerPlugin):
         self.devices = devices
 
     def setup(self, worker: object) -> None:
-        import fcntl  # does not exist on Windows
-
         devices = _visible() if self.devices is None else list(self.devices)
         for device in devices:
             # The operating system releases the lock of a process that dies.
-            path = Path(gettempdir()) / f"skmc-{os.getuid()}-{device}.lock"
-            lock = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+            # On Windows, the folder belongs to the user already.
+            user = os.getuid() if hasattr(os, "getuid") else "user"
+            path = Path(gettempdir()) / f"skmc-{user}-{device}.lock"
+            lock = FileLock(path, timeout=0, mode=0o600, thread_local=False)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
+                lock.acquire()
+            except Timeout:
                 continue
             self._lock = lock
             _show(device)
@@ -161,7 +161,7 @@ class OneDevice(distributed.WorkerPlugin):
 
     def teardown(self, worker: object) -> None:
         if hasattr(self, "_lock"):
-            os.close(self._lock)
+            self._lock.release()
             del self._lock
 
 

@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 # A pass over numbers, such as a sum, takes as long for each of them as this many
 # multiplications in a product of matrices.
 PASS = 64
+ASSUMED_MEMORY = 8 * 2**30  # bytes, where the operating system does not tell
 
 
 class Workload(Enum):
@@ -219,6 +220,8 @@ def resolve_device(device: str | torch.device) -> torch.device:
 def memory_of(device: torch.device) -> int:
     """Return the total memory of a device.
 
+    Windows does not tell Python; 8 GiB are assumed there.
+
     Parameters
     ----------
     device : torch.device
@@ -231,4 +234,7 @@ def memory_of(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return ASSUMED_MEMORY
