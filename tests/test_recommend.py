@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import shutil
 import warnings
+from pathlib import Path
 
 import dask.array as da
 import dask.dataframe as dd
@@ -23,6 +26,7 @@ from skmc import (
     SVDCompleter,
 )
 from skmc.base import predicting
+from skmc.persistence import load, save
 
 PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
 
@@ -59,8 +63,6 @@ def test_errors_of_recommend(tmp_path):
     files = write(tmp_path / "s", *triplets())
     completer = FactorizationCompleter(**PARAMS)
     completer.fit(Entries.from_parquet(files, *NAMES))
-    with pytest.raises(FileNotFoundError, match="entries with a folder of their own"):
-        completer.recommend(users([1]))
     with pytest.warns(UserWarning, match="users has 1 identifiers"):
         items, _ = completer.recommend(["nobody"], 1, exclude_seen=False)
     assert items[0, 0] == films(completer._priors.col_means.argmax())
@@ -70,6 +72,39 @@ def test_errors_of_recommend(tmp_path):
     completer.fit(Entries.from_triplets(rows, cols, values))
     with pytest.raises(ValueError, match="outside"):
         completer.recommend([SHAPE[0]])
+
+
+def test_the_cells_of_a_fit_stay_as_long_as_the_completer(tmp_path):
+    """Without files and folder, answers are those of a fit in memory."""
+    rows, cols, values = triplets()
+    files = write(tmp_path / "s", rows, cols, values)
+    frame = pd.DataFrame({"user": users(rows), "film": films(cols), "stars": values})
+    expected = FactorizationCompleter(**PARAMS).fit(Entries.from_frame(frame, *NAMES))
+    ratings = Entries.from_parquet(files, *NAMES, block_cells=200)
+    completer = FactorizationCompleter(**PARAMS).fit(ratings)
+    blocks = Path(completer._fitted.seen.folder)
+    shutil.rmtree(files)
+    del ratings
+    gc.collect()
+    asked = users(range(SHAPE[0]))
+    np.testing.assert_array_equal(
+        completer.recommend(asked, 5)[0], expected.recommend(asked, 5)[0]
+    )
+    save(completer, tmp_path / "als.safetensors")
+    copies = load(tmp_path / "als.safetensors"), pickle.loads(pickle.dumps(completer))
+    assert copies[0].recommend(asked, 1)[0].count() == len(asked)
+    more = frame.head(90).assign(stars=frame.stars + 1)
+    more.loc[0, "user"] = "new"
+    for each in (completer, expected):
+        each.partial_fit(Entries.from_frame(more, *NAMES))
+    np.testing.assert_allclose(
+        completer.reconstruction_, expected.reconstruction_, atol=1e-9
+    )
+    gc.collect()
+    assert not blocks.exists()
+    for copy in copies:
+        with pytest.raises(FileNotFoundError, match="with a folder of their own"):
+            copy.recommend(asked)
 
 
 @pytest.mark.parametrize(

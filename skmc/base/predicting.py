@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc import patterns
 from skmc.base.factored import RowModels
 from skmc.base.reporting import warn_user
-from skmc.blocks import RowReader, is_lazy, lazy_entries, tables_of
+from skmc.blocks import StoredCells, is_lazy, lazy_entries, tables_of
 from skmc.cells import Container, Entries, StoredEntries, check_positions, to_cells
 from skmc.linalg import threads_for, work_of
 from skmc.metrics import nmae
@@ -166,7 +166,7 @@ def recommend_from_factors(
         Number of columns for each row.
     exclude_seen : bool, default=True
         Whether to leave out the observed cells of the fit. After a fit to files,
-        this needs the folder of the blocks, see `Entries.from_parquet`.
+        they are read from the blocks, see `Entries.from_parquet`.
 
     Returns
     -------
@@ -233,8 +233,8 @@ def _all_values(fitted: RowModels, rows: np.ndarray) -> torch.Tensor:
 def _seen_reader(fitted: RowModels) -> Callable[[np.ndarray], tuple[Any, Any]]:
     """Return a function that finds the observed cells of rows."""
     seen = fitted.seen
-    if isinstance(seen, str):
-        return RowReader(seen)
+    if isinstance(seen, StoredCells):
+        return seen.of_rows
     starts, cols = seen
 
     def cells_of(rows: np.ndarray) -> tuple[Any, Any]:

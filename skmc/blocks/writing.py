@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
+from skmc.blocks.rows import StoredCells
 from skmc.blocks.running import Local, OnCluster, logged
 from skmc.blocks.sorting import (
     SIDES,
@@ -84,6 +85,7 @@ class BlockFolder:
 
     def __init__(self, path: Path, runner: Local):
         self.path, self.runner = path, runner
+        self.cells = StoredCells(str(path))
         header = json.loads((path / DONE).read_text())
         self.dtype = np.dtype(header["dtype"])
         self.labeled: bool = header["labeled"]
@@ -140,7 +142,8 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    # A fit keeps the cells, and no more of the folder.
+    weakref.finalize(found.cells, shutil.rmtree, folder, ignore_errors=True)
     return found
 
 

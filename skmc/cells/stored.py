@@ -116,8 +116,9 @@ def from_parquet(
     folder : path, optional
         Where the sorted blocks are kept, which take twice the space of the
         triplets. Only a folder ``skmc-blocks`` in it is written. A later fit to the
-        same files uses the blocks again. By default they are in a temporary folder
-        and are removed.
+        same files uses the blocks again. By default they are in a temporary folder,
+        which is kept as long as the fitted completer. A completer that is loaded
+        from a file needs a folder for `recommend` and `partial_fit`.
     client : distributed.Client, optional
         The Dask cluster on which to sort and fit. All workers must reach ``path``
         and ``folder`` under these names.

@@ -146,7 +146,8 @@ class FactorizationCompleter(IterativeCompleter):
     `Entries` that come again approach a fit to all cells. The sums take ``n_features
     (rank + 2)**2`` numbers, and the first call makes them by a pass over the cells.
     Means and deviations of all cells are computed again at each call. Features, graphs,
-    weights and ``alpha`` need a new fit.
+    weights and ``alpha`` need a new fit. After a fit to files, the first call loads all
+    cells into memory.
 
     At the end, all rows, including new ones, are completed by exact ridge regressions
     on the columns' factors. Results have the dtype of the input: ``float32`` ratings
