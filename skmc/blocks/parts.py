@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skmc.cells import CsvFiles
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Fragment
+
 PART_ROWS = 2**22  # of a table in memory
 KINDS = ("identifiers", "identifiers", "values", "weights")  # of the columns
+CSV = (
+    "; see parse_options (separator), read_options (names) and convert_options (types) "
+    "of Entries.from_csv"
+)
 
 
 def arrow() -> Any:
@@ -23,6 +33,7 @@ def arrow() -> Any:
     try:
         import pyarrow
         import pyarrow.compute
+        import pyarrow.csv
         import pyarrow.dataset
         import pyarrow.parquet
     except ImportError as error:
@@ -59,11 +70,12 @@ class Part:
         """
         pa = arrow()
         waiting: list[Any] = []
-        for batch in self.fragment.to_batches(columns=list(self.columns)):
-            waiting.append(batch)
-            if sum(map(len, waiting)) >= PART_ROWS:
-                yield self._checked(pa.Table.from_batches(waiting))
-                waiting = []
+        with _explained(self.fragment):
+            for batch in self.fragment.to_batches(columns=list(self.columns)):
+                waiting.append(batch)
+                if sum(map(len, waiting)) >= PART_ROWS:
+                    yield self._checked(pa.Table.from_batches(waiting))
+                    waiting = []
         if any(map(len, waiting)):
             yield self._checked(pa.Table.from_batches(waiting))
 
@@ -146,13 +158,13 @@ def kind_of(type_: Any) -> Any:
 
 
 def parts_of(
-    source: str | os.PathLike | list, columns: tuple[str, ...]
+    source: str | os.PathLike | list | CsvFiles, columns: tuple[str, ...]
 ) -> tuple[list[Part], np.dtype]:
-    """Divide a folder of Parquet or Arrow files into parts.
+    """Divide a folder of Parquet, Arrow or CSV files into parts.
 
     Parameters
     ----------
-    source : path or list of paths
+    source : path, list of paths or CsvFiles
         A file, a folder or a list of files.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
@@ -167,19 +179,22 @@ def parts_of(
     Raises
     ------
     ValueError
-        There are no files, a column does not exist, or files differ in their types.
+        There are no files, one cannot be read, a column does not exist, or files
+        differ in their types.
     TypeError
         Identifiers or values have a type that cannot be used.
     """
-    files = _files(source)
+    files = _files(source, columns)
     parts: list[Part] = []
     first: tuple[str, list[Any]] | None = None
     for fragment in files:
-        schema = fragment.physical_schema
+        with _explained(fragment):
+            schema = fragment.physical_schema
         for name in columns:
             if name not in schema.names:
                 raise ValueError(
-                    f"{fragment.path} has no column {name!r}; it has {schema.names}."
+                    f"{fragment.path} has no column {name!r}; it has {schema.names}"
+                    f"{_hint(fragment)}."
                 )
         kinds = [_kind(fragment, name, KINDS[k]) for k, name in enumerate(columns)]
         if first is None:
@@ -188,7 +203,8 @@ def parts_of(
             if ours != other:
                 raise ValueError(
                     f"Column {name!r} is {other} in {first[0]} and {ours} in "
-                    f"{fragment.path}; write both files with one type."
+                    f"{fragment.path}; write both files with one type"
+                    f"{_hint(fragment)}."
                 )
         parts += [Part(piece, columns) for piece in _pieces(fragment)]
     assert first is not None
@@ -200,7 +216,7 @@ def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
 
     Parameters
     ----------
-    source : path, list of paths or Dask DataFrame
+    source : path, list of paths, CsvFiles or Dask DataFrame
         Where the triplets are.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers and values.
@@ -219,8 +235,10 @@ def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
         yield from part.tables()
 
 
-def _files(source: Any) -> list[Any]:
-    ds = arrow().dataset
+def _files(source: Any, columns: tuple[str, ...]) -> list[Any]:
+    ds, format_ = arrow().dataset, None
+    if isinstance(source, CsvFiles):
+        source, format_ = source.path, _csv_format(source, columns[2:])
     if isinstance(source, (str, os.PathLike)):
         source = os.fspath(source)
     else:
@@ -229,18 +247,49 @@ def _files(source: Any) -> list[Any]:
     of_arrow = (".arrow", ".feather", ".ipc")
     if isinstance(source, str) and os.path.isdir(source):
         names = os.listdir(source)
-    format_ = (
-        "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
-    )
-    found = sorted(
-        ds.dataset(source, format=format_).get_fragments(), key=lambda f: f.path
-    )
+    if format_ is None:
+        of_these = any(str(name).endswith(of_arrow) for name in names)
+        format_ = "ipc" if of_these else "parquet"
+    # The schema is that of each file; Arrow would read that of the first one here.
+    dataset = ds.dataset(source, format=format_, schema=arrow().schema([]))
+    found = sorted(dataset.get_fragments(), key=lambda f: f.path)
     if not found:
-        raise ValueError(f"{source} holds no Parquet or Arrow files.")
+        raise ValueError(f"{source} holds no files of ratings.")
     return found
 
 
-def _kind(fragment: Any, name: str, kind: str) -> Any:
+def _csv_format(files: CsvFiles, numbers: tuple[str, ...]) -> Any:
+    """How to read CSV files; columns of numbers are floats by default."""
+    pa, convert = arrow(), files.convert_options
+    if convert is None:
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(numbers, pa.float64()),
+            null_values=[""],
+            strings_can_be_null=True,
+        )
+    return pa.dataset.CsvFileFormat(
+        parse_options=files.parse_options,
+        read_options=files.read_options,
+        convert_options=convert,
+    )
+
+
+def _hint(fragment: Fragment) -> str:
+    return CSV if isinstance(fragment.format, arrow().dataset.CsvFileFormat) else ""
+
+
+@contextmanager
+def _explained(fragment: Fragment) -> Iterator[None]:
+    """Add the file and a remedy to the errors of Arrow, which name lines of CSV."""
+    try:
+        yield
+    except arrow().ArrowInvalid as error:
+        raise ValueError(
+            f"{fragment.path} cannot be read: {error}{_hint(fragment)}."
+        ) from error
+
+
+def _kind(fragment: Fragment, name: str, kind: str) -> Any:
     pa = arrow()
     type_ = fragment.physical_schema.field(name).type
     where = f"Column {name!r} of {fragment.path}"
@@ -251,15 +300,17 @@ def _kind(fragment: Any, name: str, kind: str) -> Any:
             or pa.types.is_boolean(type_)
         )
         if not numeric:
-            raise TypeError(f"{where} has type {type_}; {kind} must be numbers.")
+            raise TypeError(
+                f"{where} has type {type_}; {kind} must be numbers{_hint(fragment)}."
+            )
         return value_dtype(np.dtype(type_.to_pandas_dtype()))
     try:
         return kind_of(type_)
     except TypeError as error:
-        raise TypeError(f"{where} {error}.") from None
+        raise TypeError(f"{where} {error}{_hint(fragment)}.") from None
 
 
-def _pieces(fragment: Any) -> Iterator[Any]:
+def _pieces(fragment: Fragment) -> Iterator[Any]:
     """Split a Parquet file at its row groups into pieces of at least `PART_ROWS`."""
     if not hasattr(fragment, "row_groups"):
         yield fragment

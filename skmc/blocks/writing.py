@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import pickle
 import shutil
 import tempfile
 import weakref
@@ -30,7 +31,7 @@ from skmc.blocks.sorting import (
     read_ids,
     scattered,
 )
-from skmc.cells import StoredEntries
+from skmc.cells import CsvFiles, StoredEntries
 
 OWN = "skmc-blocks"  # the only name in a folder of the user that is touched
 DONE = "blocks.json"  # is written last
@@ -192,7 +193,12 @@ def _key(entries: StoredEntries, source: Any) -> list:
         for path in sorted({part.fragment.path for part in parts}):
             state = Path(path).stat()
             files.append([path, state.st_size, state.st_mtime_ns])
-    return [1, files, list(entries.columns), entries.duplicates, entries.block_cells]
+    how = None
+    if isinstance(source, CsvFiles):
+        options = source.read_options, source.parse_options, source.convert_options
+        how = sha256(pickle.dumps(options)).hexdigest()
+    columns = list(entries.columns)
+    return [1, files, how, columns, entries.duplicates, entries.block_cells]
 
 
 def _is_done(folder: Path, key: list) -> bool:

@@ -14,11 +14,12 @@ from skmc.cells.scaling import Scaling
 from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.sparse_values import SparseValues
-from skmc.cells.stored import StoredEntries
+from skmc.cells.stored import CsvFiles, StoredEntries
 
 __all__ = [
     "Cells",
     "Container",
+    "CsvFiles",
     "Data",
     "Entries",
     "Given",
