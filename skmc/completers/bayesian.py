@@ -17,6 +17,7 @@ from skmc.base import (
     common_parts,
     fit_informed,
     recommend_from_factors,
+    similar_items,
     transform_with_features,
 )
 from skmc.cells import Container, Given, SparseObserved
@@ -138,6 +139,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     fit = fit_informed
     transform = transform_with_features
     recommend = recommend_from_factors
+    similar_items = similar_items
     storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 1
     advice = "ratings, when accuracy is worth the time; nothing to tune"

@@ -17,6 +17,7 @@ from skmc.base import (
     fit_informed,
     partial_fit,
     recommend_from_factors,
+    similar_items,
     transform_with_features,
     with_more,
 )
@@ -183,6 +184,7 @@ class FactorizationCompleter(IterativeCompleter):
     fit = fit_informed
     transform = transform_with_features
     recommend = recommend_from_factors
+    similar_items = similar_items
     partial_fit = partial_fit
     _choose = choose_all
     storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: ALS}
