@@ -287,6 +287,46 @@ def test_factors_of_rows_are_solved_when_asked_for(implicit, dtype):
     np.testing.assert_array_equal(again, whole)
 
 
+@pytest.mark.parametrize("known", [(), ("row_features",)])
+@pytest.mark.parametrize("heteroscedastic", [False, True])
+def test_deviations_of_single_cells_are_those_of_the_matrix(heteroscedastic, known):
+    """In columns of different units, and for rows without a cell."""
+    rng = np.random.RandomState(0)
+    X = low_rank(40, 12) * np.arange(1, 13) + 0.3 * rng.randn(40, 12)
+    X[rng.rand(40, 12) < 0.4] = np.nan
+    X[3] = X[:, 5] = np.nan
+    completer = BayesianFactorizationCompleter(
+        3,
+        n_draws=8,
+        implicit=True,
+        heteroscedastic=heteroscedastic,
+        scaling="columns",
+        keep_observed=False,
+        random_state=0,
+    )
+    known = {name: rng.randn(40, 2) for name in known}
+    with warnings.catch_warnings(action="ignore"):
+        dense = completer.fit(X, **known).predict_std(X)
+    rows, cols = rng.randint(40, size=90), rng.randint(12, size=90)
+    rows[0] = 3
+    found = completer.predict_entries_std(rows, cols)
+    np.testing.assert_allclose(found, dense[rows, cols], rtol=1e-9)
+    assert np.isnan(found[cols == 5]).all() and (found[cols != 5] > 0).all()
+    of_row = completer.predict_entries_std(7, range(12))
+    np.testing.assert_allclose(of_row, dense[7], rtol=1e-9)
+
+
+def test_heavier_cells_lower_the_deviation():
+    """In each draw, whatever their values: its expectations have no spread."""
+    X = low_rank(30, 12) + 0.3 * np.random.RandomState(0).randn(30, 12)
+    X[np.random.RandomState(1).rand(30, 12) < 0.4] = np.nan
+    completer = BayesianFactorizationCompleter(2, n_draws=1, random_state=0)
+    completer.fit(X, cell_weight=np.ones_like(X))
+    light = completer.predict_entries_std(4, range(12))
+    completer._fitted.weights = 2 * completer._fitted.weights
+    assert (completer.predict_entries_std(4, range(12)) < light).all()
+
+
 def test_a_row_takes_the_memory_of_its_cells():
     X = np.tile(low_rank(20, 10), (40, 1)) + np.random.RandomState(0).randn(800, 10)
     sizes = [

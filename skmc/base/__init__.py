@@ -33,7 +33,7 @@ from skmc.base.fitted import (
 )
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
-from skmc.base.predicting import HIDDEN_TO_SCORE
+from skmc.base.predicting import HIDDEN_TO_SCORE, positions_of_cells
 from skmc.base.reading import check_names, read, read_rows
 from skmc.base.recommending import recommend_from_factors, similar_items
 from skmc.base.reporting import (
@@ -90,6 +90,7 @@ __all__ = [
     "laplacian_of",
     "out_of_time",
     "partial_fit",
+    "positions_of_cells",
     "read",
     "read_known",
     "read_rows",

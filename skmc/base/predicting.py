@@ -127,25 +127,57 @@ def predict_entries(
     if is_lazy(rows):
         later: np.ndarray = lazy_entries(self, rows, cols)
         return later
+    priors, fitted = self._priors, self._fitted
+    i, j = positions_of_cells(self, rows, cols)
+    known = (i >= 0) & (j >= 0)
+    if known.all():
+        return fitted.at(i, j)
+    values = np.where(i < 0, priors.col_means[j], priors.row_means[i])
+    values[(i < 0) & (j < 0)] = priors.mean
+    values[known] = fitted.at(i[known], j[known])
+    return values
+
+
+def positions_of_cells(
+    completer: BaseCompleter,
+    rows: ArrayLike,
+    cols: ArrayLike,
+    otherwise: str = "are predicted by means",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the positions of single cells of the fitted matrix.
+
+    Parameters
+    ----------
+    completer : completer
+        A fitted completer.
+    rows, cols : array-like of shape (n_cells,)
+        As for `predict_entries`.
+    otherwise : str, default="are predicted by means"
+        As for `positions`.
+
+    Returns
+    -------
+    rows : int ndarray of shape (n_cells,)
+        Positions; -1 for identifiers that the fit has not seen, with a warning.
+    cols : int ndarray of shape (n_cells,)
+        The same of the columns.
+    """
     if np.ndim(rows) == 0:
         rows = np.full(np.shape(cols), rows)
     if np.ndim(cols) == 0:
         cols = np.full(np.shape(rows), cols)
-    priors, fitted = self._priors, self._fitted
+    priors = completer._priors
     if priors.ids is None:
-        return fitted.at(*check_positions(rows, cols, priors.shape))
+        return check_positions(rows, cols, priors.shape)
     if np.shape(rows) != np.shape(cols) or np.ndim(rows) != 1:
         raise ValueError(
             "rows and cols must be one-dimensional and of equal length, got "
             f"shapes {np.shape(rows)} and {np.shape(cols)}."
         )
-    i = positions(priors.ids[0], rows, "rows")
-    j = positions(priors.ids[1], cols, "cols")
-    values = np.where(i < 0, priors.col_means[j], priors.row_means[i])
-    values[(i < 0) & (j < 0)] = priors.mean
-    known = (i >= 0) & (j >= 0)
-    values[known] = fitted.at(i[known], j[known])
-    return values
+    return (
+        positions(priors.ids[0], rows, "rows", otherwise),
+        positions(priors.ids[1], cols, "cols", otherwise),
+    )
 
 
 def positions(

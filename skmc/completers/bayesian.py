@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import (
@@ -16,6 +17,7 @@ from skmc.base import (
     Trials,
     common_parts,
     fit_informed,
+    positions_of_cells,
     recommend_from_factors,
     similar_items,
     transform_with_features,
@@ -233,3 +235,29 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         if self.keep_observed:
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)
+
+    def predict_entries_std(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
+        """Standard deviation of single cells of the fitted matrix.
+
+        The matrix stays sparse: memory and time are those of the rows and cells that
+        are asked for.
+
+        Parameters
+        ----------
+        rows, cols : array-like of shape (n_cells,)
+            As for `predict_entries`.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+            What `predict_std` returns for these cells of the fitted matrix with
+            ``keep_observed=False``, and given the weights of the fit: the deviation of
+            a rating from its prediction, at observed cells too. NaN in columns without
+            an observed cell, and for identifiers that the fit has not seen, with a
+            warning.
+        """
+        check_is_fitted(self)
+        i, j = positions_of_cells(self, rows, cols, "have no deviation")
+        std, known = np.full(len(i), np.nan), (i >= 0) & (j >= 0)
+        std[known] = self._fitted.std_at(i[known], j[known])
+        return std
