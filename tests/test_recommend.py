@@ -113,6 +113,8 @@ def test_new_rows_with_the_cells_of_a_row_have_its_recommendations(completer):
     if not completer._priors.informed_rows:
         best = films(np.argsort(-completer._priors.col_means)[:3])
         np.testing.assert_array_equal(new[0][0], best)
+    with pytest.raises(ValueError, match="users has no value of 17; leave it out"):
+        completer.recommend({17: np.nan})
     with pytest.raises(ValueError, match="has no identifiers, unlike the fit"):
         completer.recommend(Entries([[1.0]]))
 

@@ -16,7 +16,7 @@ from skmc.base.factored import RowModels
 from skmc.base.predicting import positions
 from skmc.base.reporting import warn_user
 from skmc.blocks import StoredCells
-from skmc.cells import Entries, check_index, dense, sparse_cells
+from skmc.cells import Entries, check_index, dense, sparse_cells, to_cells
 
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
@@ -262,7 +262,10 @@ def _read_ratings(
     ids, n_cols = completer._priors.ids, completer._shape[1]
     otherwise = "are left out"
     if isinstance(users, Mapping):
-        values = np.array(list(users.values()))
+        values = to_cells(list(users.values()), name="values of users")
+        for column, value in zip(users, values, strict=True):
+            if np.isnan(value):
+                raise ValueError(f"users has no value of {column!r}; leave it out.")
         known = np.ones(len(users), bool)
         if ids is not None:
             cols = positions(ids[1], list(users), "columns of users", otherwise)
@@ -285,7 +288,8 @@ def _read_ratings(
             known, n_rows = cols >= 0, users.matrix_shape[0]
             return users.rows[known], cols[known], users.values[known], n_rows
     else:
-        cells = sparse_cells(users, missing_values=completer.missing_values)
+        missing = completer.missing_values
+        cells = sparse_cells(users, name="users", missing_values=missing)
         users = Entries.from_triplets(*cells, users.shape)
     if users.matrix_shape[1] > n_cols:
         raise ValueError(

@@ -45,9 +45,9 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     precision matrices and the variance of the noise; `skmc.solvers.gibbs.Gibbs` states
     the priors. The completion is the average over the draws of each row's expectation
     given the columns. It is more accurate than that of `FactorizationCompleter` and
-    takes longer. `predict_std` returns the standard deviation of each cell. `fit` takes
-    features and graphs of rows and columns, and rows or columns without an observed
-    cell are answered from them.
+    takes longer. `predict_std` returns the standard deviation of each cell, and
+    `predict_entries_std` those of single cells. `fit` takes features and graphs of rows
+    and columns, and rows or columns without an observed cell are answered from them.
 
     Parameters
     ----------
