@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skmc.blocks.csv_file import CsvFile
 from skmc.cells import CsvFiles
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def arrow() -> Any:
     try:
         import pyarrow
         import pyarrow.compute
-        import pyarrow.csv
         import pyarrow.dataset
         import pyarrow.parquet
     except ImportError as error:
@@ -49,7 +49,7 @@ class Part:
 
     Parameters
     ----------
-    fragment : pyarrow.dataset.Fragment
+    fragment : pyarrow.dataset.Fragment or CsvFile
         Where the rows are.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
@@ -236,9 +236,8 @@ def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
 
 
 def _files(source: Any, columns: tuple[str, ...]) -> list[Any]:
-    ds, format_ = arrow().dataset, None
-    if isinstance(source, CsvFiles):
-        source, format_ = source.path, _csv_format(source, columns[2:])
+    ds, csv = arrow().dataset, source if isinstance(source, CsvFiles) else None
+    source = source if csv is None else csv.path
     if isinstance(source, (str, os.PathLike)):
         source = os.fspath(source)
     else:
@@ -247,39 +246,25 @@ def _files(source: Any, columns: tuple[str, ...]) -> list[Any]:
     of_arrow = (".arrow", ".feather", ".ipc")
     if isinstance(source, str) and os.path.isdir(source):
         names = os.listdir(source)
-    if format_ is None:
-        of_these = any(str(name).endswith(of_arrow) for name in names)
-        format_ = "ipc" if of_these else "parquet"
-    # The schema is that of each file; Arrow would read that of the first one here.
+    format_ = (
+        "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
+    )
+    # Each file has its own schema; without this one, Arrow reads that of the first.
     dataset = ds.dataset(source, format=format_, schema=arrow().schema([]))
     found = sorted(dataset.get_fragments(), key=lambda f: f.path)
     if not found:
         raise ValueError(f"{source} holds no files of ratings.")
+    if csv is not None:
+        return [CsvFile(fragment.path, csv, columns[2:]) for fragment in found]
     return found
 
 
-def _csv_format(files: CsvFiles, numbers: tuple[str, ...]) -> Any:
-    """How to read CSV files; columns of numbers are floats by default."""
-    pa, convert = arrow(), files.convert_options
-    if convert is None:
-        convert = pa.csv.ConvertOptions(
-            column_types=dict.fromkeys(numbers, pa.float64()),
-            null_values=[""],
-            strings_can_be_null=True,
-        )
-    return pa.dataset.CsvFileFormat(
-        parse_options=files.parse_options,
-        read_options=files.read_options,
-        convert_options=convert,
-    )
-
-
-def _hint(fragment: Fragment) -> str:
-    return CSV if isinstance(fragment.format, arrow().dataset.CsvFileFormat) else ""
+def _hint(fragment: Fragment | CsvFile) -> str:
+    return CSV if isinstance(fragment, CsvFile) else ""
 
 
 @contextmanager
-def _explained(fragment: Fragment) -> Iterator[None]:
+def _explained(fragment: Fragment | CsvFile) -> Iterator[None]:
     """Add the file and a remedy to the errors of Arrow, which name lines of CSV."""
     try:
         yield
@@ -289,7 +274,7 @@ def _explained(fragment: Fragment) -> Iterator[None]:
         ) from error
 
 
-def _kind(fragment: Fragment, name: str, kind: str) -> Any:
+def _kind(fragment: Fragment | CsvFile, name: str, kind: str) -> Any:
     pa = arrow()
     type_ = fragment.physical_schema.field(name).type
     where = f"Column {name!r} of {fragment.path}"
@@ -310,9 +295,9 @@ def _kind(fragment: Fragment, name: str, kind: str) -> Any:
         raise TypeError(f"{where} {error}{_hint(fragment)}.") from None
 
 
-def _pieces(fragment: Fragment) -> Iterator[Any]:
+def _pieces(fragment: Fragment | CsvFile) -> Iterator[Any]:
     """Split a Parquet file at its row groups into pieces of at least `PART_ROWS`."""
-    if not hasattr(fragment, "row_groups"):
+    if isinstance(fragment, CsvFile) or not hasattr(fragment, "row_groups"):
         yield fragment
         return
     waiting, rows = [], 0
