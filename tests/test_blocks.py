@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
@@ -441,8 +442,58 @@ def test_empty_files(files, tmp_path):
     with pytest.raises(ValueError, match="no observed cell"):
         MeanCompleter().fit(Entries.from_parquet(tmp_path / "only.parquet", *NAMES))
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(ValueError, match="holds no Parquet or Arrow files"):
+    with pytest.raises(ValueError, match="holds no files of ratings"):
         MeanCompleter().fit(Entries.from_parquet(tmp_path / "nothing", *NAMES))
+
+
+def test_csv_gives_the_fit_to_parquet(files, tmp_path):
+    """With and without a header, whatever the separator; several files at once."""
+    expected = FactorizationCompleter(**SMALL).fit(
+        Entries.from_parquet(files, *NAMES, block_cells=200)
+    )
+    (tmp_path / "csv").mkdir()
+    for file in files.iterdir():
+        pyarrow.csv.write_csv(
+            pq.read_table(file, columns=[*NAMES]),
+            tmp_path / "csv" / f"{file.stem}.dat",
+            pyarrow.csv.WriteOptions(include_header=False, delimiter=";"),
+        )
+    ratings = Entries.from_csv(
+        tmp_path / "csv",
+        *NAMES,
+        block_cells=200,
+        read_options=pyarrow.csv.ReadOptions(column_names=NAMES),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=";"),
+    )
+    found = FactorizationCompleter(**SMALL).fit(ratings)
+    assert_same(found, expected)
+    np.testing.assert_array_equal(found.row_ids_, expected.row_ids_)
+    assert found.score(ratings) == pytest.approx(expected.score(ratings))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "match"),
+    [
+        ("user;film;stars\na;7;4", ValueError, "r.csv has no column 'user'.*parse_opt"),
+        ("user,film,stars\na,7,4\nb,8", ValueError, "r.csv.*Row #3: Expected 3 col"),
+        ("user,film,stars\na,7,4\nb,7,-", ValueError, "r.csv.*Row #3: .* value '-'"),
+        ("user,film,stars\na,7,4\n,7,3", ValueError, "'user' of .*r.csv has missing"),
+        (
+            "user,film,stars\na,7.5,4",
+            TypeError,
+            "'film' of .*r.csv has type double; identifiers must .*convert_options",
+        ),
+        (
+            "user,film,stars\n" + 150_000 * "a,17,4\n" + "a,x7,4",
+            ValueError,
+            "r.csv.*Row #150002: .* value 'x7'; see .*convert_options",
+        ),
+    ],
+)
+def test_bad_csv(tmp_path, text, error, match):
+    (tmp_path / "r.csv").write_text(text)
+    with pytest.raises(error, match=match):
+        MeanCompleter().fit(Entries.from_csv(tmp_path / "r.csv", *NAMES))
 
 
 def test_unknown_identifiers(files):

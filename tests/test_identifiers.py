@@ -168,3 +168,6 @@ def test_the_bayesian_factorization_knows_them(table):
     )
     completer.fit(Entries.from_frame(table, *NAMES))
     assert np.isfinite(completer.predict_entries(["u3"], [95])).all()
+    with pytest.warns(UserWarning, match="rows has 1 .* 'nobody'; they have no devia"):
+        std = completer.predict_entries_std(["nobody", "u3"], [95, 95])
+    assert np.isnan(std[0]) and std[1] > 0

@@ -13,7 +13,12 @@ from conftest import low_rank
 from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_score,
+)
 from sklearn.pipeline import Pipeline
 
 import skmc.model_selection.batch
@@ -36,6 +41,7 @@ from skmc.model_selection import (
     BatchedGridSearchCV,
     BatchedHalvingSearchCV,
     BatchedRandomizedSearchCV,
+    ErrorScorer,
     grouping,
 )
 
@@ -409,6 +415,24 @@ def test_a_row_that_a_fold_leaves_empty_is_answered_by_means():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("metric", "power"), [("rmse", 2), ("mae", 1)])
+def test_errors_are_those_of_held_out_cells(metric, power, named, damaged):
+    """Cells that are marked as missing do not count."""
+    cells = Entries(np.where(np.arange(damaged.shape[1]) < 1, -1.0, damaged))
+    if named:
+        rows, cols = cells.rows, cells.cols
+        table = {"row": [f"r{i}" for i in rows], "col": cols, "value": cells.values}
+        cells = Entries.from_frame(table, "row", "col", "value")
+    completer = KNNCompleter(missing_values=-1.0)
+    scores = cross_val_score(completer, cells, scoring=ErrorScorer(metric), cv=CELLS)
+    for score, (train, test) in zip(scores, CELLS.split(cells), strict=True):
+        whole = completer.fit(cells[train]).reconstruction_
+        held = cells[test]
+        off = np.abs(whole[held.rows, held.cols] - held.values)[held.values != -1]
+        assert score == pytest.approx(-(np.power(off, power).mean() ** (1 / power)))
+
+
 def test_mistakes_are_named(damaged):
     X = Entries(damaged)
     with pytest.raises(ValueError, match="no candidates"):
@@ -419,6 +443,11 @@ def test_mistakes_are_named(damaged):
         BatchedGridSearchCV(air(), WEIGHTS, batch_size=0).fit(X)
     with pytest.raises(ValueError, match=r"All the 3 fits failed(.|\n)*'lambda_row'"):
         BatchedGridSearchCV(air(), {"lambda_row": [-1.0]}, cv=CELLS).fit(X)
+    named = BatchedGridSearchCV(air(), WEIGHTS, scoring="neg_root_mean_squared_error")
+    with pytest.raises(ValueError, match=r"pass scoring=ErrorScorer\('rmse'\)"):
+        named.fit(X)
+    with pytest.raises(ValueError, match="metric must be among"):
+        ErrorScorer("mse")(air(), X)
     search = BatchedGridSearchCV(air(max_iter=25), {"lambda_row": [0.1]}, cv=CELLS)
     search.fit(X)
     with pytest.raises(ValueError, match="fitted matrix, which has shape"):

@@ -34,8 +34,9 @@ from skmc.base.fitted import (
 )
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
-from skmc.base.predicting import HIDDEN_TO_SCORE, recommend_from_factors
+from skmc.base.predicting import HIDDEN_TO_SCORE, positions_of_cells
 from skmc.base.reading import check_names, read, read_rows
+from skmc.base.recommending import recommend_from_factors, similar_items
 from skmc.base.reporting import (
     CallbackHooks,
     FitTasks,
@@ -91,11 +92,13 @@ __all__ = [
     "out_of_time",
     "page_of_class",
     "partial_fit",
+    "positions_of_cells",
     "read",
     "read_known",
     "read_rows",
     "recommend_from_factors",
     "record",
+    "similar_items",
     "transform_with_features",
     "unfinished",
     "warn_user",

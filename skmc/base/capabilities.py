@@ -15,6 +15,7 @@ from skmc.base.completer import BaseCompleter, warn_of_empty
 from skmc.base.factored import FittedFactors, RowModels
 from skmc.base.fitted import Outcome, common_attributes
 from skmc.base.iterative import IterativeCompleter
+from skmc.blocks import StoredCells
 from skmc.cells import (
     Container,
     Entries,
@@ -225,8 +226,7 @@ def with_more(
     -------
     FittedFactors
     """
-    fitted = cast(FittedFactors, completer._fitted)
-    _check_can_stream(fitted)
+    fitted = _in_memory(cast(FittedFactors, completer._fitted))
     model, values = fitted.models[0], cast(np.ndarray, fitted.values)
     starts, cols = fitted.seen
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -294,10 +294,13 @@ def _stream(fitted: FittedFactors) -> RowStream:
     return RowStream.of(factors.left, factors.right, cells)
 
 
-def _check_can_stream(fitted: FittedFactors) -> None:
+def _in_memory(fitted: FittedFactors) -> FittedFactors:
+    """The same factors with their cells in memory, or an error."""
     reason = None
-    if isinstance(fitted.seen, str):
-        reason = "cells that are not in memory"
+    if isinstance(fitted.seen, StoredCells):
+        starts, cols, values, weights = fitted.seen.all()
+        reason = None if weights is None else "weights"
+        fitted = replace(fitted, seen=(starts, cols), values=values)
     elif fitted.identity is not None:
         reason = "features, graphs or weights"
     elif fitted.alpha is not None:
@@ -306,6 +309,7 @@ def _check_can_stream(fitted: FittedFactors) -> None:
         raise ValueError(
             f"partial_fit cannot continue a fit with {reason}; call fit with all cells."
         )
+    return fitted
 
 
 def _cells(

@@ -39,9 +39,9 @@ class RowModels(Fitted):
         Scaling of the fit, on the CPU.
     models : list of RowModel
         Their predictions are averaged.
-    seen : tuple of ndarray, or str
+    seen : tuple of ndarray, or StoredCells
         Starts of the rows among the observed cells, and the columns of these; or the
-        folder of blocks that are not in memory.
+        cells in blocks that are not in memory.
     row_sides : tuple of Side, default=()
         Linear priors of the rows of the fit.
     row_scaling : FeatureScaling or None, default=None

@@ -1,19 +1,16 @@
-"""Questions to a fit: scores, single cells, and the best columns of a row."""
+"""Questions to a fit: scores and single cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base.factored import RowModels
 from skmc.base.reporting import warn_user
-from skmc.blocks import RowReader, is_lazy, lazy_entries, tables_of
+from skmc.blocks import is_lazy, lazy_entries, tables_of
 from skmc.cells import Container, Entries, StoredEntries, check_positions, to_cells
 from skmc.linalg import threads_for, work_of
 from skmc.metrics import nmae
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
 
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
-BLOCK = 2**23  # numbers of a product of factors
 
 
 def score(self: BaseCompleter, X: Container, y: object = None) -> float:
@@ -131,122 +127,65 @@ def predict_entries(
     if is_lazy(rows):
         later: np.ndarray = lazy_entries(self, rows, cols)
         return later
+    priors, fitted = self._priors, self._fitted
+    i, j = positions_of_cells(self, rows, cols)
+    known = (i >= 0) & (j >= 0)
+    if known.all():
+        return fitted.at(i, j)
+    values = np.where(i < 0, priors.col_means[j], priors.row_means[i])
+    values[(i < 0) & (j < 0)] = priors.mean
+    values[known] = fitted.at(i[known], j[known])
+    return values
+
+
+def positions_of_cells(
+    completer: BaseCompleter,
+    rows: ArrayLike,
+    cols: ArrayLike,
+    otherwise: str = "are predicted by means",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the positions of single cells of the fitted matrix.
+
+    Parameters
+    ----------
+    completer : completer
+        A fitted completer.
+    rows, cols : array-like of shape (n_cells,)
+        As for `predict_entries`.
+    otherwise : str, default="are predicted by means"
+        As for `positions`.
+
+    Returns
+    -------
+    rows : int ndarray of shape (n_cells,)
+        Positions; -1 for identifiers that the fit has not seen, with a warning.
+    cols : int ndarray of shape (n_cells,)
+        The same of the columns.
+    """
     if np.ndim(rows) == 0:
         rows = np.full(np.shape(cols), rows)
     if np.ndim(cols) == 0:
         cols = np.full(np.shape(rows), cols)
-    priors, fitted = self._priors, self._fitted
+    priors = completer._priors
     if priors.ids is None:
-        return fitted.at(*check_positions(rows, cols, priors.shape))
+        return check_positions(rows, cols, priors.shape)
     if np.shape(rows) != np.shape(cols) or np.ndim(rows) != 1:
         raise ValueError(
             "rows and cols must be one-dimensional and of equal length, got "
             f"shapes {np.shape(rows)} and {np.shape(cols)}."
         )
-    i = positions(priors.ids[0], rows, "rows")
-    j = positions(priors.ids[1], cols, "cols")
-    values = np.where(i < 0, priors.col_means[j], priors.row_means[i])
-    values[(i < 0) & (j < 0)] = priors.mean
-    known = (i >= 0) & (j >= 0)
-    values[known] = fitted.at(i[known], j[known])
-    return values
+    return (
+        positions(priors.ids[0], rows, "rows", otherwise),
+        positions(priors.ids[1], cols, "cols", otherwise),
+    )
 
 
-def recommend_from_factors(
-    self: BaseCompleter, users: ArrayLike, n: int = 10, *, exclude_seen: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the columns with the largest predictions in each of some rows.
-
-    Parameters
-    ----------
-    users : array-like of shape (n_users,)
-        Rows: zero-based positions; after a fit to cells with identifiers, as of
-        `Entries.from_frame` and `Entries.from_parquet`, identifiers.
-    n : int >= 1, default=10
-        Number of columns for each row.
-    exclude_seen : bool, default=True
-        Whether to leave out the observed cells of the fit. After a fit to files,
-        this needs the folder of the blocks, see `Entries.from_parquet`.
-
-    Returns
-    -------
-    items : masked ndarray of shape (n_users, n)
-        Positions or identifiers of columns, best first. Masked where fewer than
-        ``n`` columns are left.
-    values : masked ndarray of shape (n_users, n)
-        Their predictions.
-
-    Raises
-    ------
-    FileNotFoundError
-        The blocks of the fit no longer exist.
-
-    Notes
-    -----
-    Rows are ranked in blocks of 2**23 predictions. For approximate search, hand
-    ``row_factors_`` and ``col_factors_`` to a library for it: with one scale for
-    all columns, predictions have the order of the products of factors.
-    """
-    check_is_fitted(self)
-    fitted = cast(RowModels, self._fitted)
-    priors = fitted.statistics
-    if not n >= 1:
-        raise ValueError(f"n must be >= 1, got {n!r}.")
-    users = np.atleast_1d(users)
-    if priors.ids is None:
-        n_rows = priors.shape[0]
-        rows = check_positions(users, np.zeros(len(users), int), (n_rows, 1))[0]
-    else:
-        rows = positions(priors.ids[0], users, "users")
-    found = min(n, priors.shape[1])
-    size = max(1, BLOCK // priors.shape[1])
-    items = np.full((len(rows), n), -1)
-    values = np.full((len(rows), n), -np.inf)
-    seen_in = _seen_reader(fitted) if exclude_seen else None
-    for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        whole = _all_values(fitted, part)
-        if seen_in is not None:
-            whole[seen_in(part)] = -torch.inf
-        best = whole.topk(found)
-        values[start : start + size, :found] = best.values.numpy()
-        items[start : start + size, :found] = best.indices.numpy()
-    none = np.isneginf(values)
-    if priors.ids is not None:
-        items = priors.ids[1][items]
-    return np.ma.masked_array(items, none), np.ma.masked_array(values, none)
-
-
-def _all_values(fitted: RowModels, rows: np.ndarray) -> torch.Tensor:
-    """Predictions of whole rows, of which -1 is unknown, ``(k, n_cols)``."""
-    priors = fitted.statistics
-    whole = fitted.scaling.undo(fitted.scaled_rows(torch.from_numpy(rows)))
-    means = torch.from_numpy(priors.col_means).to(whole)
-    whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
-    empty = torch.from_numpy(priors.empty_cols)
-    if empty.any():
-        means = torch.from_numpy(priors.row_means[rows]).to(whole)
-        whole[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
-    return whole
-
-
-def _seen_reader(fitted: RowModels) -> Callable[[np.ndarray], tuple[Any, Any]]:
-    """Return a function that finds the observed cells of rows."""
-    seen = fitted.seen
-    if isinstance(seen, str):
-        return RowReader(seen)
-    starts, cols = seen
-
-    def cells_of(rows: np.ndarray) -> tuple[Any, Any]:
-        count = np.where(rows < 0, 0, starts[rows + 1] - starts[rows])
-        begin = np.repeat(starts[rows] - (np.cumsum(count) - count), count)
-        at = begin + np.arange(count.sum())
-        return np.repeat(np.arange(len(rows)), count), cols[at].astype(np.int64)
-
-    return cells_of
-
-
-def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
+def positions(
+    known: np.ndarray,
+    wanted: ArrayLike,
+    name: str,
+    otherwise: str | None = "are predicted by means",
+) -> np.ndarray:
     """Find identifiers among known ones.
 
     Parameters
@@ -256,7 +195,9 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
     wanted : array-like of shape (k,)
         Identifiers to find.
     name : str
-        What warnings call ``wanted``.
+        What messages call ``wanted``.
+    otherwise : str or None, default="are predicted by means"
+        What happens to identifiers that are not known. None raises an error.
 
     Returns
     -------
@@ -267,12 +208,16 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
     ------
     TypeError
         Numbers where identifiers are strings, or the reverse.
+    ValueError
+        An identifier is not known, and ``otherwise`` is None.
     """
     found = np.asarray(wanted)
-    if found.dtype.kind in "OT" and found.size:  # as data frames have them
+    if not found.size:
+        return np.empty(found.shape, np.int64)
+    if found.dtype.kind in "OT":  # as data frames have them
         found = np.asarray(found.tolist())
     text = known.dtype.kind == "U"
-    if found.size and (found.dtype.kind == "U") != text:
+    if (found.dtype.kind == "U") != text:
         kinds = ("strings", "integers") if text else ("integers", "strings")
         raise TypeError(
             f"{name} must be {kinds[0]}, as the identifiers of the fit are, not "
@@ -286,10 +231,10 @@ def positions(known: np.ndarray, wanted: ArrayLike, name: str) -> np.ndarray:
         place = order[place]
     missing = known[place] != found
     if missing.any():
-        warn_user(
-            f"{name} has {missing.sum()} identifiers that the fit has not seen, such "
-            f"as {found[missing][0].item()!r}; they are predicted by means."
-        )
+        such = f"that the fit has not seen, such as {found[missing][0].item()!r}"
+        if otherwise is None:
+            raise ValueError(f"{name} has identifiers {such}; leave them out.")
+        warn_user(f"{name} has {missing.sum()} identifiers {such}; they {otherwise}.")
     place[missing] = -1
     return place
 

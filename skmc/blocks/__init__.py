@@ -6,7 +6,7 @@ from skmc.blocks.chunked_rows import ChunkedRows
 from skmc.blocks.lazy import is_lazy, lazy_entries, lazy_transform
 from skmc.blocks.observed import BlockObserved
 from skmc.blocks.parts import tables_of
-from skmc.blocks.rows import RowReader
+from skmc.blocks.rows import StoredCells
 from skmc.blocks.running import Local, OnCluster
 from skmc.blocks.writing import BlockFolder, sorted_blocks
 
@@ -19,7 +19,7 @@ __all__ = [
     "ChunkedSVD",
     "Local",
     "OnCluster",
-    "RowReader",
+    "StoredCells",
     "is_lazy",
     "lazy_entries",
     "lazy_transform",

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from skmc.blocks.block import Choice, loaded, over_chunks
+from skmc.blocks.rows import StoredCells
 from skmc.blocks.running import OnCluster, logged
 from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
@@ -59,14 +60,14 @@ class BlockObserved:
         """Whether blocks are loaded in other processes, with devices of their own."""
         return isinstance(self.folder.runner, OnCluster)
 
-    def positions(self) -> str:
-        """The folder in which the positions of the cells are found.
+    def positions(self) -> StoredCells:
+        """The cells, which are read from the blocks.
 
         Returns
         -------
-        str
+        StoredCells
         """
-        return str(self.folder.path)
+        return self.folder.cells
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """Scaling by the rules of `Scaling.of`.

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skmc.blocks.csv_file import CsvFile
+from skmc.cells import CsvFiles
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Fragment
+
 PART_ROWS = 2**22  # of a table in memory
 KINDS = ("identifiers", "identifiers", "values", "weights")  # of the columns
+CSV = (
+    "; see parse_options (separator), read_options (names) and convert_options (types) "
+    "of Entries.from_csv"
+)
 
 
 def arrow() -> Any:
@@ -38,7 +49,7 @@ class Part:
 
     Parameters
     ----------
-    fragment : pyarrow.dataset.Fragment
+    fragment : pyarrow.dataset.Fragment or CsvFile
         Where the rows are.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
@@ -59,11 +70,12 @@ class Part:
         """
         pa = arrow()
         waiting: list[Any] = []
-        for batch in self.fragment.to_batches(columns=list(self.columns)):
-            waiting.append(batch)
-            if sum(map(len, waiting)) >= PART_ROWS:
-                yield self._checked(pa.Table.from_batches(waiting))
-                waiting = []
+        with _explained(self.fragment):
+            for batch in self.fragment.to_batches(columns=list(self.columns)):
+                waiting.append(batch)
+                if sum(map(len, waiting)) >= PART_ROWS:
+                    yield self._checked(pa.Table.from_batches(waiting))
+                    waiting = []
         if any(map(len, waiting)):
             yield self._checked(pa.Table.from_batches(waiting))
 
@@ -146,13 +158,13 @@ def kind_of(type_: Any) -> Any:
 
 
 def parts_of(
-    source: str | os.PathLike | list, columns: tuple[str, ...]
+    source: str | os.PathLike | list | CsvFiles, columns: tuple[str, ...]
 ) -> tuple[list[Part], np.dtype]:
-    """Divide a folder of Parquet or Arrow files into parts.
+    """Divide a folder of Parquet, Arrow or CSV files into parts.
 
     Parameters
     ----------
-    source : path or list of paths
+    source : path, list of paths or CsvFiles
         A file, a folder or a list of files.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
@@ -167,19 +179,22 @@ def parts_of(
     Raises
     ------
     ValueError
-        There are no files, a column does not exist, or files differ in their types.
+        There are no files, one cannot be read, a column does not exist, or files
+        differ in their types.
     TypeError
         Identifiers or values have a type that cannot be used.
     """
-    files = _files(source)
+    files = _files(source, columns)
     parts: list[Part] = []
     first: tuple[str, list[Any]] | None = None
     for fragment in files:
-        schema = fragment.physical_schema
+        with _explained(fragment):
+            schema = fragment.physical_schema
         for name in columns:
             if name not in schema.names:
                 raise ValueError(
-                    f"{fragment.path} has no column {name!r}; it has {schema.names}."
+                    f"{fragment.path} has no column {name!r}; it has {schema.names}"
+                    f"{_hint(fragment)}."
                 )
         kinds = [_kind(fragment, name, KINDS[k]) for k, name in enumerate(columns)]
         if first is None:
@@ -188,7 +203,8 @@ def parts_of(
             if ours != other:
                 raise ValueError(
                     f"Column {name!r} is {other} in {first[0]} and {ours} in "
-                    f"{fragment.path}; write both files with one type."
+                    f"{fragment.path}; write both files with one type"
+                    f"{_hint(fragment)}."
                 )
         parts += [Part(piece, columns) for piece in _pieces(fragment)]
     assert first is not None
@@ -200,7 +216,7 @@ def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
 
     Parameters
     ----------
-    source : path, list of paths or Dask DataFrame
+    source : path, list of paths, CsvFiles or Dask DataFrame
         Where the triplets are.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers and values.
@@ -219,8 +235,9 @@ def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
         yield from part.tables()
 
 
-def _files(source: Any) -> list[Any]:
-    ds = arrow().dataset
+def _files(source: Any, columns: tuple[str, ...]) -> list[Any]:
+    ds, csv = arrow().dataset, source if isinstance(source, CsvFiles) else None
+    source = source if csv is None else csv.path
     if isinstance(source, (str, os.PathLike)):
         source = os.fspath(source)
     else:
@@ -232,15 +249,32 @@ def _files(source: Any) -> list[Any]:
     format_ = (
         "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
     )
-    found = sorted(
-        ds.dataset(source, format=format_).get_fragments(), key=lambda f: f.path
-    )
+    # Each file has its own schema; without this one, Arrow reads that of the first.
+    dataset = ds.dataset(source, format=format_, schema=arrow().schema([]))
+    found = sorted(dataset.get_fragments(), key=lambda f: f.path)
     if not found:
-        raise ValueError(f"{source} holds no Parquet or Arrow files.")
+        raise ValueError(f"{source} holds no files of ratings.")
+    if csv is not None:
+        return [CsvFile(fragment.path, csv, columns[2:]) for fragment in found]
     return found
 
 
-def _kind(fragment: Any, name: str, kind: str) -> Any:
+def _hint(fragment: Fragment | CsvFile) -> str:
+    return CSV if isinstance(fragment, CsvFile) else ""
+
+
+@contextmanager
+def _explained(fragment: Fragment | CsvFile) -> Iterator[None]:
+    """Add the file and a remedy to the errors of Arrow, which name lines of CSV."""
+    try:
+        yield
+    except arrow().ArrowInvalid as error:
+        raise ValueError(
+            f"{fragment.path} cannot be read: {error}{_hint(fragment)}."
+        ) from error
+
+
+def _kind(fragment: Fragment | CsvFile, name: str, kind: str) -> Any:
     pa = arrow()
     type_ = fragment.physical_schema.field(name).type
     where = f"Column {name!r} of {fragment.path}"
@@ -251,17 +285,19 @@ def _kind(fragment: Any, name: str, kind: str) -> Any:
             or pa.types.is_boolean(type_)
         )
         if not numeric:
-            raise TypeError(f"{where} has type {type_}; {kind} must be numbers.")
+            raise TypeError(
+                f"{where} has type {type_}; {kind} must be numbers{_hint(fragment)}."
+            )
         return value_dtype(np.dtype(type_.to_pandas_dtype()))
     try:
         return kind_of(type_)
     except TypeError as error:
-        raise TypeError(f"{where} {error}.") from None
+        raise TypeError(f"{where} {error}{_hint(fragment)}.") from None
 
 
-def _pieces(fragment: Any) -> Iterator[Any]:
+def _pieces(fragment: Fragment | CsvFile) -> Iterator[Any]:
     """Split a Parquet file at its row groups into pieces of at least `PART_ROWS`."""
-    if not hasattr(fragment, "row_groups"):
+    if isinstance(fragment, CsvFile) or not hasattr(fragment, "row_groups"):
         yield fragment
         return
     waiting, rows = [], 0

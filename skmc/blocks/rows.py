@@ -1,41 +1,58 @@
-"""The cells of single rows, read from blocks."""
+"""The cells of a fit to blocks, read again when they are asked for."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from skmc.blocks.parts import arrow
-from skmc.blocks.writing import DONE
 
 
-class RowReader:
-    """Finds the columns in which rows have cells.
+@dataclass(eq=False)
+class StoredCells:
+    """Reads cells from the blocks of rows.
+
+    Temporary blocks are removed with the last object that refers to them. Copies and
+    files only know the name of the folder.
 
     Parameters
     ----------
-    folder : path
+    folder : str
         Folder of the blocks.
-
-    Raises
-    ------
-    FileNotFoundError
-        The blocks no longer exist.
     """
 
-    def __init__(self, folder: str):
-        self.folder = Path(folder)
-        if not (self.folder / DONE).exists():
-            raise FileNotFoundError(
-                f"The cells of the fit are no longer in {folder}. Fit to entries with "
-                "a folder of their own, or pass exclude_seen=False."
-            )
-        with np.load(self.folder / "row.npz") as file:
-            self.starts, self.count = file["starts"], file["count"]
+    folder: str
 
-    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Find the cells of some rows.
+    def __reduce__(self) -> tuple:
+        return StoredCells, (self.folder,)
+
+    @cached_property
+    def _index(self) -> tuple[np.ndarray, np.ndarray]:
+        """First row of each block, and number of cells of each row."""
+        with np.load(self._path("row.npz")) as file:
+            return file["starts"], file["count"]
+
+    def _path(self, name: str) -> Path:
+        path = Path(self.folder) / name
+        if not path.exists():
+            raise FileNotFoundError(
+                f"The cells of the fit are no longer in {self.folder}. Temporary "
+                "blocks are removed with the completer that was fitted; its copies in "
+                "files need Entries with a folder of their own. Fit again, or pass "
+                "exclude_seen=False to recommend."
+            )
+        return path
+
+    def _read(self, block: int, columns: list[str] | None = None) -> dict:
+        path = self._path(f"row/{block:06d}.parquet")
+        table = arrow().parquet.read_table(path, columns=columns)
+        return {name: table[name].to_numpy() for name in table.column_names}
+
+    def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Find the columns in which some rows have cells.
 
         Parameters
         ----------
@@ -44,21 +61,49 @@ class RowReader:
 
         Returns
         -------
-        which, cols : int ndarray of shape (n_cells,)
-            Index into ``rows``, and column, of each cell.
+        which : int ndarray of shape (n_cells,)
+            Index into ``rows`` of each cell.
+        cols : int ndarray of shape (n_cells,)
+            Column of each cell.
+
+        Raises
+        ------
+        FileNotFoundError
+            The blocks no longer exist.
         """
-        block = np.searchsorted(self.starts, rows, side="right") - 1
+        starts, count = self._index
+        block = np.searchsorted(starts, rows, side="right") - 1
         found = [np.empty((2, 0), np.int64)]
         for b in np.unique(block[rows >= 0]):
-            first, last = self.starts[b], self.starts[b + 1]
-            table = arrow().parquet.read_table(
-                self.folder / "row" / f"{b:06d}.parquet", columns=["col"]
-            )
-            cols = table["col"].to_numpy()
-            ends = np.cumsum(self.count[first:last])
+            first, last = starts[b], starts[b + 1]
+            cols = self._read(b, ["col"])["col"]
+            ends = np.cumsum(count[first:last])
             for k in np.flatnonzero(block == b):
                 end = ends[rows[k] - first]
-                part = cols[end - self.count[rows[k]] : end]
+                part = cols[end - count[rows[k]] : end]
                 found.append(np.stack([np.full(len(part), k), part]))
         which, where = np.concatenate(found, 1)
         return which, where
+
+    def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Read all cells into memory, in the order of their rows.
+
+        Returns
+        -------
+        starts : int ndarray of shape (n_rows + 1,)
+            Where each row begins, and the number of cells.
+        cols, values : ndarray of shape (n_cells,)
+            Column and value of each cell.
+        weights : ndarray of shape (n_cells,) or None
+            How often each cell counts, if there are weights.
+
+        Raises
+        ------
+        FileNotFoundError
+            The blocks no longer exist.
+        """
+        starts, count = self._index
+        blocks = [self._read(b) for b in range(len(starts) - 1)]
+        whole = {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
+        begin = np.append(0, np.cumsum(count))
+        return begin, whole["col"], whole["value"], whole.get("weight")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import pickle
 import shutil
 import tempfile
 import weakref
@@ -18,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skmc.blocks.parts import PART_ROWS, arrow, parts_of, value_dtype
+from skmc.blocks.rows import StoredCells
 from skmc.blocks.running import Local, OnCluster, logged
 from skmc.blocks.sorting import (
     SIDES,
@@ -29,7 +31,7 @@ from skmc.blocks.sorting import (
     read_ids,
     scattered,
 )
-from skmc.cells import StoredEntries
+from skmc.cells import CsvFiles, StoredEntries
 
 OWN = "skmc-blocks"  # the only name in a folder of the user that is touched
 DONE = "blocks.json"  # is written last
@@ -84,6 +86,7 @@ class BlockFolder:
 
     def __init__(self, path: Path, runner: Local):
         self.path, self.runner = path, runner
+        self.cells = StoredCells(str(path))
         header = json.loads((path / DONE).read_text())
         self.dtype = np.dtype(header["dtype"])
         self.labeled: bool = header["labeled"]
@@ -140,7 +143,8 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    # A fit keeps the cells, and no more of the folder.
+    weakref.finalize(found.cells, shutil.rmtree, folder, ignore_errors=True)
     return found
 
 
@@ -189,7 +193,12 @@ def _key(entries: StoredEntries, source: Any) -> list:
         for path in sorted({part.fragment.path for part in parts}):
             state = Path(path).stat()
             files.append([path, state.st_size, state.st_mtime_ns])
-    return [1, files, list(entries.columns), entries.duplicates, entries.block_cells]
+    how = None
+    if isinstance(source, CsvFiles):
+        options = source.read_options, source.parse_options, source.convert_options
+        how = sha256(pickle.dumps(options)).hexdigest()
+    columns = list(entries.columns)
+    return [1, files, how, columns, entries.duplicates, entries.block_cells]
 
 
 def _is_done(folder: Path, key: list) -> bool:

@@ -1,24 +1,25 @@
 """The observed cells of a matrix, read from any container."""
 
-from skmc.cells.containers import Container, Shaped, sparse_cells, to_cells
+from skmc.cells.containers import Container, Shaped, dense, sparse_cells, to_cells
 from skmc.cells.data import Cells, Data
 from skmc.cells.entries import Entries, fingerprint
 from skmc.cells.given import Given
 from skmc.cells.like_observed import LikeObserved
 from skmc.cells.observed import Observed
 from skmc.cells.pixels import pixels
-from skmc.cells.positions import check_positions
+from skmc.cells.positions import check_index, check_positions
 from skmc.cells.preferences import preferences
 from skmc.cells.priors import Priors
 from skmc.cells.scaling import Scaling
 from skmc.cells.side import Side, prior_mean
 from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.sparse_values import SparseValues
-from skmc.cells.stored import StoredEntries
+from skmc.cells.stored import CsvFiles, StoredEntries
 
 __all__ = [
     "Cells",
     "Container",
+    "CsvFiles",
     "Data",
     "Entries",
     "Given",
@@ -31,7 +32,9 @@ __all__ = [
     "SparseObserved",
     "SparseValues",
     "StoredEntries",
+    "check_index",
     "check_positions",
+    "dense",
     "fingerprint",
     "pixels",
     "preferences",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from skmc.cells.containers import dense, sparse_cells, to_cells
 from skmc.cells.positions import check_positions, from_frame
-from skmc.cells.stored import from_dask, from_memmap, from_parquet
+from skmc.cells.stored import from_csv, from_dask, from_memmap, from_parquet
 
 LONG_BLOCK = 10  # cells that are no block by chance
 
@@ -144,6 +144,7 @@ class Entries:
 
     from_frame = classmethod(from_frame)
     from_parquet = staticmethod(from_parquet)
+    from_csv = staticmethod(from_csv)
     from_dask = staticmethod(from_dask)
     from_memmap = staticmethod(from_memmap)
 

@@ -70,29 +70,48 @@ def check_positions(
     rows : int ndarray
     cols : int ndarray
     """
-    checked = []
-    sizes = (np.inf, np.inf) if shape is None else shape
-    for name, index, size in zip(("rows", "cols"), (rows, cols), sizes, strict=True):
-        index = np.asarray(index)
-        if index.ndim != 1 or len(index) != np.size(rows):
-            raise ValueError(
-                "rows and cols must be one-dimensional and of equal length, got "
-                f"shapes {np.shape(rows)} and {np.shape(cols)}."
-            )
-        if index.dtype.kind not in "iu" and index.size:
-            raise TypeError(
-                f"{name} must be integers, got dtype {index.dtype}; turn labels into "
-                "positions with numpy.unique(labels, return_inverse=True)."
-            )
-        outside = (index < 0) | (index >= size)
-        if outside.any():
-            first = outside.argmax()
-            raise ValueError(
-                f"{name} contains {index[first]} at position {first}, outside "
-                f"0..{size - 1}; correct it or give the matrix a larger shape."
-            )
-        checked.append(index.astype(np.int64))
-    return checked[0], checked[1]
+    rows, cols = np.asarray(rows), np.asarray(cols)
+    if rows.ndim != 1 or rows.shape != cols.shape:
+        raise ValueError(
+            "rows and cols must be one-dimensional and of equal length, got "
+            f"shapes {rows.shape} and {cols.shape}."
+        )
+    n_rows, n_cols = (np.inf, np.inf) if shape is None else shape
+    return check_index(rows, n_rows, "rows"), check_index(cols, n_cols, "cols")
+
+
+def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
+    """Positions below ``size``, or an error that says where another one is.
+
+    Parameters
+    ----------
+    index : array-like of int, shape (k,)
+        Zero-based positions.
+    size : int or inf
+        Number of rows or columns.
+    name : str
+        What errors call them.
+
+    Returns
+    -------
+    int ndarray of shape (k,)
+    """
+    index = np.asarray(index)
+    if index.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got {index.shape}.")
+    if index.dtype.kind not in "iu" and index.size:
+        raise TypeError(
+            f"{name} must be integers, got dtype {index.dtype}; turn labels into "
+            "positions with numpy.unique(labels, return_inverse=True)."
+        )
+    outside = (index < 0) | (index >= size)
+    if outside.any():
+        first = outside.argmax()
+        raise ValueError(
+            f"{name} contains {index[first]} at position {first}, outside "
+            f"0..{size - 1}; correct it or give the matrix a larger shape."
+        )
+    return index.astype(np.int64)
 
 
 def from_frame(

@@ -13,12 +13,34 @@ BLOCK_CELLS = 2**22
 
 
 @dataclass(frozen=True, eq=False)
+class CsvFiles:
+    """CSV files, and how Arrow reads them; see `Entries.from_csv`.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        A file, a folder of files, or a list of files.
+    read_options : pyarrow.csv.ReadOptions or None
+        Among others, the names of the columns of files without a header.
+    parse_options : pyarrow.csv.ParseOptions or None
+        Among others, the separator.
+    convert_options : pyarrow.csv.ConvertOptions or None
+        Among others, the types of the columns.
+    """
+
+    path: str | os.PathLike | list[str]
+    read_options: object = None
+    parse_options: object = None
+    convert_options: object = None
+
+
+@dataclass(frozen=True, eq=False)
 class StoredEntries:
     """Observed cells that are not in memory, see `Entries.from_parquet`.
 
     Parameters
     ----------
-    source : path, list of paths, Dask DataFrame or SciPy sparse matrix
+    source : path, list of paths, CsvFiles, Dask DataFrame or SciPy sparse matrix
         Where the cells are.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
@@ -116,8 +138,9 @@ def from_parquet(
     folder : path, optional
         Where the sorted blocks are kept, which take twice the space of the
         triplets. Only a folder ``skmc-blocks`` in it is written. A later fit to the
-        same files uses the blocks again. By default they are in a temporary folder
-        and are removed.
+        same files uses the blocks again. By default they are in a temporary folder,
+        which is kept as long as the fitted completer. A completer that is loaded
+        from a file needs a folder for `recommend` and `partial_fit`.
     client : distributed.Client, optional
         The Dask cluster on which to sort and fit. All workers must reach ``path``
         and ``folder`` under these names.
@@ -142,6 +165,68 @@ def from_parquet(
     """
     columns = (rows, cols, values, *(() if weight is None else (weight,)))
     return StoredEntries(path, columns, duplicates, folder, client, block_cells)
+
+
+def from_csv(
+    path: str | os.PathLike | list[str],
+    rows: str,
+    cols: str,
+    values: str,
+    weight: str | None = None,
+    *,
+    duplicates: str = "error",
+    folder: str | os.PathLike | None = None,
+    client: object = None,
+    block_cells: int = BLOCK_CELLS,
+    read_options: object = None,
+    parse_options: object = None,
+    convert_options: object = None,
+) -> StoredEntries:
+    r"""From triplets in CSV files, which are read in `fit`.
+
+    `fit` reads them in chunks and continues as for `from_parquet`. A table that fits in
+    memory can also be read by pandas, for `from_frame` and every completer.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        A file, a folder of CSV files, or a list of files with equal columns.
+    rows, cols, values : str
+        Names of columns, as for `from_parquet`.
+    weight : str, optional
+        Name of the column of weights, as for `from_parquet`.
+    duplicates, folder, client, block_cells : object
+        As for `from_parquet`.
+    read_options : pyarrow.csv.ReadOptions, optional
+        For files without a header: ``ReadOptions(column_names=["user", "film"])``
+        with the names of all columns. By default the first line has the names.
+    parse_options : pyarrow.csv.ParseOptions, optional
+        For other separators than commas: ``ParseOptions(delimiter="\t")``.
+    convert_options : pyarrow.csv.ConvertOptions, optional
+        For identifiers such as "007", which are integers otherwise:
+        ``ConvertOptions(column_types={"film": "string"})``. By default, a column of
+        identifiers has the type of its first megabyte, numbers and weights are
+        floats, and only the empty text is a missing cell.
+
+    Returns
+    -------
+    StoredEntries
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skmc import Entries, MeanCompleter
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("user,film,stars\na,7,4\na,9,5\nb,7,2\n")
+    ...     file.flush()
+    ...     ratings = Entries.from_csv(file.name, "user", "film", "stars")
+    ...     completer = MeanCompleter().fit(ratings)
+    >>> completer.predict_entries(["b", "b"], [7, 9])
+    array([3., 5.])
+    """
+    columns = (rows, cols, values, *(() if weight is None else (weight,)))
+    source = CsvFiles(path, read_options, parse_options, convert_options)
+    return StoredEntries(source, columns, duplicates, folder, client, block_cells)
 
 
 def from_dask(

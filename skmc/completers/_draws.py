@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from skmc.base import RowModels, joined_cols, joined_rows
+from skmc.cells import SparseObserved
 from skmc.solvers import solved
 
 
@@ -42,22 +43,27 @@ class FittedDraws(RowModels):
         found: np.ndarray = joined_cols(self.models).numpy()
         return found
 
-    def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
-        """Factors of some rows in each draw, from the cells and sides of the fit."""
+    def _cells_of(self, rows: Tensor) -> SparseObserved:
+        """The scaled cells of some rows of the fit."""
         starts, cols = (torch.from_numpy(part).long() for part in self.seen)
         rows = rows % self.statistics.shape[0]
         count = starts[rows + 1] - starts[rows]
-        own = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        at = torch.arange(int(own[-1])) + (starts[rows] - own[:-1]).repeat_interleave(
-            count
-        )
-        cells = own, cols[at], self.values[at]
+        first = starts[rows] - (count.cumsum(0) - count)
+        at = torch.arange(int(count.sum())) + first.repeat_interleave(count)
         weights = None if self.weights is None else self.weights[at]
+        which = torch.arange(len(rows)).repeat_interleave(count)
+        shape = len(rows), self.statistics.shape[1]
+        return SparseObserved(which, cols[at], self.values[at], shape, weights)
+
+    def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
+        """Factors of some rows in each draw, from the cells and sides of the fit."""
+        given, rows = self._cells_of(rows), rows % self.statistics.shape[0]
+        cells = given.starts, given.cols, given.values
         for model in self.models:
             # A fit without features or graphs has no sides.
             pairs = zip(self.row_sides, model.sides, strict=False)
             known = sum(side.mean(B, rows) for side, B in pairs)
-            yield model.solve(*cells, known=known, weights=weights)
+            yield model.solve(*cells, known=known, weights=given.weights)
 
     def scaled_rows(self, rows: Tensor) -> Tensor:
         n_draws = len(self.models)
@@ -75,28 +81,70 @@ class FittedDraws(RowModels):
 
     def std(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviation of each cell of rows, given the cells of its row."""
-        given, n_draws = self.used(cells, ()), len(self.models)
+        given = self.used(cells, ())
         if self._is_fit(cells):
             given = self.used(cells, self.row_sides)
-        variance = torch.zeros(cells.shape, dtype=given.dtype)
-        mean, square = torch.zeros_like(variance), torch.zeros_like(variance)
-        at = given.rows, given.cols
-        models: list[Any] = self.models  # each has noise
-        for done, model in enumerate(models, start=1):
+
+        def of_draw(model: Any) -> tuple[Tensor, Tensor]:
             whole = solved(given, model) @ model.F.mT + model.offset
             own = model.variance(given.starts, given.cols)
-            noise = torch.ones_like(variance[:1])
-            if model.relative is not None and model.freedom is not None:
-                squares = (given.values - whole[at]).square() / model.noise + own[at]
-                sums = given.row_sums(squares * model.relative[given.cols])
-                in_row = (model.freedom + sums) / (model.freedom + given.counts)
+            noise, at = torch.ones_like(own[:1]), (given.rows, given.cols)
+            if model.relative is not None:
+                in_row = _noise_of_rows(model, given, whole[at], own[at])
                 noise = in_row[:, None] / model.relative
-            variance += model.noise * (noise + own) / n_draws
-            # Welford's update: the expectations differ little.
-            off = whole - mean
-            mean += off / done
-            square += off * off * (done - 1) / done
-        variance += square / n_draws
-        std: np.ndarray = (variance.sqrt() * self.scaling.scale).numpy()
-        std[:, self.statistics.empty_cols] = np.nan
-        return std
+            return whole, model.noise * (noise + own)
+
+        std = _deviation(of_draw(model) for model in self.models)
+        found: np.ndarray = (std * self.scaling.scale).numpy()
+        found[:, self.statistics.empty_cols] = np.nan
+        return found
+
+    def std_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """Standard deviation of cells of the fit, given the cells of their rows."""
+        asked, place = torch.from_numpy(rows).unique(return_inverse=True)
+        j, given = torch.from_numpy(cols), self._cells_of(asked)
+
+        def of_draw(model: Any, W: Tensor) -> tuple[Tensor, Tensor]:
+            def predicted(i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+                values = torch.linalg.vecdot(W[i], model.F[j]) + model.offset[j]
+                parts = given.starts, given.cols, (i, j), given.weights
+                return values, model.variance_at(*parts)
+
+            values, own = predicted(place, j)
+            noise = torch.ones_like(own)
+            if model.relative is not None:
+                of_given = predicted(given.rows, given.cols)
+                in_row = _noise_of_rows(model, given, *of_given)
+                noise = in_row[place] / model.relative[j]
+            return values, model.noise * (noise + own)
+
+        pairs = zip(self.models, self._factors_of(asked), strict=True)
+        std = _deviation(of_draw(model, W) for model, W in pairs)
+        scale = self.scaling.scale
+        found: np.ndarray = (
+            std * (scale[0, j] if scale.shape[1] > 1 else scale[0])
+        ).numpy()
+        found[self.statistics.empty_cols[cols]] = np.nan
+        return found
+
+
+def _noise_of_rows(
+    model: Any, given: SparseObserved, predicted: Tensor, own: Tensor
+) -> Tensor:
+    """Variance of the noise of rows over that of all, from residuals of their cells."""
+    squares = (given.values - predicted).square() / model.noise + own
+    sums = given.row_sums(squares * model.relative[given.cols])
+    return (model.freedom + sums) / (model.freedom + given.counts)
+
+
+def _deviation(draws: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
+    """Standard deviation of a mixture, from the mean and variance of each part."""
+    variance = mean = square = torch.zeros(())
+    done = 1
+    for done, (expected, own) in enumerate(draws, start=1):
+        variance = variance + own
+        # Welford's update: the expectations differ little.
+        off = expected - mean
+        mean = mean + off / done
+        square = square + off * off * (done - 1) / done
+    return ((variance + square) / done).sqrt()

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.base import (
@@ -16,7 +17,9 @@ from skmc.base import (
     Trials,
     common_parts,
     fit_informed,
+    positions_of_cells,
     recommend_from_factors,
+    similar_items,
     transform_with_features,
 )
 from skmc.cells import Container, Given, SparseObserved
@@ -42,9 +45,9 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     precision matrices and the variance of the noise; `skmc.solvers.gibbs.Gibbs` states
     the priors. The completion is the average over the draws of each row's expectation
     given the columns. It is more accurate than that of `FactorizationCompleter` and
-    takes longer. `predict_std` returns the standard deviation of each cell. `fit` takes
-    features and graphs of rows and columns, and rows or columns without an observed
-    cell are answered from them.
+    takes longer. `predict_std` returns the standard deviation of each cell, and
+    `predict_entries_std` those of single cells. `fit` takes features and graphs of rows
+    and columns, and rows or columns without an observed cell are answered from them.
 
     Parameters
     ----------
@@ -138,6 +141,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     fit = fit_informed
     transform = transform_with_features
     recommend = recommend_from_factors
+    similar_items = similar_items
     storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 1
     advice = "ratings, when accuracy is worth the time; nothing to tune"
@@ -231,3 +235,29 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         if self.keep_observed:
             std[~np.isnan(cells) & ~self._priors.empty_cols] = 0.0
         return std.astype(cells.dtype, copy=False)
+
+    def predict_entries_std(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
+        """Standard deviation of single cells of the fitted matrix.
+
+        The matrix stays sparse: memory and time are those of the rows and cells that
+        are asked for.
+
+        Parameters
+        ----------
+        rows, cols : array-like of shape (n_cells,)
+            As for `predict_entries`.
+
+        Returns
+        -------
+        ndarray of shape (n_cells,)
+            What `predict_std` returns for these cells of the fitted matrix with
+            ``keep_observed=False``, and given the weights of the fit: the deviation of
+            a rating from its prediction, at observed cells too. NaN in columns without
+            an observed cell, and for identifiers that the fit has not seen, with a
+            warning.
+        """
+        check_is_fitted(self)
+        i, j = positions_of_cells(self, rows, cols, "have no deviation")
+        std, known = np.full(len(i), np.nan), (i >= 0) & (j >= 0)
+        std[known] = self._fitted.std_at(i[known], j[known])
+        return std

@@ -17,6 +17,7 @@ from skmc.base import (
     fit_informed,
     partial_fit,
     recommend_from_factors,
+    similar_items,
     transform_with_features,
     with_more,
 )
@@ -146,7 +147,8 @@ class FactorizationCompleter(IterativeCompleter):
     `Entries` that come again approach a fit to all cells. The sums take ``n_features
     (rank + 2)**2`` numbers, and the first call makes them by a pass over the cells.
     Means and deviations of all cells are computed again at each call. Features, graphs,
-    weights and ``alpha`` need a new fit.
+    weights and ``alpha`` need a new fit. After a fit to files, the first call loads all
+    cells into memory.
 
     At the end, all rows, including new ones, are completed by exact ridge regressions
     on the columns' factors. Results have the dtype of the input: ``float32`` ratings
@@ -182,6 +184,7 @@ class FactorizationCompleter(IterativeCompleter):
     fit = fit_informed
     transform = transform_with_features
     recommend = recommend_from_factors
+    similar_items = similar_items
     partial_fit = partial_fit
     _choose = choose_all
     storages: ClassVar[dict] = {SparseObserved: ALS, BlockObserved: ALS}

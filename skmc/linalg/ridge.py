@@ -179,6 +179,44 @@ class RowModel(Parts):
                 found[rows] = half.square().sum(1)
         return found
 
+    def variance_at(
+        self,
+        starts: Tensor,
+        cols: Tensor,
+        at: tuple[Tensor, Tensor],
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """`variance` of single cells.
+
+        Parameters
+        ----------
+        starts, cols : Tensor
+            As for `solve`.
+        at : pair of int64 Tensor of shape (k,)
+            Row and column of each cell that is asked for.
+        weights : Tensor of shape (n_cells,), optional
+            As for `solve`.
+
+        Returns
+        -------
+        Tensor of shape (k,)
+        """
+        rank, order = self.F.shape[1], at[0].argsort()
+        found, count = self.F.new_zeros(len(order)), starts.new_zeros(len(starts) - 1)
+        count.index_add_(0, at[0], torch.ones_like(at[0]))
+        ends, values = count.cumsum(0), self.F.new_zeros(len(cols))
+        for block, L in self._factored(starts, cols, values, weights):
+            own = count[block.rows]
+            which = torch.arange(len(own)).repeat_interleave(own)
+            first = (ends[block.rows] - own.cumsum(0)).repeat_interleave(own)
+            asked = order[first + torch.arange(len(which))]
+            size = max(1, BLOCK // max(1, rank * rank))
+            for k, cell in zip(which.split(size), asked.split(size), strict=True):
+                f = self.F[at[1][cell], :, None]
+                half = torch.linalg.solve_triangular(L[k], f, upper=False)
+                found[cell] = half.square().sum((1, 2))
+        return found
+
     def _prior(self, block: RowSystems) -> Tensor:
         if not self.per_cell:
             return self.precision

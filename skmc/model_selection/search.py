@@ -24,7 +24,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from skmc.base import documented, page_of_class
-from skmc.cells import Container
+from skmc.cells import Container, Entries
 from skmc.compatibility import (
     BaseSearchCV,
     Interval,
@@ -147,6 +147,12 @@ class BatchedSearch(BaseSearchCV):
         self
         """
         # The steps of BaseSearchCV.fit except the loop over candidates and folds.
+        if isinstance(X, Entries) and isinstance(self.scoring, (str, list, tuple)):
+            raise ValueError(
+                f"scoring={self.scoring!r} compares predict(X) with y, but X is "
+                "Entries, whose values are part of X; pass scoring=ErrorScorer('rmse') "
+                "or RankingScorer() of skmc.model_selection, or None."
+            )
         scorer, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
         params = check_method_params(X, params=params)

@@ -1,0 +1,324 @@
+"""The best columns of rows of a fit and of new rows, and columns like others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from skmc.base.factored import RowModels
+from skmc.base.predicting import positions
+from skmc.base.reporting import warn_user
+from skmc.blocks import StoredCells
+from skmc.cells import Entries, check_index, dense, sparse_cells, to_cells
+
+if TYPE_CHECKING:
+    from skmc.base.iterative import IterativeCompleter
+
+BLOCK = 2**23  # numbers of a product of factors
+
+Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
+# Predictions of rows, (k, n_cols), and row and column of each of their cells.
+Block: TypeAlias = tuple[Tensor, tuple[np.ndarray, np.ndarray] | None]
+
+
+def recommend_from_factors(
+    self: IterativeCompleter,
+    users: ArrayLike | Ratings,
+    n: int = 10,
+    *,
+    exclude_seen: bool = True,
+    exclude: ArrayLike | None = None,
+    among: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the columns with the largest predictions in each of some rows.
+
+    Parameters
+    ----------
+    users : array-like of shape (n_users,), dict, Entries or SciPy sparse matrix
+        Rows of the fit: zero-based positions; after a fit to cells with identifiers,
+        as of `Entries.from_frame` and `Entries.from_parquet`, identifiers. Or the
+        cells of new rows, each of which is completed on its own, as by `transform`: a
+        dict from columns to values, which is one row; `Entries` with the columns of
+        the fit; or a sparse matrix of shape (n_users, n_features). Their columns have
+        identifiers if those of the fit have; those of a sparse matrix are in the order
+        of the fit. The rows of `Entries` with identifiers come in the order of
+        ``users.ids[0]``.
+    n : int >= 1, default=10
+        Number of columns for each row.
+    exclude_seen : bool, default=True
+        Whether to leave out the observed cells: those of the fit, or those of the new
+        rows. After a fit to files, the former are read from the blocks, see
+        `Entries.from_parquet`.
+    exclude : array-like of shape (k,), optional
+        Columns to leave out in all rows: positions or identifiers.
+    among : array-like of shape (k,), optional
+        The only columns to rank: positions or identifiers. All by default.
+
+    Returns
+    -------
+    items : masked ndarray of shape (n_users, n)
+        Positions or identifiers of columns, best first. Masked where fewer than
+        ``n`` columns are left.
+    values : masked ndarray of shape (n_users, n)
+        Their predictions.
+
+    Raises
+    ------
+    FileNotFoundError
+        The blocks of the fit no longer exist.
+    ValueError
+        A position is outside of the matrix, or a new row has other columns.
+
+    Notes
+    -----
+    Rows are ranked in blocks of 2**23 predictions. For approximate search, hand
+    ``row_factors_`` and ``col_factors_`` to a library for it: with one scale for
+    all columns, predictions have the order of the products of factors.
+
+    Examples
+    --------
+    >>> from skmc import Entries, FactorizationCompleter
+    >>> stars = {
+    ...     "user": ["ann", "ann", "bob", "bob", "cid", "cid"],
+    ...     "film": ["Alien", "Brazil", "Alien", "Clue", "Brazil", "Clue"],
+    ...     "stars": [5, 2, 5, 1, 2, 1],
+    ... }
+    >>> ratings = Entries.from_frame(stars, "user", "film", "stars")
+    >>> completer = FactorizationCompleter(1, lambda_ridge=0.1, random_state=0)
+    >>> items, values = completer.fit(ratings).recommend({"Clue": 1}, 1)
+    >>> items[0, 0] == "Alien"
+    np.True_
+    """
+    check_is_fitted(self)
+    priors = self._priors
+    if not n >= 1:
+        raise ValueError(f"n must be >= 1, got {n!r}.")
+    of_block: Callable[[slice], Block]
+    if isinstance(users, (Mapping, Entries)) or sp.issparse(users):
+        n_rows, of_block = _new_rows(self, cast(Ratings, users))
+    else:
+        n_rows, of_block = _rows_of_fit(self, users, exclude_seen)
+    dropped = np.zeros(priors.shape[1], bool)
+    if among is not None:
+        dropped[:] = True
+        dropped[_columns(self, among, "among", "are left out")] = False
+    if exclude is not None:
+        dropped[_columns(self, exclude, "exclude", "are left out")] = True
+    none = torch.from_numpy(dropped)
+    values, items = [], []
+    size = max(1, BLOCK // priors.shape[1])
+    for start in range(0, n_rows, size):
+        whole, seen = of_block(slice(start, start + size))
+        whole[:, none] = -torch.inf
+        if seen is not None and exclude_seen:
+            whole[seen] = -torch.inf
+        best = whole.topk(min(n, priors.shape[1]))
+        values.append(best.values.numpy())
+        items.append(best.indices.numpy())
+    return _answer(self, n, items, values)
+
+
+def similar_items(
+    self: IterativeCompleter, items: ArrayLike, n: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Find the columns whose factors have the largest cosines with those of others.
+
+    The cosine of the columns :math:`i` and :math:`j` is :math:`v_i^\top v_j / (\|v_i\|
+    \|v_j\|)`, where :math:`v_j` are the factors without biases; after a Bayesian fit,
+    those of all draws. It does not depend on the level of a column: popular columns are
+    not preferred.
+
+    Parameters
+    ----------
+    items : array-like of shape (n_items,)
+        Columns of the fit: zero-based positions; after a fit to cells with
+        identifiers, identifiers.
+    n : int >= 1, default=10
+        Number of columns for each of them.
+
+    Returns
+    -------
+    items : masked ndarray of shape (n_items, n)
+        Positions or identifiers of columns, most similar first, without the column
+        itself and without columns of which the fit knows nothing. Masked where there
+        are fewer than ``n``.
+    values : masked ndarray of shape (n_items, n)
+        Their cosines, in [-1, 1].
+
+    Raises
+    ------
+    ValueError
+        A column that the fit has not seen.
+    """
+    check_is_fitted(self)
+    if not n >= 1:
+        raise ValueError(f"n must be >= 1, got {n!r}.")
+    asked = torch.from_numpy(_columns(self, items, "items", None))
+    fitted = cast(RowModels, self._fitted)
+    rank = cast(Any, self).rank_  # biases come behind the factors
+    factors = torch.cat([model.F[:, :rank] for model in fitted.models], 1)
+    factors = torch.nn.functional.normalize(factors)
+    unknown = ~factors.any(1) | torch.from_numpy(self._priors.empty_cols)
+    found, values = [], []
+    for part in asked.split(max(1, BLOCK // len(factors))):
+        cosine = (factors[part] @ factors.mT).clamp(-1, 1)
+        cosine[:, unknown] = -torch.inf
+        cosine[unknown[part]] = -torch.inf
+        cosine[torch.arange(len(part)), part] = -torch.inf
+        best = cosine.topk(min(n, len(factors)))
+        values.append(best.values.numpy())
+        found.append(best.indices.numpy())
+    return _answer(self, n, found, values)
+
+
+def _answer(
+    completer: IterativeCompleter,
+    n: int,
+    items: list[np.ndarray],
+    values: list[np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Join blocks of the best columns, with identifiers, and mask what is missing."""
+    whole, best = (
+        np.concatenate(x) if x else np.empty((0, 0), dtype)
+        for x, dtype in ((items, np.int64), (values, float))
+    )
+    lacking = (0, 0), (0, n - whole.shape[1])
+    whole = np.pad(whole, lacking)
+    best = np.pad(best, lacking, constant_values=-np.inf)
+    none = np.isneginf(best)
+    if completer._priors.ids is not None:
+        whole = completer._priors.ids[1][whole]
+    else:
+        whole[none] = -1
+    return np.ma.masked_array(whole, none), np.ma.masked_array(best, none)
+
+
+def _columns(
+    completer: IterativeCompleter, wanted: ArrayLike, name: str, otherwise: str | None
+) -> np.ndarray:
+    """Positions of columns; see `positions` for those that the fit does not know."""
+    priors, wanted = completer._priors, np.atleast_1d(cast(Any, wanted))
+    if priors.ids is None:
+        return check_index(wanted, priors.shape[1], name)
+    found = positions(priors.ids[1], wanted, name, otherwise)
+    return found[found >= 0]
+
+
+def _rows_of_fit(
+    completer: IterativeCompleter, users: ArrayLike, exclude_seen: bool
+) -> tuple[int, Callable[[slice], Block]]:
+    """The number of rows of the fit that are asked for, and a function of blocks."""
+    fitted, priors = cast(RowModels, completer._fitted), completer._priors
+    users = np.atleast_1d(cast(Any, users))
+    if priors.ids is None:
+        rows = check_index(users, priors.shape[0], "users")
+    else:
+        rows = positions(priors.ids[0], users, "users")
+
+    def of_block(part: slice) -> Block:
+        whole = _all_values(fitted, rows[part])
+        return whole, _seen(fitted, rows[part]) if exclude_seen else None
+
+    return len(rows), of_block
+
+
+def _new_rows(
+    completer: IterativeCompleter, users: Ratings
+) -> tuple[int, Callable[[slice], Block]]:
+    """The number of new rows, and a function of blocks."""
+    rows, cols, values, n_rows = _read_ratings(completer, users)
+    order = np.argsort(rows, kind="stable")
+    rows, cols, values = rows[order], cols[order], values[order]
+    empty = n_rows - len(np.unique(rows))
+    if empty and not completer._priors.informed_rows:
+        warn_user(
+            f"users has {empty} new rows without a value in a column of the fit; they "
+            "are predicted by means."
+        )
+
+    def of_block(part: slice) -> Block:
+        stop = min(part.stop, n_rows)
+        first, last = np.searchsorted(rows, [part.start, stop])
+        seen = rows[first:last] - part.start, cols[first:last]
+        shape = stop - part.start, completer._shape[1]
+        cells = dense(shape, *seen, values[first:last])
+        whole = torch.from_numpy(completer._model_values(cells, everywhere=True))
+        return whole.nan_to_num(nan=-torch.inf), seen
+
+    return n_rows, of_block
+
+
+def _read_ratings(
+    completer: IterativeCompleter, users: Ratings
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Row, column in the fit and value of each cell, and the number of rows."""
+    ids, n_cols = completer._priors.ids, completer._shape[1]
+    otherwise = "are left out"
+    if isinstance(users, Mapping):
+        values = to_cells(list(users.values()), name="values of users")
+        for column, value in zip(users, values, strict=True):
+            if np.isnan(value):
+                raise ValueError(f"users has no value of {column!r}; leave it out.")
+        known = np.ones(len(users), bool)
+        if ids is not None:
+            cols = positions(ids[1], list(users), "columns of users", otherwise)
+            known = cols >= 0
+        else:
+            cols = check_index(list(users), n_cols, "columns of users")
+        users = Entries.from_triplets(
+            np.zeros(known.sum(), int), cols[known], values[known], (1, n_cols)
+        )
+    elif isinstance(users, Entries):
+        if (users.ids is None) != (ids is None):
+            have = "no identifiers" if users.ids is None else "identifiers"
+            raise ValueError(
+                f"users has {have}, unlike the fit; make both by Entries.from_frame, "
+                "or both without."
+            )
+        if ids is not None and users.ids is not None:
+            cols = positions(ids[1], users.ids[1], "columns of users", otherwise)
+            cols = cols[users.cols]
+            known, n_rows = cols >= 0, users.matrix_shape[0]
+            return users.rows[known], cols[known], users.values[known], n_rows
+    else:
+        missing = completer.missing_values
+        cells = sparse_cells(users, name="users", missing_values=missing)
+        users = Entries.from_triplets(*cells, users.shape)
+    if users.matrix_shape[1] > n_cols:
+        raise ValueError(
+            f"users has {users.matrix_shape[1]} columns, but the fit has {n_cols}."
+        )
+    users = users[users.values != completer.missing_values]
+    return users.rows, users.cols, users.values, users.matrix_shape[0]
+
+
+def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:
+    """Predictions of whole rows, of which -1 is unknown, ``(k, n_cols)``."""
+    priors = fitted.statistics
+    whole = fitted.scaling.undo(fitted.scaled_rows(torch.from_numpy(rows)))
+    means = torch.from_numpy(priors.col_means).to(whole)
+    whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
+    empty = torch.from_numpy(priors.empty_cols)
+    if empty.any():
+        means = torch.from_numpy(priors.row_means[rows]).to(whole)
+        whole[:, empty] = means.nan_to_num(nan=-torch.inf)[:, None]
+    return whole
+
+
+def _seen(fitted: RowModels, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index into ``rows``, and column, of each observed cell of these rows."""
+    seen = fitted.seen
+    if isinstance(seen, StoredCells):
+        return seen.of_rows(rows)
+    starts, cols = seen
+    count = np.where(rows < 0, 0, starts[rows + 1] - starts[rows])
+    begin = np.repeat(starts[rows] - (np.cumsum(count) - count), count)
+    at = begin + np.arange(count.sum())
+    return np.repeat(np.arange(len(rows)), count), cols[at].astype(np.int64)

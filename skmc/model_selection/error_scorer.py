@@ -1,0 +1,79 @@
+"""Scorers of searches over cells: errors of their predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from skmc.base import BaseCompleter
+from skmc.cells import Entries
+from skmc.metrics import mae, rmse
+
+ERRORS = {"rmse": rmse, "mae": mae}
+
+
+@dataclass(frozen=True)
+class ErrorScorer:
+    """Scorer of searches over `Entries`: the negative error of held-out cells.
+
+    scikit-learn's "neg_root_mean_squared_error" and the like compare ``predict(X)``
+    with ``y``. Completers have no ``predict``, and the values of `Entries` are part of
+    ``X``, so `sklearn.model_selection.cross_val_score` returns NaN with a warning.
+
+    Parameters
+    ----------
+    metric : {"rmse", "mae"}, default="rmse"
+        Root mean squared error or mean absolute error of the held-out cells, in units
+        of the data. Higher scores are better, and 0 is perfect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import KFold, cross_val_score
+    >>> from skmc import Entries, FactorizationCompleter
+    >>> from skmc.model_selection import ErrorScorer
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.add.outer(rng.randn(30), rng.randn(20)) + 0.1 * rng.randn(30, 20)
+    >>> scores = cross_val_score(
+    ...     FactorizationCompleter(1, lambda_ridge=0.03, random_state=0),
+    ...     Entries(X),
+    ...     scoring=ErrorScorer("rmse"),
+    ...     cv=KFold(3, shuffle=True, random_state=0),
+    ... )
+    >>> bool((-0.2 < scores).all() and (scores < -0.05).all())
+    True
+    """
+
+    metric: str = "rmse"
+
+    def __call__(self, estimator: BaseCompleter, X: Entries, y: object = None) -> float:
+        """Score a fitted completer on held-out cells.
+
+        Parameters
+        ----------
+        estimator : completer
+            Fitted.
+        X : Entries
+            Held-out cells of the fitted matrix.
+        y : Ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        float
+        """
+        if self.metric not in ERRORS:
+            raise ValueError(
+                f"metric must be among {tuple(ERRORS)}, got {self.metric!r}."
+            )
+        if not isinstance(estimator, BaseCompleter):
+            raise TypeError(
+                f"{type(estimator).__name__} cannot predict cells; pass a completer."
+            )
+        if not isinstance(X, Entries):
+            raise TypeError(
+                f"X must be Entries, the held-out cells, got {type(X).__name__}; pass "
+                "Entries to the search."
+            )
+        X = X[X.values != estimator.missing_values]
+        guess = estimator.predict_entries(*X.labels)
+        return -ERRORS[self.metric](guess[None], X.values[None])
