@@ -6,6 +6,7 @@ From version 1.9 on, scikit-learn calls callbacks during a fit. With older versi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
@@ -32,6 +33,7 @@ safe_split = metaestimators._safe_split
 score_fit = _validation._score
 warn_or_raise_about_fit_failures = _validation._warn_or_raise_about_fit_failures
 
+DOCUMENTATION = "https://example.org/skmc/docs"
 CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
 
 
@@ -97,3 +99,28 @@ else:
     else:
         CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _without_callbacks
         BaseSearchCV, fit_and_score = _SearchWithoutCallbacks, _fit_without_callbacks
+
+
+def page_of_class(self: object) -> str:
+    """Address of an estimator's page in the API reference.
+
+    The page is named by the shortest path from which the class can be imported. As a
+    property ``_doc_link_template`` of an estimator, beside ``_doc_link_module``, it
+    adds a link to scikit-learn's HTML representation. scikit-learn adds none to classes
+    of other packages that are derived from ours.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from skmc import KNNCompleter
+    >>> KNNCompleter()._get_doc_link()
+    'https://example.org/skmc/docs/api/skmc.KNNCompleter.html'
+    """
+    cls = type(self)
+    package, *rooms = cls.__module__.split(".")[:2]
+    at_the_top = cls.__name__ in getattr(sys.modules.get(package), "__all__", ())
+    path = [package, *(() if at_the_top else rooms), cls.__name__]
+    return f"{DOCUMENTATION}/api/{'.'.join(path)}.html"

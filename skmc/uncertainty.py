@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import BaseCompleter, FitTasks, page_of_class
+from skmc.base import BaseCompleter, FitTasks
 from skmc.cells import Container, Entries, to_cells
 from skmc.compatibility import (
     CallbackSupportMixin,
@@ -24,6 +24,7 @@ from skmc.compatibility import (
     Interval,
     StrOptions,
     fit_context,
+    page_of_class,
     with_callbacks,
 )
 from skmc.linalg import Seed, seed_of

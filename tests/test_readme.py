@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import skmc
-from skmc.base.doc_links import DOCUMENTATION
+from skmc.compatibility import DOCUMENTATION
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

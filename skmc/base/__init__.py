@@ -8,7 +8,6 @@ from skmc.base.capabilities import (
     with_more,
 )
 from skmc.base.completer import HOOKS, BaseCompleter
-from skmc.base.doc_links import page_of_class
 from skmc.base.estimator import CompleterTags, Estimator, fit_html, fit_summary
 from skmc.base.factored import (
     FittedFactors,
@@ -34,9 +33,8 @@ from skmc.base.fitted import (
 )
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
-from skmc.base.predicting import HIDDEN_TO_SCORE, positions_of_cells
+from skmc.base.predicting import HIDDEN_TO_SCORE, positions, positions_of_cells
 from skmc.base.reading import check_names, read, read_rows
-from skmc.base.recommending import recommend_from_factors, similar_items
 from skmc.base.reporting import (
     CallbackHooks,
     FitTasks,
@@ -90,15 +88,13 @@ __all__ = [
     "known_of_rows",
     "laplacian_of",
     "out_of_time",
-    "page_of_class",
     "partial_fit",
+    "positions",
     "positions_of_cells",
     "read",
     "read_known",
     "read_rows",
-    "recommend_from_factors",
     "record",
-    "similar_items",
     "transform_with_features",
     "unfinished",
     "warn_user",

@@ -20,9 +20,8 @@ from typing import (
 import numpy as np
 import torch
 
-from skmc.base.doc_links import page_of_class
 from skmc.base.shared_docs import documented
-from skmc.compatibility import CallbackSupportMixin
+from skmc.compatibility import CallbackSupportMixin, page_of_class
 from skmc.parameters import (
     AT_LEAST_ONE,
     Count,

@@ -18,14 +18,13 @@ from skmc.base import (
     common_parts,
     fit_informed,
     positions_of_cells,
-    recommend_from_factors,
-    similar_items,
     transform_with_features,
 )
 from skmc.cells import Container, Given, SparseObserved
 from skmc.compatibility import Interval
 from skmc.completers._draws import FittedDraws
 from skmc.completers._rank import checked_rank
+from skmc.completers._recommend import recommend_from_factors, similar_items
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, Params, Positive, Seed

@@ -16,14 +16,13 @@ from skmc.base import (
     MoreCells,
     fit_informed,
     partial_fit,
-    recommend_from_factors,
-    similar_items,
     transform_with_features,
     with_more,
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
 from skmc.completers._factor_choice import als, choose_all
+from skmc.completers._recommend import recommend_from_factors, similar_items
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import Randomness
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed

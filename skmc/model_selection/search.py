@@ -23,7 +23,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from skmc.base import documented, page_of_class
+from skmc.base import documented
 from skmc.cells import Container, Entries
 from skmc.compatibility import (
     BaseSearchCV,
@@ -31,6 +31,7 @@ from skmc.compatibility import (
     StrOptions,
     check_method_params,
     fit_context,
+    page_of_class,
 )
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.folds import Folds

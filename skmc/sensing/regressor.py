@@ -22,7 +22,6 @@ from skmc.base import (
     fit_html,
     fit_summary,
     out_of_time,
-    page_of_class,
     record,
     unfinished,
     warn_user,
@@ -30,6 +29,7 @@ from skmc.base import (
 from skmc.compatibility import (
     CallbackSupportMixin,
     fit_context,
+    page_of_class,
     with_callbacks,
 )
 from skmc.linalg import Randomness, resolve_device, seed_of

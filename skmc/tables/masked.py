@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import page_of_class, read_rows
+from skmc.base import read_rows
 from skmc.cells import Container
+from skmc.compatibility import page_of_class
 
 
 @dataclass(eq=False, repr=False)

@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from skmc.base.factored import RowModels
-from skmc.base.predicting import positions
-from skmc.base.reporting import warn_user
+from skmc.base import RowModels, positions, warn_user
 from skmc.blocks import StoredCells
 from skmc.cells import Entries, check_index, dense, sparse_cells, to_cells
 
 if TYPE_CHECKING:
-    from skmc.base.iterative import IterativeCompleter
+    from skmc.base import IterativeCompleter
 
 BLOCK = 2**23  # numbers of a product of factors
 
