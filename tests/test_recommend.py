@@ -26,7 +26,7 @@ from skmc import (
     MeanCompleter,
     SVDCompleter,
 )
-from skmc.base import recommending
+from skmc.completers import _recommend
 from skmc.persistence import load, save
 
 PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
@@ -35,7 +35,7 @@ PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
 @pytest.mark.parametrize("scaling", ["global", "columns"])
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_best_columns(stored, scaling, tmp_path, monkeypatch):
-    monkeypatch.setattr(recommending, "BLOCK", 7 * SHAPE[1])  # rows come in blocks
+    monkeypatch.setattr(_recommend, "BLOCK", 7 * SHAPE[1])  # rows come in blocks
     rows, cols, values = triplets()
     cells = Entries.from_triplets(rows, cols, values, SHAPE)
     completer = FactorizationCompleter(**PARAMS, scaling=scaling).fit(cells)
