@@ -10,7 +10,7 @@ from conftest import make
 from skmc import MeanCompleter, NonlocalCompleter, patterns
 from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.metrics import nmae, relative_error
-from skmc.models import PatchGroups, lower_rank, principal
+from skmc.models import PatchGroups, shrinkage
 
 SHAPES = [(9, 8), (4, 3), (1, 30), (30, 1), (2, 25), (1, 1)]
 
@@ -25,8 +25,8 @@ def match(groups, picture, doubt=None):
 
 
 def shrink(groups, picture, found, threshold):
-    directions = groups.directions(picture, found)
-    return groups.shrink(picture, found, directions, threshold)
+    filters = groups.filters(picture, found, threshold)
+    return groups.filtered(picture, found, filters)
 
 
 def rank_one(n_rows=60, n_cols=50):
@@ -73,22 +73,26 @@ def test_matches_are_the_most_similar_patches(shape, radius):
                 for at in near
             ]
             best = np.argsort(cost)[: groups.n_members]
-            expected = {near[k][0] * n_x + near[k][1] for k in best}
+            expected = {near[k][0] * shape[1] + near[k][1] for k in best}
             assert set(found[n_references].tolist()) == expected
             n_references += 1
     assert n_references == len(found)
 
 
-def test_groups_are_those_of_patches_with_a_hidden_cell():
+@pytest.mark.parametrize("offset", [0, 1])
+def test_each_hidden_cell_is_near_the_center_of_a_reference(offset):
     hidden = torch.zeros(40, 37, dtype=torch.bool)
     hidden[13:18, 20:26] = True
+    hidden[0, 0] = hidden[39, 36] = hidden[25, 3] = True
     groups = PatchGroups((40, 37), side=4, size=10, radius=6, stride=3)
-    places = groups.references(hidden)
-    every = groups.references(torch.ones_like(hidden))
-    y, x = every // groups.n_positions[1], every % groups.n_positions[1]
-    inside = (y > 13 - 4) & (y < 18) & (x > 20 - 4) & (x < 26)
-    assert torch.equal(places, every[inside])
-    assert torch.equal(groups.references(~hidden & hidden), every)
+    places = groups.references(hidden, offset)
+    every = groups.references(torch.ones_like(hidden), offset)
+    centers = torch.stack([every // 37, every % 37], 1) + 1.5
+    away = torch.cdist(hidden.nonzero() + 0.0, centers, p=torch.inf)
+    near = every[(away == away.min(1, keepdim=True)[0]).any(0)]
+    assert set(places.tolist()) <= set(near.tolist()) < set(every.tolist())
+    assert (away[:, torch.isin(every, places)].min(1)[0] == away.min(1)[0]).all()
+    assert torch.equal(groups.references(~hidden & hidden, offset), every)
     picture = noise(40, 37)
     shrunk = shrink(groups, picture, groups.match(picture, places), 0.5)
     assert (shrunk != picture)[hidden].all()
@@ -152,7 +156,7 @@ def test_blocks_equal_the_whole():
 def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
     """``s^2 - sigma s + K t^2 = 0``, the larger root, by NumPy's SVD."""
     groups, t = noise(3, *shape), 0.3
-    lowered = lower_rank(groups, principal(groups), t)
+    lowered = shrinkage(groups, t) @ groups
     for group, lower in zip(groups.numpy(), lowered, strict=True):
         mean = group.mean(0)
         U, s, Vt = np.linalg.svd(group - mean, full_matrices=False)
@@ -167,10 +171,10 @@ def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
 
 def test_threads_equal_one():
     groups, before = noise(1200, 6, 5), torch.get_num_threads()
-    alone = lower_rank(groups, principal(groups), 0.3)
+    alone = shrinkage(groups, 0.3)
     try:
         torch.set_num_threads(2)
-        threaded = lower_rank(groups, principal(groups), 0.3)
+        threaded = shrinkage(groups, 0.3)
         torch.testing.assert_close(threaded, alone)
     finally:
         torch.set_num_threads(before)

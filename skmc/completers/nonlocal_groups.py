@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, field
 from numbers import Integral
 from typing import Annotated, Any, Literal
@@ -25,6 +26,12 @@ TRIAL_SHARE = 0.5  # of max_iter
 REVEALED = 4  # rounds with the cells that early stopping held out
 
 
+def rounds(data: Observed, most: int) -> int:
+    """More rounds where more is hidden: half of them for a few cells, all for all."""
+    share = 1 - float(data.mask.double().mean())
+    return math.ceil(most * (1 + math.sqrt(share)) / 2)
+
+
 class NonlocalCompleter(IterativeCompleter):
     r"""Similar patches from all around, stacked as rows, form a matrix of low rank.
 
@@ -42,20 +49,20 @@ class NonlocalCompleter(IterativeCompleter):
     rounds. A patch with hidden cells counts as less similar, by how much known cells
     differ that are as far apart as its cells are from known ones. Before, the picture
     is completed in the same way at half its size, where holes are smaller and windows
-    show more, and so on: the result, interpolated, is where the rounds start. Only
-    patches that have a hidden cell get a group. For pictures: neighboring rows and
-    columns of the matrix must be similar.
+    show more, and so on: the result, interpolated, is where the rounds start. Only the
+    reference patch around each hidden cell gets a group. For pictures: neighboring rows
+    and columns of the matrix must be similar.
 
     The model is that of nonlocal low rank (NLR) with the shrinkage of weighted
     nuclear-norm minimization (WNNM). Our reading: the mean patch of a group is left out
-    of the penalty, the weights are those of the *shrunk* singular values, the threshold
-    falls geometrically, a round takes a longer step than the average (over-relaxation
-    with momentum), and singular vectors serve for two rounds. Patch size and stopping
-    were chosen by held-out observed cells of crops of the pictures monarch, flower and
-    china with 30, 50 and 70 % hidden; window, stride, thresholds and the length of
-    steps by hidden cells of crops of monarch and flower; how similarity depends on
-    hidden cells by blocks hidden in these pictures and in astronaut, chelsea and
-    coffee.
+    of the penalty, the weights are those of the *shrunk* singular values, the threshold falls
+    geometrically, a round takes a longer step than the average (over-relaxation with
+    momentum), and singular vectors and weights serve for two rounds. Patch size and
+    stopping were chosen by held-out observed cells of crops of the pictures monarch,
+    flower and china with 30, 50 and 70 % hidden; window, stride, thresholds and the
+    length of steps by hidden cells of crops of monarch and flower; how similarity
+    depends on hidden cells by blocks hidden in these pictures and in astronaut, chelsea
+    and coffee.
 
     `transform` treats rows one by one, as for every completer: rows not seen in `fit`
     are folded in by least squares on the row space of the completed matrix.
@@ -78,16 +85,18 @@ class NonlocalCompleter(IterativeCompleter):
         Of the first round, in standard deviations of the observed cells: directions
         along which a group varies by less than twice that are removed.
     min_threshold : float > 0, default=0.015
-        Of the last round, the ``max_iter``-th. Early stopping ends the decline before.
+        Of the last round. Early stopping ends the decline before.
     channels : int >= 1, default=1
         Of a pixel: the matrix has shape ``(height, width * channels)``, and a row holds
         its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
         whole.
     max_iter : int >= 1, default=24
-        Rounds.
+        Rounds of a picture that is nearly all hidden. In general it is
+        ``(1 + sqrt(h)) / 2`` times as many, where h is the share of hidden cells.
     {max_time}
     tol : float >= 0, default=1e-4
-        Stop once a round moves the picture by at most this share of its norm.
+        Stop once a round moves hidden cells by at most so many standard deviations of
+        the observed cells, as a root mean square.
     {early_stopping}
         In the end these cells are shown in 4 more rounds.
     {validation_fraction}
@@ -113,8 +122,9 @@ class NonlocalCompleter(IterativeCompleter):
 
     Notes
     -----
-    Memory grows with ``n_samples n_features`` times the cells of a patch, in single
-    precision. `skmc.pictures.complete` works in blocks.
+    Time and memory grow with the number of reference patches that have a hidden cell
+    nearby; memory holds ``group_size ** 2`` numbers in single precision for each.
+    `skmc.pictures.complete` works in blocks.
 
     References
     ----------
@@ -172,7 +182,7 @@ class NonlocalCompleter(IterativeCompleter):
 
     _fitted: Completion = field(init=False)
     patch_size_: int = field(init=False)
-    _n_rounds: int = field(init=False)
+    _progress: float = field(init=False)  # the share of the rounds that were done
 
     def _scaled(self, given: Given) -> Given:
         pixels(given.matrix, self.channels)  # checks them
@@ -200,7 +210,7 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
         """Start from the same picture at half its size, completed in the same way."""
-        solver = self._rounds(side, horizon)
+        solver = self._rounds(side, rounds(data, horizon))
         coarse = solver.coarser(data)
         if coarse is None:
             return solver
@@ -233,6 +243,7 @@ class NonlocalCompleter(IterativeCompleter):
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         """Show the held-out cells in a few more rounds, at the threshold reached."""
         data, n_rounds = given.data, outputs.get("iteration", 0)
+        progress = n_rounds / outputs["solver"].horizon if n_rounds else 0.0
         held_out = data.mask & ~outputs.get("trained_on", data.mask)
         if held_out.any():
             judged = outputs["X"]
@@ -240,7 +251,7 @@ class NonlocalCompleter(IterativeCompleter):
             shown = solve_part(solver, data, max_iter=REVEALED).X
             # Held-out cells keep the values that were judged.
             outputs = {"X": torch.where(held_out, judged, shown)}
-        return {**super()._attributes(given, outputs), "_n_rounds": n_rounds}
+        return {**super()._attributes(given, outputs), "_progress": progress}
 
     def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
         return super()._row_map({"X": data.fill(outputs["X"])}, data)
@@ -248,8 +259,9 @@ class NonlocalCompleter(IterativeCompleter):
     def complete_picture(self, X: Container) -> np.ndarray:
         """Complete another picture with what `fit` chose, all rows together.
 
-        The patches are those of the new picture, which takes as many rounds as `fit`
-        did. Unlike `transform`, the answer in a row depends on the rows around it.
+        The patches are those of the new picture, which takes the same share of its
+        rounds as `fit` did. Unlike `transform`, the answer in a row depends on the rows
+        around it.
 
         Parameters
         ----------
@@ -270,7 +282,8 @@ class NonlocalCompleter(IterativeCompleter):
         scaling = self._fitted.row_map.scaling
         data = Observed(values, ~torch.isnan(values)).scaled(scaling)
         solver = self._solver(data, self.patch_size_, self.max_iter)
-        solution = solve_part(solver, data, max_iter=max(self._n_rounds, 1))
+        n_rounds = max(1, round(self._progress * solver.horizon))
+        solution = solve_part(solver, data, max_iter=n_rounds)
         completed = scaling.undo(solution.X).numpy()
         if self.keep_observed:
             completed = np.where(np.isnan(cells), completed, cells)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import conv2d, fold, max_pool2d, pad, unfold
+from torch.nn.functional import avg_pool2d, conv2d, pad
 
 # Numbers of an intermediate result: 32 MiB in single precision.
 BLOCK = 2**23
@@ -73,7 +74,9 @@ class PatchGroups:
         return sorted({0, *range(offset, last, self.stride), last})
 
     def references(self, wanted: Tensor, offset: int = 0) -> Tensor:
-        """Reference patches that have a wanted cell, or all if no cell is wanted.
+        """The reference patch around each wanted cell, or all if no cell is wanted.
+
+        Of the patches on the grid, it is the one whose center is nearest.
 
         Parameters
         ----------
@@ -85,17 +88,15 @@ class PatchGroups:
         Returns
         -------
         int64 Tensor of shape (n_references,)
-            Positions of upper left corners, numbered along rows.
+            Pixels of upper left corners, numbered along rows.
         """
-        n_rows, n_cols = self.n_positions
-        cells = wanted.reshape(-1, *self.shape).any(0).float()
-        hit = max_pool2d(cells[None], self.sides, 1)[0] > 0
-        if not hit.any():
-            hit = torch.ones_like(hit)
-        places = torch.arange(n_rows * n_cols, device=wanted.device)
-        down, right = (self._grid(axis, offset) for axis in (0, 1))
-        places = places.view(n_rows, n_cols)[down][:, right]
-        return places[hit[down][:, right]]
+        cells = wanted.reshape(-1, *self.shape).any(0)
+        grids = [torch.tensor(self._grid(axis, offset)) for axis in (0, 1)]
+        down, right = (grid.to(wanted.device) for grid in grids)
+        hit = torch.zeros(len(down), len(right), dtype=torch.bool, device=down.device)
+        hit[tuple(map(_nearest, (down, right), self.sides, cells.nonzero().T))] = True
+        corners = down[:, None] * self.shape[1] + right
+        return corners[hit if hit.any() else ~hit]
 
     def match(
         self, picture: Tensor, references: Tensor, doubt: Tensor | None = None
@@ -124,7 +125,7 @@ class PatchGroups:
         Returns
         -------
         int64 Tensor of shape (n_references, n_members)
-            Positions of upper left corners, numbered along rows.
+            Pixels of upper left corners, numbered along rows.
         """
         picture, radius = picture.reshape(-1, *self.shape), self.radius
         doubt = torch.zeros_like(picture) if doubt is None else doubt.view_as(picture)
@@ -145,7 +146,7 @@ class PatchGroups:
         ]
         found = []
         for block in references.split(self.block // (tall * wide * len(picture)) + 1):
-            y, x = block // self.n_positions[1], block % self.n_positions[1]
+            y, x = block // self.shape[1], block % self.shape[1]
             distance = outside[y, x]
             for windows, own in zip(around, patches, strict=True):
                 own = own[:, y, x].flatten(0, 1)
@@ -158,11 +159,11 @@ class PatchGroups:
             distance = distance.flatten(1)
             shift = distance.topk(self.n_members, largest=False, sorted=False)[1]
             down, right = shift // n_shifts - radius, shift % n_shifts - radius
-            found.append(block[:, None] + down * self.n_positions[1] + right)
+            found.append(block[:, None] + down * self.shape[1] + right)
         return torch.cat(found)
 
-    def directions(self, picture: Tensor, groups: Tensor) -> Tensor:
-        """The singular vectors of groups around their mean patches.
+    def filters(self, picture: Tensor, groups: Tensor, threshold: float) -> Tensor:
+        """The matrix that lowers the rank of each group.
 
         Parameters
         ----------
@@ -170,24 +171,21 @@ class PatchGroups:
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
+        threshold : float
+            As of `shrinkage`.
 
         Returns
         -------
-        Tensor of shape (n_references, n, n)
-            As of `principal`.
+        Tensor of shape (n_references, n_members, n_members)
         """
         patches = self._patches(picture)
-        n = min(patches.shape[1], groups.shape[1])
-        found, done = patches.new_empty(len(groups), n, n), 0
-        for block in self._split(groups, patches):
-            found[done : done + len(block)] = principal(patches[block])
-            done += len(block)
+        found = groups.new_empty(*groups.shape, groups.shape[1], dtype=picture.dtype)
+        for block, filters in zip(*self._split(patches, groups, found), strict=True):
+            filters.copy_(shrinkage(patches[block].flatten(2), threshold))
         return found
 
-    def shrink(
-        self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
-    ) -> Tensor:
-        r"""Mean over groups of their patches, each group made of lower rank.
+    def filtered(self, picture: Tensor, groups: Tensor, filters: Tensor) -> Tensor:
+        """Mean over groups of their patches, each group made of lower rank.
 
         Cells that no group covers stay as they are.
 
@@ -197,38 +195,55 @@ class PatchGroups:
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
-        directions : Tensor of shape (n_references, n, n)
-            As of `directions`, of this picture or of one like it.
-        threshold : float
-            As of `lower_rank`.
+        filters : Tensor of shape (n_references, n_members, n_members)
+            As of `filters`, of this picture or of one like it.
 
         Returns
         -------
         Tensor of shape (\\*channels, \\*shape)
         """
-        channels, patches = picture.reshape(1, -1, *self.shape), self._patches(picture)
-        total = torch.zeros_like(patches)
-        count = torch.zeros_like(patches[:, 0])
-        blocks = self._split(groups, patches)
-        parts = directions.split([len(block) for block in blocks])
-        for block, own in zip(blocks, parts, strict=True):
-            lower = lower_rank(patches[block], own, threshold)
-            places = block.flatten()
-            total.index_add_(0, places, lower.flatten(0, 1))
-            count.index_add_(0, places, torch.ones_like(places, dtype=count.dtype))
-        spread = count.expand(patches.shape[1] // channels.shape[1], -1)
-        cells = [fold(each[None], self.shape, self.sides) for each in (total.T, spread)]
-        mean = cells[0] / cells[1].clamp_min(1)
-        return torch.where(cells[1] > 0, mean, channels).view_as(picture)
+        channels = picture.reshape(-1, *self.shape)
+        patches, n_channels = self._patches(picture), len(channels)
+        cells = torch.arange(channels.numel(), device=picture.device)
+        cells = self._patches(cells.view(*self.shape, -1).permute(2, 0, 1))[0].flatten()
+        total = picture.new_zeros(channels.numel())
+        for block, own in zip(*self._split(patches, groups, filters), strict=True):
+            lower = own @ patches[block].flatten(2)
+            places = n_channels * block[..., None] + cells
+            total.index_add_(0, places.flatten(), lower.flatten())
+        count = self._count(groups)
+        mean = total.view(*self.shape, -1).permute(2, 0, 1) / count.clamp_min(1)
+        return torch.where(count > 0, mean, channels).view_as(picture)
 
     def _patches(self, picture: Tensor) -> Tensor:
-        """Of shape (n_positions, n_cells)."""
-        channels = picture.reshape(1, -1, *self.shape)
-        return unfold(channels, self.sides)[0].T.contiguous()
+        """A view of shape (n_pixels, height, width * n_channels): those of all corners.
 
-    def _split(self, groups: Tensor, patches: Tensor) -> tuple[Tensor, ...]:
-        numbers = 4 * patches.shape[1] * groups.shape[1]
-        return groups.split(max(1, self.block // numbers))
+        Patches that would reach beyond the picture are among them, but the last ones.
+        """
+        pixels = picture.reshape(-1, *self.shape).permute(1, 2, 0).contiguous()
+        _, n_cols, n_channels = pixels.shape
+        (n_down, n_right), (height, width) = self.n_positions, self.sides
+        return pixels.as_strided(
+            ((n_down - 1) * n_cols + n_right, height, width * n_channels),
+            (n_channels, n_cols * n_channels, 1),
+        )
+
+    def _count(self, groups: Tensor) -> Tensor:
+        """How many patches of groups cover each pixel."""
+        corners = torch.bincount(groups.flatten(), minlength=math.prod(self.shape))
+        height, width = self.sides
+        before = pad(corners.view(self.shape).float(), [width - 1, 0, height - 1, 0])
+        return avg_pool2d(before[None], self.sides, 1, divisor_override=1)[0]
+
+    def _split(self, patches: Tensor, *parts: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        numbers = 4 * patches[0].numel() * parts[0].shape[1]
+        return (part.split(max(1, self.block // numbers)) for part in parts)
+
+
+def _nearest(corners: Tensor, side: int, cells: Tensor) -> Tensor:
+    """The number of the patch whose center is nearest to each cell, on one axis."""
+    middles = (corners[1:] + corners[:-1] + side - 1) / 2
+    return torch.searchsorted(middles, cells.to(middles.dtype).contiguous())
 
 
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,25 +257,7 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def principal(groups: Tensor) -> Tensor:
-    """Singular vectors of groups around their mean, on the side that has fewer.
-
-    Parameters
-    ----------
-    groups : Tensor of shape (\\*batch, n_members, n_cells)
-        Each row is a patch.
-
-    Returns
-    -------
-    Tensor of shape (\\*batch, n, n)
-        In columns, where ``n = min(n_members, n_cells)``.
-    """
-    centered = groups - groups.mean(-2, keepdim=True)
-    wide = groups.shape[-1] > groups.shape[-2]
-    return _eigh(centered @ centered.mT if wide else centered.mT @ centered)[1]
-
-
-def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
+def shrinkage(groups: Tensor, threshold: float) -> Tensor:
     r"""Weighted shrinkage of the singular values of groups around their mean.
 
     A group of K patches, its mean patch taken off, has singular values s. They become
@@ -270,26 +267,23 @@ def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
 
     Parameters
     ----------
-    groups : Tensor of shape (\\*batch, n_members, n_cells)
+    groups : Tensor of shape (\*batch, n_members, n_cells)
         Each row is a patch.
-    directions : Tensor of shape (\\*batch, n, n)
-        The singular vectors, as of `principal`. Those of similar groups serve as well:
-        s is then the norm along each of them.
     threshold : float
         In units of the picture; zero changes nothing.
 
     Returns
     -------
-    Tensor of shape (\\*batch, n_members, n_cells)
+    Tensor of shape (\*batch, n_members, n_members)
+        The product of this matrix and the group is the group of lower rank. It suits
+        similar groups, too.
     """
-    mean = groups.mean(-2, keepdim=True)
-    n_members, n_cells = groups.shape[-2:]
-    wide = n_cells > n_members
-    centered = groups - mean
-    parts = directions.mT @ centered if wide else centered @ directions
-    variance = parts.square().sum(-1 if wide else -2, keepdim=True) / n_members
+    n_members = groups.shape[-2]
+    centered = groups - groups.mean(-2, keepdim=True)
+    squares, vectors = _eigh(centered @ centered.mT)
     tiny = torch.finfo(groups.dtype).tiny
-    root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
-    parts = parts * torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
-    pair = (directions, parts) if wide else (parts, directions.mT)
-    return torch.baddbmm(mean, *pair)
+    root = 1 - 4 * n_members * threshold**2 / squares.clamp_min(tiny)
+    kept = torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
+    found = (vectors * kept[..., None, :]) @ vectors.mT
+    # What is taken from the mean patch is given back.
+    return found + (1 - found.sum(-1, keepdim=True)) / n_members
