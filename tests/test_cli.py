@@ -21,12 +21,13 @@ import pytest
 from conftest import low_rank
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 
 import skmc
 from skmc import MeanCompleter, SVDCompleter, patterns
 from skmc._command import main, methods, reproduce
 from skmc._command.csv_file import _cells, _separator
+from skmc._command.raster import Raster, read_raster, write_raster
 from skmc.checks import all_completers
 from skmc.completers import Size
 from skmc.model_selection import METRICS, PATTERNS, compare
@@ -416,6 +417,70 @@ def test_deep_grey(run, tmp_path, picture):
     assert np.abs(completed[hidden] - pixels[hidden].astype(float)).mean() < 300
     code, _, err = run("complete", "in.png", "out.jpg", *arguments)
     assert code == 2 and "JPEG has 8 bits" in err
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("suffix", ["tif", "png"])
+@pytest.mark.parametrize("alpha", [False, True])
+def test_deep_colors(run, tmp_path, picture, dtype, suffix, alpha):
+    if suffix == "png" and dtype.startswith("float"):
+        pytest.skip("PNG has no floats")
+    pixels, hidden = picture
+    largest = {"uint8": 255, "uint16": 65535}.get(dtype, 1)
+    values = (pixels / 255 * largest).astype(dtype)
+    if alpha:
+        values = np.dstack([values, np.where(hidden, 0, largest).astype(dtype)])
+    write_raster(Raster(values, alpha, {}), tmp_path / f"in.{suffix}", f".{suffix}")
+    arguments = () if alpha else ("--mask", "mask.png")
+    names = f"in.{suffix}", f"out.{suffix}"
+    code, _, err = run("complete", *names, "--method", "tnnr", *arguments)
+    assert code == 0, err
+    found = read_raster(str(tmp_path / f"out.{suffix}"))
+    assert found.alpha == alpha and found.pixels.dtype == dtype
+    np.testing.assert_array_equal(found.pixels[~hidden], values[~hidden])
+    error = np.abs(found.colors[hidden] / largest - pixels[hidden] / 255)
+    assert error.mean() < 0.02
+    code, _, err = run("complete", names[0], "out.jpg", *arguments)
+    assert code == 2 or dtype == "uint8"
+
+
+def test_tiff_says_what_it_cannot_do(run, tmp_path, picture):
+    pixels, hidden = picture
+    floats = np.where(hidden, np.nan, pixels[:, :, 0] / 255).astype(np.float32)
+    Image.fromarray(floats).save(tmp_path / "in.tif")
+    assert run("complete", "in.tif", "out.tif", "--method", "tnnr")[0] == 0  # NaN
+    assert np.isfinite(read(tmp_path / "out.tif")).all()
+    code, _, err = run("complete", "in.tif", "out.png", "--method", "tnnr")
+    assert code == 2 and "PNG has no floats" in err
+    page = Image.fromarray(pixels)
+    page.save(tmp_path / "pages.tif", save_all=True, append_images=[page, page])
+    code, _, err = run("complete", "pages.tif", "x.tif", "--mask", "mask.png")
+    assert code == 1 and "pages.tif has 3 pages" in err
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+def test_pictures_are_upright_and_keep_their_metadata(
+    run, tmp_path, picture, orientation, suffix
+):
+    pixels, _ = picture
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = orientation, "a caption"
+    kept = {"exif": exif, "icc_profile": b"a profile", "dpi": (300, 300)}
+    Image.fromarray(pixels).save(tmp_path / f"in.{suffix}", **kept)
+    with Image.open(tmp_path / f"in.{suffix}") as file:
+        upright = np.asarray(ImageOps.exif_transpose(file))
+    names = f"in.{suffix}", f"out.{suffix}"
+    hidden = upright == upright[3, 3]
+    color = "#" + bytes(upright[3, 3]).hex()
+    assert run("complete", *names, "--missing-color", color, "--method", "mean")[0] == 0
+    with Image.open(tmp_path / f"out.{suffix}") as file:
+        seen = ~hidden.all(2)
+        np.testing.assert_array_equal(np.asarray(file)[seen], upright[seen])
+        assert file.getexif()[0x010E] == "a caption"
+        assert file.getexif().get(0x0112, 1) == 1
+        assert file.info["icc_profile"] == b"a profile"
+        assert round(file.info["dpi"][0]) == 300
 
 
 def test_jpeg(run, tmp_path, picture):

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from conftest import make
 
 from skmc import (
@@ -208,7 +209,13 @@ def test_all_marks_count():
     truth, missing = waves(20, 24), picture.mask | (mask > 0)[..., None]
     assert (answer[missing] != picture.data[missing]).all()
     assert np.abs(answer - truth).max() < 1
-    same = pictures.complete(truth, completer=MeanCompleter())
+    tensors = pictures.complete(
+        torch.from_numpy(picture.filled(np.nan)).requires_grad_(),
+        torch.from_numpy(mask),
+        BiharmonicCompleter(),
+    )
+    np.testing.assert_array_equal(tensors, answer)
+    same = pictures.complete(truth, np.zeros(truth.shape[:2]), MeanCompleter())
     np.testing.assert_array_equal(same, truth)
     assert same is not truth
 
@@ -217,6 +224,7 @@ def test_all_marks_count():
     ("picture", "mask", "message"),
     [
         (np.zeros(5), None, r"picture has shape \(5,\)"),
+        (np.zeros((4, 5)), None, "picture has no missing pixel; pass mask"),
         (np.zeros((0, 5)), None, r"picture has shape \(0, 5\)"),
         (np.zeros((4, 5), complex), None, "picture has dtype complex128"),
         (np.zeros((4, 5)), np.zeros((5, 4)), r"mask has shape \(5, 4\)"),

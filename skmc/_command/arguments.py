@@ -50,8 +50,8 @@ def _add_complete(commands: Commands) -> None:
         help="fill the missing cells of a file",
         description=(
             "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
-            "a picture (PNG, JPEG). Everything else stays as it is: the digits of "
-            "numbers, types, the order of columns. Answers have the decimals and the "
+            "a picture (PNG, JPEG, TIFF). Everything else stays as it is: the digits "
+            "of numbers, types, the order of columns. Answers have the decimals and the "
             "range of the observed numbers of their column. Dates are completed as "
             "dates, and columns of words as categories if half of their cells hold a "
             "word that is common in the column. Other text, such as names, and a first "
@@ -203,8 +203,8 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="IN",
-        help="file whose name ends in .csv, .tsv, .txt, .parquet, .npz, .png, .jpg or "
-        ".jpeg; '-' reads CSV from a pipe",
+        help="file whose name ends in .csv, .tsv, .txt, .parquet, .npz, .png, .jpg, "
+        ".jpeg, .tif or .tiff; '-' reads CSV from a pipe",
     )
     tables = parser.add_argument_group("tables")
     repeated = partial(tables.add_argument, action="append", default=[])

@@ -25,6 +25,8 @@ FORMATS: dict[str, type[Format]] = {
     ".png": PictureFile,
     ".jpg": PictureFile,
     ".jpeg": PictureFile,
+    ".tif": PictureFile,
+    ".tiff": PictureFile,
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SOME_OPTIONS = {option for format_ in FORMATS.values() for option in format_.options}

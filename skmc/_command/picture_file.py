@@ -1,22 +1,29 @@
-"""PNG and JPEG pictures."""
+"""PNG, JPEG and TIFF pictures."""
 
 from __future__ import annotations
 
 import math
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skmc._command.failure import CommandError, UsageError, optional
+from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
+from skmc._command.raster import (
+    JPEG,
+    Raster,
+    check_format,
+    pillow,
+    read_raster,
+    write_raster,
+)
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
 
-MODES = ("L", "LA", "RGB", "RGBA", "I;16")
-JPEG = (".jpg", ".jpeg")
 # JPEG blurs: how far a pixel marked by a color may be from it, of 255.
 JPEG_TOLERANCE = 48
 # JPEG stores colors of blocks of two by two pixels.
@@ -38,25 +45,10 @@ class PictureFile(File):
 
     def __init__(self, path: str, options: Namespace):
         super().__init__(path, options)
-        picture = _opened(path)
-        self.info = {
-            key: picture.info[key] for key in ("icc_profile",) if key in picture.info
-        }
-        exif = picture.getexif()
-        if len(exif):
-            self.info["exif"] = exif
-        pixels = np.asarray(picture)
-        self.pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
-        self.mode = picture.mode
-        self.alpha = self.mode in ("LA", "RGBA")
-        self.n_channels = self.pixels.shape[2] - self.alpha
-        self.missing = self._missing(options)
+        self.raster = read_raster(path)
+        self.missing = self._missing(options) | np.isnan(self._colors).any(2)
         if self.missing.all():
             raise CommandError(f"{path} has no observed pixel; at least one is needed")
-
-    @property
-    def largest(self) -> int:
-        return int(np.iinfo(self.pixels.dtype).max)
 
     @property
     def n_cells(self) -> int:
@@ -73,7 +65,7 @@ class PictureFile(File):
         took = f"{hours} h {minutes} min" if hours else f"{minutes} min"
         blocks = "1 block" if found.n_fits == 1 else f"{found.n_fits} blocks"
         return (
-            f"{self.path} has {_size(self.pixels)} pixels: about {took} and "
+            f"{self.path} has {_size(self.missing)} pixels: about {took} and "
             f"{found.memory / 2**30:.1f} GiB of memory, in {blocks}"
         )
 
@@ -89,25 +81,27 @@ class PictureFile(File):
         colors = pictures.complete(
             self._colors, self.missing, completer, on_fit=self.on_fit
         )
-        pixels = self.pixels.copy()
-        pixels[:, :, : self.n_channels] = colors
-        if self.alpha:
-            pixels[self.missing, -1] = self.largest
-        self.pixels = pixels
+        pixels = self.raster.pixels.copy()
+        self.raster = replace(self.raster, pixels=pixels)
+        self._colors[:] = colors
+        if self.raster.alpha:
+            pixels[self.missing, -1] = self.raster.largest
         return int(self.missing.sum())
 
     def matrix(self) -> np.ndarray:
         """The mean of the channels."""
-        gray = self._colors.mean(2, dtype=np.float32) / self.largest
+        gray = self._colors.mean(2, dtype=np.float32) / self.raster.largest
         return np.ma.masked_array(gray, self.missing)
 
     def check_target(self, path: str) -> None:
         """Check that the target's format can hold the picture; warn if it is lossy."""
+        lost = check_format(self.raster, self.path, path)
+        if lost:
+            self.warn(lost)
         if not path.lower().endswith(JPEG):
             return
-        if self.mode == "I;16":
-            raise UsageError(f"{path}: JPEG has 8 bits, {self.path} has 16; write PNG")
-        if self.alpha and (self.pixels[~self.missing, -1] < self.largest).any():
+        opacity = self.raster.pixels[~self.missing, -1]
+        if self.raster.alpha and (opacity < self.raster.largest).any():
             raise UsageError(f"{path}: JPEG has no transparency; write PNG")
         self.warn(
             f"{path}: JPEG is lossy, so observed pixels change a little, too; write "
@@ -115,19 +109,12 @@ class PictureFile(File):
         )
 
     def write(self, path: Path) -> None:
-        jpeg = Path(path.name.removesuffix(".part")).suffix.lower() in JPEG
-        pixels = self.pixels
-        if jpeg and self.alpha:
-            pixels = pixels[:, :, :-1]
-        pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-        picture = _pillow("Image").fromarray(pixels)
-        best = {"quality": 95, "subsampling": 0} if jpeg else {}
-        picture.save(path, "JPEG" if jpeg else "PNG", **best, **self.info)
+        suffix = Path(path.name.removesuffix(".part")).suffix.lower()
+        write_raster(self.raster, path, suffix)
 
     @property
     def _colors(self) -> np.ndarray:
-        """The channels but alpha."""
-        return self.pixels[:, :, : self.n_channels]
+        return self.raster.colors
 
     def _missing(self, options: Namespace) -> np.ndarray:
         if options.mask is not None:
@@ -143,34 +130,34 @@ class PictureFile(File):
             return missing
         if options.missing_color is not None:
             return self._near(options.missing_color, options.tolerance)
-        if self.alpha:
-            return self.pixels[:, :, -1] == 0
-        return np.zeros(self.pixels.shape[:2], bool)
+        pixels = self.raster.pixels
+        if self.raster.alpha:
+            return pixels[:, :, -1] == 0
+        return np.zeros(pixels.shape[:2], bool)
 
     def _masked(self, path: str, black: bool, threshold: int | None) -> np.ndarray:
         """Pixels that are opaque and white, or black, in a mask."""
-        mask = _opened(path)
-        gray = np.asarray(mask if mask.mode == "I;16" else mask.convert("L"))
-        if gray.shape != self.pixels.shape[:2]:
+        mask, pixels = read_raster(path), self.raster.pixels
+        gray = mask.colors.mean(2)
+        if gray.shape != pixels.shape[:2]:
             raise CommandError(
                 f"{path} is {_size(gray)} pixels, {self.path} is "
-                f"{_size(self.pixels)}; they must have the same size"
+                f"{_size(pixels)}; they must have the same size"
             )
-        largest = np.iinfo(gray.dtype).max
-        missing = _above(path, gray, threshold) != black
-        if mask.mode in ("LA", "RGBA"):
-            missing &= _above(path, np.asarray(mask.getchannel("A")), threshold)
+        missing = _above(path, mask, gray, threshold) != black
+        if mask.alpha:
+            missing &= _above(path, mask, mask.pixels[:, :, -1], threshold)
         if not missing.any():
             raise CommandError(
                 f"{path} has no opaque {'black' if black else 'white'} pixel; its "
-                f"values are {gray.min()} to {gray.max()} of {largest}"
+                f"values are {gray.min():g} to {gray.max():g} of {mask.largest:g}"
             )
         return missing
 
     def _near(self, color: str, tolerance: int | None) -> np.ndarray:
         """Pixels whose channels are all near those of a color."""
         try:
-            rgb = _pillow("ImageColor").getrgb(color)[:3]
+            rgb = pillow("ImageColor").getrgb(color)[:3]
         except ValueError as error:
             raise UsageError(f"--missing-color {color}: unknown color") from error
         jpeg = self.path.lower().endswith(JPEG)
@@ -182,10 +169,8 @@ class PictureFile(File):
             )
         if tolerance is None:
             tolerance = JPEG_TOLERANCE if jpeg else 0
-        pixels = self.pixels[:, :, : self.n_channels].astype(float)
-        away = np.abs(
-            pixels * (255 / self.largest) - rgb
-        )  # a gray channel is compared with all three
+        # A gray channel is compared with all three.
+        away = np.abs(self._colors * (255 / self.raster.largest) - rgb)
         missing = (away <= tolerance).all(2)
         if not missing.any():
             raise CommandError(
@@ -201,56 +186,20 @@ class PictureFile(File):
         return missing
 
 
-def _above(path: str, values: np.ndarray, threshold: int | None) -> np.ndarray:
+def _above(
+    path: str, mask: Raster, values: np.ndarray, threshold: int | None
+) -> np.ndarray:
     """Where a mask is above a threshold, without which it must have two values."""
-    largest = np.iinfo(values.dtype).max
     found = np.unique(values)
     if threshold is None and len(found) > 2:
         raise CommandError(
-            f"{path} has {len(found)} different values between {found[0]} and "
-            f"{found[-1]} of {largest}, and a mask has two; if it is a mask with soft "
-            "edges, pass --mask-threshold 127, which counts brighter pixels as white"
+            f"{path} has {len(found)} different values between {found[0]:g} and "
+            f"{found[-1]:g} of {mask.largest:g}, and a mask has two; if it is a mask "
+            "with soft edges, pass --mask-threshold 127, which counts brighter pixels "
+            "as white"
         )
-    level = largest // 2 if threshold is None else threshold * (largest // 255)
-    return values > level
-
-
-def _pillow(module: str) -> Any:
-    return optional(f"PIL.{module}", "a picture", "Pillow")
-
-
-def _opened(path: str) -> Any:
-    """Open a picture upright and in one of `MODES`."""
-    image = _pillow("Image")
-    try:
-        with image.open(path) as file:
-            layout = "".join(str(tile.args) for tile in file.tile[:1])
-            if "16" in layout and not file.mode.startswith("I"):
-                raise CommandError(
-                    f"{path} has several channels of 16 bits, of which Pillow reads 8; "
-                    "convert it to 8 bits or to gray"
-                )
-            file.load()
-            picture = _pillow("ImageOps").exif_transpose(file)
-    except image.UnidentifiedImageError as error:
-        raise CommandError(f"{path} is not a picture") from error
-    except (OSError, SyntaxError) as error:  # Pillow raises these for broken files
-        if getattr(error, "strerror", None):
-            raise
-        raise CommandError(f"{path} cannot be read: {error}") from error
-    if picture.mode == "1":
-        return picture.convert("L")
-    if picture.mode in ("P", "L", "RGB") and picture.has_transparency_data:
-        return picture.convert("LA" if picture.mode == "L" else "RGBA")
-    if picture.mode == "P":
-        return picture.convert("RGB")
-    if picture.mode.startswith("I;16"):
-        return picture.convert("I;16") if picture.mode != "I;16" else picture
-    if picture.mode not in MODES:
-        raise CommandError(
-            f"{path} has colors of mode {picture.mode}; convert it to gray or RGB"
-        )
-    return picture
+    share = 0.5 if threshold is None else threshold / 255
+    return values > share * mask.largest
 
 
 def _size(array: np.ndarray) -> str:

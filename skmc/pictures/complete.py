@@ -16,7 +16,7 @@ from skmc import completers
 from skmc.base import BaseCompleter
 from skmc.completers import NonlocalCompleter, title_of
 from skmc.pictures.blocks import SIDE, blocks, crop, observed
-from skmc.pictures.shapes import as_matrix, as_picture
+from skmc.pictures.shapes import as_matrix, as_picture, on_host
 from skmc.pictures.ways import Way, choose_way
 
 # Measured peaks of `NonlocalCompleter`, with 1 and 3 channels at 256 x 256 and 512 x
@@ -70,7 +70,8 @@ def complete(
     Raises
     ------
     ValueError
-        As in `as_matrix`, or ``block`` is no whole number of at least 1.
+        As in `as_matrix`; ``block`` is no whole number of at least 1; or there is no
+        ``mask``, and no pixel is missing.
 
     Examples
     --------
@@ -85,10 +86,15 @@ def complete(
     >>> int(np.abs(completed.astype(int) - picture).max()) <= 3
     True
     """
-    matrix, values = as_matrix(picture, mask), np.ma.getdata(picture)
+    matrix, values = as_matrix(picture, mask), np.ma.getdata(on_host(picture))
     if not (isinstance(block, Integral) and block >= 1):
         raise ValueError(f"block must be an int >= 1, got {block!r}.")
     if not matrix.mask.any():
+        if mask is None:
+            raise ValueError(
+                "picture has no missing pixel; pass mask, which is nonzero where a "
+                "pixel is missing, or set such pixels to NaN."
+            )
         return values.copy()
     cells, missing, way = _prepared(matrix, values, completer)
     found, parts = cells.copy(), list(blocks(missing, block))
@@ -164,7 +170,7 @@ def estimate(
     >>> pictures.estimate(scratched, completer=BiharmonicCompleter()).n_fits
     2
     """
-    matrix, values = as_matrix(picture, mask), np.ma.getdata(picture)
+    matrix, values = as_matrix(picture, mask), np.ma.getdata(on_host(picture))
     if not matrix.mask.any():
         return Estimate(0, 0.0, 0)
     cells, missing, way = _prepared(matrix, values, completer)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 
 from skmc.cells import Container, pixels
@@ -13,7 +16,7 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
 
     Parameters
     ----------
-    picture : array-like of shape (height, width) or (height, width, channels)
+    picture : array-like or tensor of shape (height, width) or (height, width, channels)
         Real numbers. Missing are NaN and what a masked array masks.
     mask : array-like of shape (height, width) or that of ``picture``, optional
         Nonzero where a pixel, or a channel of it, is missing, too.
@@ -38,6 +41,7 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
     >>> pictures.as_matrix(np.zeros((20, 30, 3)), np.eye(20, 30)).shape
     (20, 90)
     """
+    picture, mask = on_host(picture), on_host(mask)
     values = np.ma.getdata(picture)
     if values.ndim not in (2, 3) or not values.size:
         raise ValueError(
@@ -87,6 +91,23 @@ def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
     np.True_
     """
     return pixels(np.asarray(matrix), channels)
+
+
+def on_host(picture: Any) -> Any:
+    """A tensor as an array; anything else as it is.
+
+    Parameters
+    ----------
+    picture : array-like or tensor
+        On any device.
+
+    Returns
+    -------
+    array-like
+    """
+    if isinstance(picture, torch.Tensor):
+        return picture.detach().cpu().numpy()
+    return picture
 
 
 def _missing(mask: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
