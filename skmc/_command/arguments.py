@@ -51,8 +51,8 @@ def _add_complete(commands: Commands) -> None:
         description=(
             "Fill the missing cells of a table (CSV, TSV, Parquet), a matrix (NPZ) or "
             "a picture (PNG, JPEG, TIFF). Everything else stays as it is: the digits "
-            "of numbers, types, the order of columns. Answers have the decimals and the "
-            "range of the observed numbers of their column. Dates are completed as "
+            "of numbers, types, the order of columns. Answers have the decimals and "
+            "the range of the observed numbers of their column. Dates are completed as "
             "dates, and columns of words as categories if half of their cells hold a "
             "word that is common in the column. Other text, such as names, and a first "
             "column without a name stay unchanged."
