@@ -10,7 +10,7 @@ from conftest import make
 from skmc import MeanCompleter, NonlocalCompleter, patterns
 from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.metrics import nmae, relative_error
-from skmc.models import PatchGroups, shrinkage
+from skmc.models import PatchGroups, lower_rank, principal
 
 SHAPES = [(9, 8), (4, 3), (1, 30), (30, 1), (2, 25), (1, 1)]
 
@@ -25,8 +25,8 @@ def match(groups, picture, doubt=None):
 
 
 def shrink(groups, picture, found, threshold):
-    filters = groups.filters(picture, found, threshold)
-    return groups.filtered(picture, found, filters)
+    directions = groups.directions(picture, found)
+    return groups.shrink(picture, found, directions, threshold)
 
 
 def rank_one(n_rows=60, n_cols=50):
@@ -156,7 +156,7 @@ def test_blocks_equal_the_whole():
 def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
     """``s^2 - sigma s + K t^2 = 0``, the larger root, by NumPy's SVD."""
     groups, t = noise(3, *shape), 0.3
-    lowered = shrinkage(groups, t) @ groups
+    lowered = lower_rank(groups, principal(groups), t)
     for group, lower in zip(groups.numpy(), lowered, strict=True):
         mean = group.mean(0)
         U, s, Vt = np.linalg.svd(group - mean, full_matrices=False)
@@ -171,10 +171,10 @@ def test_shrinkage_is_the_stationary_point_of_the_log_penalty(shape):
 
 def test_threads_equal_one():
     groups, before = noise(1200, 6, 5), torch.get_num_threads()
-    alone = shrinkage(groups, 0.3)
+    alone = lower_rank(groups, principal(groups), 0.3)
     try:
         torch.set_num_threads(2)
-        threaded = shrinkage(groups, 0.3)
+        threaded = lower_rank(groups, principal(groups), 0.3)
         torch.testing.assert_close(threaded, alone)
     finally:
         torch.set_num_threads(before)

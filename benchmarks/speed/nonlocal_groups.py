@@ -22,7 +22,7 @@ from benchmarks.problems import hide
 from benchmarks.timing import peak_memory
 from skmc import NonlocalCompleter
 from skmc.datasets import load_image
-from skmc.models import PatchGroups, shrinkage
+from skmc.models import PatchGroups, lower_rank, principal
 
 SIDE, SIZE, RADIUS, STRIDE = 6, 40, 15, 4
 NEWTON_STEPS = 15  # eigenvalues near the threshold need more
@@ -48,14 +48,14 @@ def parts(side: int) -> dict:
     patches = PatchGroups((side, side), SIDE, SIZE, RADIUS, STRIDE)
     references = patches.references(torch.ones_like(picture, dtype=torch.bool))
     groups = patches.match(picture, references)
-    filters = patches.filters(picture, groups, 0.1)
+    directions = patches.directions(picture, groups)
     n_groups, n_cells = len(groups), SIDE**2
     stacked = torch.randn(n_groups, SIZE, n_cells, generator=generator)
-    identity = torch.eye(SIZE)
-    gram = stacked @ stacked.mT + identity
+    identity = torch.eye(n_cells)
+    gram = stacked.mT @ stacked + identity
 
     def solve():
-        return torch.cholesky_solve(stacked, torch.linalg.cholesky(gram))
+        return torch.cholesky_solve(stacked.mT, torch.linalg.cholesky(gram))
 
     def projector():
         """Newton-Schulz iteration for the sign of the Gram matrix less a threshold."""
@@ -66,23 +66,24 @@ def parts(side: int) -> dict:
 
     return {
         "groups": n_groups,
-        "products of a round": 2 * n_groups * n_cells * SIZE**2,
+        "products of a round": 4 * n_groups * n_cells**2 * SIZE,
         "bytes of a round": 4 * 4 * n_groups * n_cells * SIZE,
         "seconds": {
             "match (every 6th round)": seconds(
                 lambda: patches.match(picture, references)
             ),
-            "filters (every 2nd round)": seconds(
-                lambda: patches.filters(picture, groups, 0.1)
+            "directions (every 2nd round)": seconds(
+                lambda: patches.directions(picture, groups)
             ),
-            "filtered (every round)": seconds(
-                lambda: patches.filtered(picture, groups, filters)
+            "shrink (every round)": seconds(
+                lambda: patches.shrink(picture, groups, directions, 0.1)
             ),
-            "shrinkage": seconds(lambda: shrinkage(stacked, 0.1)),
+            "principal": seconds(lambda: principal(stacked)),
             "of which eigh": seconds(lambda: torch.linalg.eigh(gram)),
             "Newton-Schulz instead": seconds(projector),
             "Cholesky and solve instead": seconds(solve),
-            "the product of a round": seconds(lambda: filters @ stacked),
+            "lower rank": seconds(lambda: lower_rank(stacked, directions, 0.1)),
+            "two products": seconds(lambda: stacked @ (stacked.mT @ stacked)),
         },
     }
 

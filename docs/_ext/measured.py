@@ -27,6 +27,7 @@ CALLS = {
     "BiBNN": "BiBNNCompleter()",
     "NSR": "NSRCompleter()",
     "linked": "LinkedFactorizationCompleter()",
+    "Nonlocal": "NonlocalCompleter()",
     "PNMC": "PatchCNNCompleter()",
     "IALM": "IALMCompleter()",
     "SVT": "SVTCompleter()",
@@ -45,6 +46,7 @@ CALLS = {
 }
 COMMANDS = {
     "air": "air-table1",
+    "nonlocal": "air-nonlocal",
     "pictures": "low-rank pictures",
     "netflix": "low-rank netflix",
     "drugs": "low-rank drugs",
@@ -70,7 +72,7 @@ def same(*parts: str, data: str) -> tuple[tuple[str, str], ...]:
     return tuple((part, data) for part in parts)
 
 
-ALL_PICTURES = ("air", "pictures", "pnmc")
+ALL_PICTURES = ("air", "nonlocal", "pictures", "pnmc")
 ROWS = [
     Row("picture (Barbara)", "30 % at random", "240 x 240", "nmae",
         same(*ALL_PICTURES, data="Barbara, random 30 %")),
@@ -137,6 +139,11 @@ def records() -> dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]]:
                     record = {"nmae": float(cell.split()[0])}
                     methods[name.removesuffix(" (paper)")] = {0: record}
             methods["AIR"][0]["seconds"] = float(cells[header.index("AIR, s")])
+    for line in (RESULTS / "air-nonlocal.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith(("| Barbara", "| Baboon")):
+            record = {"nmae": float(cells[3]), "seconds": float(cells[5])}
+            found["nonlocal", f"{cells[0]}, {cells[1]}"] = {"Nonlocal": {0: record}}
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
+from torch.nn.functional import avg_pool2d
 
 from skmc import patterns
 from skmc.base import CompleterTags, Completion, IterativeCompleter, Trials
@@ -40,9 +41,16 @@ def _check(window: int, threshold: float, min_threshold: float) -> None:
         )
 
 
-def _n_rounds(data: Observed, most: int) -> int:
-    """More rounds where more is hidden: half of them for a few cells, all for all."""
-    share = 1 - float(data.mask.double().mean())
+def _n_rounds(data: Observed, side: int, channels: int, most: int) -> int:
+    """More rounds for larger holes: half of them for single cells, all for large ones.
+
+    The share of hidden cells in the patches around hidden cells says how many.
+    """
+    hidden = ~data.mask.unflatten(1, (-1, channels)).all(2)
+    around = avg_pool2d(
+        hidden[None].float(), side, 1, side // 2, count_include_pad=False
+    )[0, : len(hidden), : hidden.shape[1]]
+    share = float(around[hidden].mean()) if hidden.any() else 0.0
     return math.ceil(most * (1 + math.sqrt(share)) / 2)
 
 
@@ -71,7 +79,7 @@ class NonlocalCompleter(IterativeCompleter):
     nuclear-norm minimization (WNNM). Our reading: the mean patch of a group is left out
     of the penalty, the weights are those of the *shrunk* singular values, the threshold
     falls geometrically, a round takes a longer step than the average (over-relaxation
-    with momentum), and singular vectors and weights serve for two rounds. Patch size
+    with momentum), and singular vectors serve for two rounds. Patch size
     and stopping were chosen by held-out observed cells of crops of the pictures
     monarch, flower and china with 30, 50 and 70 % hidden; window, stride, thresholds
     and the length of steps by hidden cells of crops of monarch and flower; the number
@@ -106,8 +114,8 @@ class NonlocalCompleter(IterativeCompleter):
         its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
         whole.
     max_iter : int >= 1, default=24
-        Rounds of a picture that is nearly all hidden. In general it is
-        ``(1 + sqrt(h)) / 2`` times as many, where h is the share of hidden cells.
+        Rounds inside of large holes. In general it is ``(1 + sqrt(h)) / 2`` times as
+        many, where h is the share of hidden cells in the patches around hidden cells.
     {max_time}
     tol : float >= 0, default=1e-4
         Stop once a round moves hidden cells by at most so many standard deviations of
@@ -138,7 +146,7 @@ class NonlocalCompleter(IterativeCompleter):
     Notes
     -----
     Time and memory grow with the number of reference patches that have a hidden cell
-    nearby; memory holds ``group_size ** 2`` numbers in single precision for each.
+    nearby; memory holds up to ``group_size ** 2`` numbers in single precision each.
     `skmc.pictures.complete` works in blocks.
 
     References
@@ -225,7 +233,7 @@ class NonlocalCompleter(IterativeCompleter):
 
     def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
         """Start from the same picture at half its size, completed in the same way."""
-        solver = self._rounds(side, _n_rounds(data, horizon))
+        solver = self._rounds(side, _n_rounds(data, side, self.channels, horizon))
         coarse = solver.coarser(data)
         if coarse is None:
             return solver

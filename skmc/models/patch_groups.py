@@ -162,8 +162,8 @@ class PatchGroups:
             found.append(block[:, None] + down * self.shape[1] + right)
         return torch.cat(found)
 
-    def filters(self, picture: Tensor, groups: Tensor, threshold: float) -> Tensor:
-        """The matrix that lowers the rank of each group.
+    def directions(self, picture: Tensor, groups: Tensor) -> Tensor:
+        """The singular vectors of groups around their mean patches.
 
         Parameters
         ----------
@@ -171,21 +171,23 @@ class PatchGroups:
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
-        threshold : float
-            As of `shrinkage`.
 
         Returns
         -------
-        Tensor of shape (n_references, n_members, n_members)
+        Tensor of shape (n_references, n, n)
+            As of `principal`.
         """
         patches = self._patches(picture)
-        found = groups.new_empty(*groups.shape, groups.shape[1], dtype=picture.dtype)
-        for block, filters in zip(*self._split(patches, groups, found), strict=True):
-            filters.copy_(shrinkage(patches[block].flatten(2), threshold))
+        n = min(patches[0].numel(), groups.shape[1])
+        found = picture.new_empty(len(groups), n, n)
+        for block, own in zip(*self._split(patches, groups, found), strict=True):
+            own.copy_(principal(patches[block].flatten(2)))
         return found
 
-    def filtered(self, picture: Tensor, groups: Tensor, filters: Tensor) -> Tensor:
-        """Mean over groups of their patches, each group made of lower rank.
+    def shrink(
+        self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
+    ) -> Tensor:
+        r"""Mean over groups of their patches, each group made of lower rank.
 
         Cells that no group covers stay as they are.
 
@@ -195,8 +197,10 @@ class PatchGroups:
             Finite everywhere.
         groups : int64 Tensor of shape (n_references, n_members)
             As of `match`.
-        filters : Tensor of shape (n_references, n_members, n_members)
-            As of `filters`, of this picture or of one like it.
+        directions : Tensor of shape (n_references, n, n)
+            As of `directions`, of this picture or of one like it.
+        threshold : float
+            As of `lower_rank`.
 
         Returns
         -------
@@ -207,8 +211,8 @@ class PatchGroups:
         cells = torch.arange(channels.numel(), device=picture.device)
         cells = self._patches(cells.view(*self.shape, -1).permute(2, 0, 1))[0].flatten()
         total = picture.new_zeros(channels.numel())
-        for block, own in zip(*self._split(patches, groups, filters), strict=True):
-            lower = own @ patches[block].flatten(2)
+        for block, own in zip(*self._split(patches, groups, directions), strict=True):
+            lower = lower_rank(patches[block].flatten(2), own, threshold)
             places = n_channels * block[..., None] + cells
             total.index_add_(0, places.flatten(), lower.flatten())
         count = self._count(groups)
@@ -257,7 +261,25 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def shrinkage(groups: Tensor, threshold: float) -> Tensor:
+def principal(groups: Tensor) -> Tensor:
+    """Singular vectors of groups around their mean, on the side that has fewer.
+
+    Parameters
+    ----------
+    groups : Tensor of shape (\\*batch, n_members, n_cells)
+        Each row is a patch.
+
+    Returns
+    -------
+    Tensor of shape (\\*batch, n, n)
+        In columns, where ``n = min(n_members, n_cells)``.
+    """
+    centered = groups - groups.mean(-2, keepdim=True)
+    wide = groups.shape[-1] > groups.shape[-2]
+    return _eigh(centered @ centered.mT if wide else centered.mT @ centered)[1]
+
+
+def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
     r"""Weighted shrinkage of the singular values of groups around their mean.
 
     A group of K patches, its mean patch taken off, has singular values s. They become
@@ -267,23 +289,26 @@ def shrinkage(groups: Tensor, threshold: float) -> Tensor:
 
     Parameters
     ----------
-    groups : Tensor of shape (\*batch, n_members, n_cells)
+    groups : Tensor of shape (\\*batch, n_members, n_cells)
         Each row is a patch.
+    directions : Tensor of shape (\\*batch, n, n)
+        The singular vectors, as of `principal`. Those of similar groups serve as well:
+        s is then the norm along each of them.
     threshold : float
         In units of the picture; zero changes nothing.
 
     Returns
     -------
-    Tensor of shape (\*batch, n_members, n_members)
-        The product of this matrix and the group is the group of lower rank. It suits
-        similar groups, too.
+    Tensor of shape (\\*batch, n_members, n_cells)
     """
-    n_members = groups.shape[-2]
-    centered = groups - groups.mean(-2, keepdim=True)
-    squares, vectors = _eigh(centered @ centered.mT)
+    mean = groups.mean(-2, keepdim=True)
+    n_members, n_cells = groups.shape[-2:]
+    wide = n_cells > n_members
+    centered = groups - mean
+    parts = directions.mT @ centered if wide else centered @ directions
+    variance = parts.square().sum(-1 if wide else -2, keepdim=True) / n_members
     tiny = torch.finfo(groups.dtype).tiny
-    root = 1 - 4 * n_members * threshold**2 / squares.clamp_min(tiny)
-    kept = torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
-    found = (vectors * kept[..., None, :]) @ vectors.mT
-    # What is taken from the mean patch is given back.
-    return found + (1 - found.sum(-1, keepdim=True)) / n_members
+    root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
+    parts = parts * torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
+    pair = (directions, parts) if wide else (parts, directions.mT)
+    return torch.baddbmm(mean, *pair)

@@ -14,7 +14,7 @@ from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
 MATCH_EVERY = 6  # rounds
-FILTERS_EVERY = 2  # rounds; the second has the filters of the first
+DIRECTIONS_EVERY = 2  # rounds; the second has the singular vectors of the first
 # A round moves hidden cells this many times as far as the groups say, and goes on in
 # the direction of the round before: chosen on crops of monarch and flower, where 16
 # rounds of over-relaxation had less error than 24 without.
@@ -44,8 +44,8 @@ class NonlocalState(State):
         Patches that have a hidden cell, on the present grid and on the next one.
     groups : int64 Tensor of shape (n_references, n_members)
         Patches similar to each.
-    filters : Tensor of shape (n_references, n_members, n_members)
-        What lowers the rank of each group.
+    directions : Tensor of shape (n_references, n, n)
+        Singular vectors of the groups.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
@@ -60,7 +60,7 @@ class NonlocalState(State):
     references: Tensor
     others: Tensor
     groups: Tensor
-    filters: Tensor
+    directions: Tensor
     center: Tensor
     unit: Tensor
     iteration: int
@@ -70,10 +70,10 @@ class NonlocalState(State):
 class NonlocalLowRank(Solver[Observed, NonlocalState]):
     r"""Alternate between groups of similar patches of low rank and the observed cells.
 
-    A round takes each group to lower rank (`PatchGroups.filtered`), lets every cell be
+    A round takes each group to lower rank (`PatchGroups.shrink`), lets every cell be
     the mean of what its patches say, and puts the observed cells back. The threshold
     falls geometrically from round to round; groups are matched anew every few rounds,
-    on one of two grids by turns, and have the same filters for two rounds.
+    on one of two grids by turns, and have the same singular vectors for two rounds.
     The picture starts as `skmc.linalg.diffuse` fills it. Patches that are filled
     themselves count as less similar, by what `skmc.linalg.expected_error` says of their
     cells, so that the groups of a hole consist of patches outside it.
@@ -135,7 +135,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             references=references,
             others=patches.references(~mask, self.stride // 2),
             groups=groups,
-            filters=patches.filters(picture, groups, self.threshold_at(0)),
+            directions=patches.directions(picture, groups),
             center=center,
             unit=unit,
             iteration=0,
@@ -214,10 +214,11 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             references, others = state.others, state.references
             groups = patches.match(picture, references, state.doubt)
             state = replace(state, references=references, others=others, groups=groups)
-        if k and (k % MATCH_EVERY == 0 or k % FILTERS_EVERY == 0):
-            filters = patches.filters(picture, state.groups, self.threshold_at(k))
-            state = replace(state, filters=filters)
-        estimate = patches.filtered(picture, state.groups, state.filters)
+        if k and (k % MATCH_EVERY == 0 or k % DIRECTIONS_EVERY == 0):
+            directions = patches.directions(picture, state.groups)
+            state = replace(state, directions=directions)
+        found = state.groups, state.directions
+        estimate = patches.shrink(picture, *found, self.threshold_at(k))
         moved = STRIDE * (estimate - picture) + MOMENTUM * state.moved
         moved = torch.where(state.mask, 0, moved)
         error = torch.where(state.mask, estimate - picture, 0).square().sum()
