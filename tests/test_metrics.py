@@ -44,6 +44,13 @@ def test_the_peak_of_integers_is_that_of_their_type(dtype):
     assert metrics.psnr(dark + 3.0, dark, peak=1) == pytest.approx(-20 * np.log10(3))
 
 
+def test_a_mask_of_pixels_serves_all_channels():
+    truth = np.random.RandomState(0).rand(6, 5, 3)
+    found, pixels = truth + 0.1, np.eye(6, 5, dtype=bool)
+    cells = np.repeat(pixels[:, :, None], 3, axis=2)
+    assert metrics.psnr(found, truth, pixels) == metrics.psnr(found, truth, cells)
+
+
 def test_ssim():
     assert metrics.ssim(M, M) == pytest.approx(1)
     assert metrics.ssim(X, M) < 1

@@ -20,7 +20,7 @@ def read(
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None
-        Some of the cells. None means all.
+        Some of the cells, or of the pixels of a picture with channels. None means all.
 
     Returns
     -------
@@ -32,6 +32,8 @@ def read(
     cells = np.ones(M.shape, bool) if cells is None else np.asarray(cells)
     if cells.dtype != bool:
         raise TypeError(f"cells must be boolean, got dtype {cells.dtype}.")
+    if M.ndim == 3 and cells.shape == M.shape[:2]:  # pixels of a picture
+        cells = np.broadcast_to(cells[:, :, None], M.shape)
     if not X.shape == M.shape == cells.shape:
         raise ValueError(
             f"X, M and cells must share a shape, got {X.shape}, {M.shape} and "
@@ -171,7 +173,8 @@ def psnr(
     M : container of shape (n_rows, n_cols)
         The truth.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        The cells to compare. None means all cells that are known in ``M``.
+        The cells to compare, or the pixels of a picture with channels. None means
+        all cells that are known in ``M``.
     peak : float > 0 or None, default=None
         The largest possible value. None is that of the type of ``M`` for integers of 8
         and 16 bits (255 or 65535), as in `skimage.metrics`, and otherwise the largest
