@@ -17,7 +17,7 @@ from skmc.cells import Scaling, SparseObserved
 
 @dataclass(frozen=True)
 class Choice:
-    """Some of the cells, the same ones in every division into blocks.
+    """Some of the cells, independent of the block layout.
 
     Parameters
     ----------

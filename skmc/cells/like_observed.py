@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 MAX_DECIMALS = 15  # a double holds no more of a number above one
-SAMPLE = 1000  # cells that tell most columns with many decimals
+SAMPLE = 1000  # cells checked first for many decimals
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ def pixels(cells: np.ndarray, channels: int) -> np.ndarray:
     cells : ndarray of shape (height, width * channels)
         A row holds its pixels in order, the channels of a pixel next to each other.
     channels : int
-        Of a pixel.
+        Channels per pixel.
 
     Returns
     -------

@@ -151,7 +151,7 @@ def sample(
     """Draw the missing cells from their joint distribution given the observed ones.
 
     For multiple imputation, with `skmc.uncertainty.pool`: the noise of single cells
-    is included, what the mean and the covariance are uncertain by is not.
+    is included, the uncertainty of the mean and the covariance is not.
 
     Parameters
     ----------

@@ -110,8 +110,8 @@ class NonlocalCompleter(IterativeCompleter):
     min_threshold : float > 0, default=0.015
         Of the last round. Early stopping ends the decline before.
     channels : int >= 1, default=1
-        Of a pixel: the matrix has shape ``(height, width * channels)``, and a row holds
-        its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
+        Channels per pixel. The matrix has shape ``(height, width * channels)``; a row
+        holds its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
         whole.
     max_iter : int >= 1, default=24
         Rounds inside of large holes. In general it is ``(1 + sqrt(h)) / 2`` times as

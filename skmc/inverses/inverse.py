@@ -191,8 +191,8 @@ class LDMinv(nn.Module):
             minimizes ``1 / 2 sum_k log sum_i |A_i X_ik A_i - A_i|_F^2`` over all
             matrices ``i``: by the logarithm the last layers count, whose errors are
             small, and whatever the scale of the matrices nothing is to be tuned. Each
-            ``t_0`` counts thrice, also 10 % smaller and larger, so that matrices a
-            little unlike those seen come to no harm, and
+            ``t_0`` counts thrice, also 10 % smaller and larger, so that matrices
+            that differ slightly are handled, too, and
             ``5e-9 sum (C_kl - 1)^2`` keeps coefficients fit for single precision.
         max_iter : int >= 0, optional
             Steps. The default is 1200 for "sgd" and 100, which few need, for

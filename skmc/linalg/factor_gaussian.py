@@ -25,7 +25,7 @@ class Scores:
     mean : Tensor of shape (k, rank)
         Expected factors.
     covariance : Tensor of shape (k, rank, rank)
-        Theirs.
+        Posterior covariance of the factors.
     log_likelihood : Tensor of shape ()
         Of the observed cells of these rows.
     """

@@ -105,7 +105,7 @@ class Contents:
                 mine.copy_(its)
 
     def put_back(self) -> None:
-        """Undo that others have put other tensors into the parts of this state."""
+        """Restore tensors that were replaced in the parts of this state."""
         for place, tensor in self.tensors.items():
             if place[-1:] == ("grad",):
                 continue

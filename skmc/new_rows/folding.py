@@ -168,7 +168,7 @@ class FoldIn:
     def _completed(
         self, values: Tensor, mask: Tensor, noises: Sequence[float]
     ) -> list[Tensor]:
-        """The completions with several noises, all of them zero or none."""
+        """The completions with several noises, all zero or all positive."""
         F, rank = self.loadings, self.loadings.shape[1]
         if rank == 0:
             return [self.mean.expand_as(values).clone()] * len(noises)

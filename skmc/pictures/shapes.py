@@ -76,7 +76,7 @@ def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
     matrix : array-like of shape (height, width * channels)
         A completed matrix.
     channels : int, default=1
-        Of a pixel.
+        Channels per pixel.
 
     Returns
     -------

@@ -48,7 +48,7 @@ class ParametricSolver(Solver[D, S]):
             parameter.detach().copy_(start)
 
     def learned(self, parameters: Iterable[Tensor]) -> dict[str, Any]:
-        """What a solver has to put out besides, if it is to remember.
+        """Extra outputs of a solver for a warm start.
 
         Parameters
         ----------

@@ -129,7 +129,7 @@ class RowDescent(Solver[Observed, RowState]):
         )
 
     def _batches(self, data: Observed) -> list[Batch]:
-        """Views of one matrix, since many small pieces would shatter the memory."""
+        """Views of one matrix, since many small pieces would fragment memory."""
         n_rows, size = data.shape[0], self.batch_size
         inputs, seen = data.values, data.mask
         if self.inputs is not None:

@@ -43,7 +43,7 @@ class Solver(ABC, Generic[D, S]):
     workload: ClassVar[Workload] = Workload.PRODUCTS
     # Why steps cannot be captured as a CUDA graph. Empty where they can: they allow for
     # tensors instead of the state's numbers, such as the iteration.
-    eager: ClassVar[str] = "nothing is known of its steps"
+    eager: ClassVar[str] = "capture is untested"
 
     @abstractmethod
     def init(self, data: D) -> S:
@@ -110,7 +110,7 @@ class Solver(ABC, Generic[D, S]):
         return data.misfit(X)
 
     def resume(self, data: D, state: S) -> S:
-        """A state that was stored, made whole: tensors with a graph became None.
+        """Rebuild what cannot be stored in a state: tensors with a graph became None.
 
         Parameters
         ----------

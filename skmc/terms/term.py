@@ -133,7 +133,7 @@ class Term(nn.Module):
         return self.value_and_grad(X)[1]
 
     def value(self, X: Tensor) -> Tensor:
-        """The value that belongs to the last call of `grad`, if that was at ``X``.
+        """The value with the parameters of the last call of `grad`, if at ``X``.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ class Trial:
 
     candidate: Candidate
     cost: float  # of a fit, in seconds; an estimate
-    growth: float  # times as long takes a fit to the whole matrix
+    growth: float  # ratio of full to sample fit time
     status: str = "tried"
     seconds: float = 0.0  # of all fits
     n_warnings: int = 0
