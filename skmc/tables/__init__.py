@@ -3,12 +3,13 @@
 from skmc.tables.frames import as_table
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.table import Table
-from skmc.tables.takes_tables import TakesTables, warn_of_left
+from skmc.tables.takes_tables import TakesTables, kept_columns, warn_of_left
 
 __all__ = [
     "MaskedToNaN",
     "Table",
     "TakesTables",
     "as_table",
+    "kept_columns",
     "warn_of_left",
 ]
