@@ -664,6 +664,35 @@ def test_as_a_module(tmp_path):
     assert b"4 of 30 cells completed by mean" in ran.stderr
 
 
+def test_levels_and_several_marks_of_missing_cells(run, tmp_path):
+    """Levels keep their order: the answer is between those of similar rows."""
+    levels = ["low", "mid", "high", "top"]
+    rows = [f"{levels[k % 4]},{k % 4 + 0.1 * (k % 3):.1f}" for k in range(40)]
+    rows[5], rows[9], rows[14] = "?,1.0", "-999,1.1", "high,-999"
+    (tmp_path / "in.csv").write_text("\n".join(["grade,x", *rows, ""]))
+    arguments = ("complete", "in.csv", "out.csv", "--method", "svd", "--force")
+    ordinal = ("--ordinal", f"grade={','.join(levels)}")
+    code, _, err = run(*arguments, *ordinal, "--missing", "-999,?")
+    assert code == 0, err
+    frame = pd.read_csv(tmp_path / "out.csv")
+    assert frame["grade"][[5, 9]].tolist() == ["mid", "mid"]
+    assert 1.5 < frame["x"][14] < 2.5
+    code, _, err = run(*arguments, *ordinal, "--missing", "-999")
+    assert code == 1 and "row 6 (line 7), column 'grade': '?' is not among" in err
+    code, _, err = run(*arguments, *ordinal, "--categorical", "grade")
+    assert code == 2 and "--ordinal grade" in err
+
+    frame["stars"] = pd.array([levels.index(g) for g in frame["grade"]], "Int64")
+    frame.loc[[5, 9], "stars"] = None
+    frame.to_parquet(tmp_path / "in.parquet")
+    stars = ("complete", "in.parquet", "out.parquet", "--method", "svd", "--ordinal")
+    assert run(*stars, "stars=0,1,2,3,4")[0] == 0
+    after = pd.read_parquet(tmp_path / "out.parquet")["stars"]
+    assert after.dtype == "Int64" and after[[5, 9]].tolist() == [1, 1]
+    code, _, err = run(*stars, "stars=0,1,many", "--force")
+    assert code == 2 and "the column holds int64" in err
+
+
 # The other commands
 
 

@@ -194,6 +194,16 @@ def test_levels_and_categories_not_seen_in_fit(tables):
     assert "categorical" in completer.error_by_type(empty)
 
 
+def test_cells_that_may_mark_missing_ones_are_named(tables):
+    marked = tables[1].copy()
+    marked.loc[[3, 8], "metres"] = -999.0
+    marked.loc[4, "word"] = "?"
+    said = r"column 0 \('metres'\), row 3: -999 occurs 2 .*\('word'\), row 4: '\?'"
+    for completer in (MixedCompleter(MeanCompleter()), AutoCompleter(["means"])):
+        with pytest.warns(UserWarning, match=said):
+            completer.fit(marked)
+
+
 def test_score_is_the_mean_over_cells(tables):
     truth, holes = tables
     completer = MixedCompleter(SVDCompleter(rank=2)).fit(holes)

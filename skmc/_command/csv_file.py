@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from bisect import bisect_right
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -79,7 +80,7 @@ class CSVFile(TableFile):
         super().__init__(path, options, names)
         self.lines = [line for line, _ in lines]
         self.cells = [cells for _, cells in lines]
-        self.missing = MISSING | set(options.missing)
+        self.missing = MISSING.union(*options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
         if self._row_like([cell.text.strip() for cell in self.header]):
             self.warn(
@@ -97,6 +98,10 @@ class CSVFile(TableFile):
     def place(self, k: int, i: int) -> str:
         line = self.lines[i]
         return f"{self.path}, row {i + 1} (line {line}), column {self.names[k]!r}"
+
+    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+        words = [None if value is None else value.strip() for value in values]
+        return super().ordered(k, words, levels)
 
     def column(self, k: int, values: list, categorical: bool) -> Column:
         name = self.names[k]

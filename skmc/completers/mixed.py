@@ -21,7 +21,7 @@ from skmc.compatibility import (
     with_callbacks,
 )
 from skmc.completers.auto import AutoCompleter
-from skmc.tables import Table, as_table, kept_columns, warn_of_left
+from skmc.tables import Table, as_table, kept_columns, warn_of_columns
 
 KINDS = ("numeric", "ordinal", "categorical", "date")
 
@@ -172,7 +172,7 @@ float, or None, default=None
             min_value=self.min_value,
             max_value=self.max_value,
         )
-        warn_of_left(self, X, table)
+        warn_of_columns(self, X, table)
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)

@@ -18,13 +18,14 @@ from skmc.base import (
 )
 from skmc.cells import Container, Given, LikeObserved
 from skmc.compatibility import StrOptions, safe_indexing
+from skmc.tables.doubts import doubtful_number, doubtful_word
 from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.kinds import NO_CELL
 from skmc.tables.table import Table
 
 
-def warn_of_left(completer: KeepsEmpty, X: Any, table: Table) -> None:
-    """Warn of columns that are left as they are, with the reasons.
+def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
+    """Warn of columns that are left as they are, and of doubtful cells.
 
     Parameters
     ----------
@@ -59,6 +60,25 @@ def warn_of_left(completer: KeepsEmpty, X: Any, table: Table) -> None:
             "MixedCompleter completes them nevertheless if they are listed in "
             "categorical, and is silent if they are listed in passthrough."
         )
+    if doubts := _doubts(X, table):
+        warn_user(
+            "Some cells may mark missing ones; if they do, replace them with NaN: "
+            f"{'; '.join(doubts)}."
+        )
+
+
+def _doubts(X: Any, table: Table) -> list[str]:
+    """The first doubtful cell of each column that the caller lets be completed."""
+    said = []
+    for k, (raw, column) in enumerate(zip(raw_columns(X), table.columns, strict=True)):
+        found = None
+        if column is not None and column.kind == "numeric":
+            found = doubtful_number(raw.floats.astype(float))
+        elif k in table.left or (column is not None and column.kind == "categorical"):
+            found = doubtful_word(raw.values)
+        if found is not None:
+            said.append(f"{raw.label}, row {found[0]}: {found[1]}")
+    return said
 
 
 def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
@@ -157,7 +177,7 @@ class TakesTables(BaseCompleter):
                 " append the columns of sklearn.impute.MissingIndicator."
             )
         table = Table.of(X, like_observed=self.like_observed is not False)
-        warn_of_left(self, X, table)
+        warn_of_columns(self, X, table)
         return table
 
     def _written(self, source: Source | None, completed: np.ndarray) -> Any:
