@@ -751,10 +751,11 @@ def test_compare_shows_its_progress(run, tmp_path, monkeypatch):
 def test_compare_pictures_and_failures(run, tmp_path, picture):
     pixels, _ = picture
     Image.fromarray(pixels).save(tmp_path / "in.png")
-    code, out, _ = run(
+    code, out, err = run(
         "compare", "in.png", "--methods", "mean,tnnr", "--splits", 1, "--metric", "rmse"
     )
     assert code == 0 and out.index("tnnr") < out.index("mean") and "rmse" in out
+    assert "skmc complete in.png OUT --method tnnr\n" in err
     (tmp_path / "words.csv").write_text("a\nx\ny\nx\nx\n")
     code, _, err = run("compare", "words.csv")
     assert code == 1 and "words.csv has no numeric column" in err

@@ -123,7 +123,7 @@ def _add_compare(commands: Commands) -> None:
         default=None,
         metavar="NAME,NAME...",
         help="methods to compare, or 'all'; iterative-imputer is scikit-learn's "
-        "(default: the fast ones)",
+        "(default: those that 'complete' compares within a minute)",
     )
     parser.add_argument(
         "--pattern",

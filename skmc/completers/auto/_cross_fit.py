@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -214,11 +215,16 @@ class CrossFit:
         if named or not judged:
             return None
         best = min(judged, key=lambda t: rms(t.first(1)))
-        reserved = best.seconds_per_fit
-        seconds = trial.cost * self._speed()
-        if seconds + max(seconds, reserved) <= self.seconds_left:
+        seconds, left = trial.cost * self._speed(), max(0.0, self.seconds_left)
+        last, of = max(
+            (seconds, trial), (best.seconds_per_fit, best), key=itemgetter(0)
+        )
+        if seconds + last <= left:
             return None
-        return f"a fit takes about {seconds:.2g} s"
+        return (
+            f"a fit takes about {seconds:.2g} s and a last fit of {of.name} "
+            f"{last:.2g} s, and {left:.2g} s are left"
+        )
 
     def _speed(self) -> float:
         """Measured seconds per second of estimated cost: a median, with two of one.
