@@ -895,6 +895,7 @@ def test_npz_of_half_precision(run, tmp_path):
         ("land,1990,1991\nx,2,1\nx,4,\n", None),
         ("a,b\n1,2\n1e30,\n3,4\n2,1\n", r"row 2 (line 3), column 'a': 1e+30 is more"),
         ('a,b\n"1,234",1\n"1,234",2\n,\n', "commas between thousands"),
+        ("a,b\n70 kg,1\n70 kg,2\n,\n", "unit such as % or kg"),
     ],
 )
 def test_warnings_about_a_table(run, tmp_path, text, message):

@@ -22,7 +22,7 @@ MISSING = {
 }
 SEPARATORS = ",;\t|"
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-SIGNS = re.compile(r"[%$€£¥\s]")
+SIGNS = re.compile(r"[%$€£¥\s]|[^\W\d]+$")  # letters at the end are a unit
 # With this line, Excel is told the separator.
 SEPARATOR_LINE = re.compile(r"sep=(.)(\r\n|\n|\r)")
 
@@ -112,8 +112,8 @@ class CSVFile(TableFile):
             if all(self._nearly_number(w) for w in values if w is not None):
                 self.warn(
                     f"{self.path}: column {name!r} has numbers with commas between "
-                    "thousands, or with a sign such as %, which are read as words; "
-                    "remove these characters"
+                    "thousands, or with a sign or unit such as % or kg, which are read "
+                    "as words; remove these characters"
                 )
             return Column(name, "words", values)
         wrong = [
@@ -211,7 +211,7 @@ class CSVFile(TableFile):
         return text if ok else None
 
     def _nearly_number(self, text: str) -> bool:
-        """Tell whether a text is a number but for a sign or commas in it."""
+        """Tell whether a text is a number but for a sign, a unit or commas in it."""
         plain = SIGNS.sub("", text)
         return bool(THOUSANDS.fullmatch(plain) or self._number(plain))
 

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -215,15 +214,13 @@ class CrossFit:
         if named or not judged:
             return None
         best = min(judged, key=lambda t: rms(t.first(1)))
-        seconds, left = trial.cost * self._speed(), max(0.0, self.seconds_left)
-        last, of = max(
-            (seconds, trial), (best.seconds_per_fit, best), key=itemgetter(0)
-        )
-        if seconds + last <= left:
+        seconds = trial.cost * self._speed()
+        needed = seconds + max(seconds, best.seconds_per_fit)
+        left = max(0.0, self.seconds_left)
+        if needed <= left:
             return None
         return (
-            f"a fit takes about {seconds:.2g} s and a last fit of {of.name} "
-            f"{last:.2g} s, and {left:.2g} s are left"
+            f"a fit and the last fits take about {needed:.2g} s, {left:.2g} s are left"
         )
 
     def _speed(self) -> float:
