@@ -34,6 +34,7 @@ extensions = [
     "mathml",
     "literal_or_name",
     "api_pages",
+    "command_options",
     "measured",
     "method_rows",
     "stored_pictures",
@@ -137,6 +138,7 @@ html_sidebars = {
     "choosing": [],
     "missing": [],
     "faq": [],
+    "command": [],
     "extend": [],
     "speed": [],
 }

@@ -729,6 +729,35 @@ def test_as_a_module(tmp_path):
     assert b"4 of 30 cells completed by mean" in ran.stderr
 
 
+def test_levels_and_several_marks_of_missing_cells(run, tmp_path):
+    """Levels keep their order: the answer is between those of similar rows."""
+    levels = ["low", "mid", "high", "top"]
+    rows = [f"{levels[k % 4]},{k % 4 + 0.1 * (k % 3):.1f}" for k in range(40)]
+    rows[5], rows[9], rows[14] = "?,1.0", "-999,1.1", "high,-999"
+    (tmp_path / "in.csv").write_text("\n".join(["grade,x", *rows, ""]))
+    arguments = ("complete", "in.csv", "out.csv", "--method", "svd", "--force")
+    ordinal = ("--ordinal", f"grade={','.join(levels)}")
+    code, _, err = run(*arguments, *ordinal, "--missing", "-999,?")
+    assert code == 0, err
+    frame = pd.read_csv(tmp_path / "out.csv")
+    assert frame["grade"][[5, 9]].tolist() == ["mid", "mid"]
+    assert 1.5 < frame["x"][14] < 2.5
+    code, _, err = run(*arguments, *ordinal, "--missing", "-999")
+    assert code == 1 and "row 6 (line 7), column 'grade': '?' is not among" in err
+    code, _, err = run(*arguments, *ordinal, "--categorical", "grade")
+    assert code == 2 and "--ordinal grade" in err
+
+    frame["stars"] = pd.array([levels.index(g) for g in frame["grade"]], "Int64")
+    frame.loc[[5, 9], "stars"] = None
+    frame.to_parquet(tmp_path / "in.parquet")
+    stars = ("complete", "in.parquet", "out.parquet", "--method", "svd", "--ordinal")
+    assert run(*stars, "stars=0,1,2,3,4")[0] == 0
+    after = pd.read_parquet(tmp_path / "out.parquet")["stars"]
+    assert after.dtype == "Int64" and after[[5, 9]].tolist() == [1, 1]
+    code, _, err = run(*stars, "stars=0,1,many", "--force")
+    assert code == 2 and "the column holds int64" in err
+
+
 # The other commands
 
 
@@ -787,10 +816,11 @@ def test_compare_shows_its_progress(run, tmp_path, monkeypatch):
 def test_compare_pictures_and_failures(run, tmp_path, picture):
     pixels, _ = picture
     Image.fromarray(pixels).save(tmp_path / "in.png")
-    code, out, _ = run(
+    code, out, err = run(
         "compare", "in.png", "--methods", "mean,tnnr", "--splits", 1, "--metric", "rmse"
     )
     assert code == 0 and out.index("tnnr") < out.index("mean") and "rmse" in out
+    assert "skmc complete in.png OUT --method tnnr\n" in err
     (tmp_path / "words.csv").write_text("a\nx\ny\nx\nx\n")
     code, _, err = run("compare", "words.csv")
     assert code == 1 and "words.csv has no numeric column" in err
@@ -930,6 +960,7 @@ def test_npz_of_half_precision(run, tmp_path):
         ("land,1990,1991\nx,2,1\nx,4,\n", None),
         ("a,b\n1,2\n1e30,\n3,4\n2,1\n", r"row 2 (line 3), column 'a': 1e+30 is more"),
         ('a,b\n"1,234",1\n"1,234",2\n,\n', "commas between thousands"),
+        ("a,b\n70 kg,1\n70 kg,2\n,\n", "unit such as % or kg"),
     ],
 )
 def test_warnings_about_a_table(run, tmp_path, text, message):

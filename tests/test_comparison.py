@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from pathlib import Path
+
 import matplotlib
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold
 
 from skmc import Entries, KNNCompleter, MeanCompleter, SVDCompleter, metrics, patterns
+from skmc.completers import candidates_for
 from skmc.model_selection import (
     METRICS,
     PATTERNS,
@@ -109,6 +114,32 @@ def test_imputers_of_scikit_learn_take_part(matrix):
         means = table[pattern]
         assert means["KNNCompleter"] == pytest.approx(means["KNNImputer"])
         assert means["MeanCompleter"] == pytest.approx(means["SimpleImputer"])
+
+
+def test_the_errors_are_printed_beside_long_names(matrix, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    named = {f"{'a long name ' * 8}{k}": MeanCompleter() for k in range(2)}
+    table = compare(named, matrix, cv=2, patterns=["mcar", "patch"])
+    lines = str(table).splitlines()
+    assert max(map(len, lines[:-1])) <= 80 and "error" in lines[-1]
+    for row, line in zip(table.itertuples(), lines[1:], strict=False):
+        assert "a long name" in line and f"{row.mean:.4g}" in line
+    assert type(table[["mean"]]) is type(pickle.loads(pickle.dumps(table))[["mean"]])
+
+
+def test_the_default_is_what_the_guide_recommends():
+    """On a table of the usual size, and on a picture; slow ones are left out."""
+    everything = candidates_for(np.ones((500, 10)), max_time=1e9)
+    assert {"Gaussian", "copula", "trees"} <= set(candidates_for(np.ones((500, 10))))
+    assert {"nonlocal", "biharmonic"} <= set(candidates_for(np.ones((256, 256))))
+    quick = candidates_for(np.ones((500, 10)), max_time=0.3)
+    assert 0 < len(quick) < len(everything) and "means" in quick
+    tried = {type(e).__name__ for e in everything.values()}
+    for page, heading in (("tables", "What to use"), ("pictures", "Recommended")):
+        text = (Path(__file__).parents[1] / "docs/guide" / f"{page}.md").read_text()
+        part = text.partition(f"## {heading}")[2].partition("\n## ")[0]
+        named = set(re.findall(r"`(\w+Completer)", part.partition("Not compared")[0]))
+        assert named - tried <= {"AutoCompleter", "MixedCompleter"}
 
 
 class Broken(MeanCompleter):

@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import (
+    AutoCompleter,
     KNNCompleter,
     MeanCompleter,
     MixedCompleter,
@@ -186,11 +187,21 @@ def test_levels_and_categories_not_seen_in_fit(tables):
     assert completed["word"].tolist()[::2] == ["yak", "bee"]
     assert completed["word"][1] in ("ant", "bee", "cat")
     empty = holes.assign(word=pd.Series([None] * len(holes), dtype=object))
-    with pytest.warns(UserWarning, match=r"'word' \(no observed cell\)"):
+    with pytest.warns(UserWarning, match="'word' .* no observed cell .*False"):
         completer = MixedCompleter(SVDCompleter(rank=2)).fit(empty)
     assert completer.kinds_[5] is None
     assert completer.transform(empty)["word"].isna().all()
     assert "categorical" in completer.error_by_type(empty)
+
+
+def test_cells_that_may_mark_missing_ones_are_named(tables):
+    marked = tables[1].copy()
+    marked.loc[[3, 8], "metres"] = -999.0
+    marked.loc[4, "word"] = "?"
+    said = r"column 0 \('metres'\), row 3: -999 occurs 2 .*\('word'\), row 4: '\?'"
+    for completer in (MixedCompleter(MeanCompleter()), AutoCompleter(["means"])):
+        with pytest.warns(UserWarning, match=said):
+            completer.fit(marked)
 
 
 def test_score_is_the_mean_over_cells(tables):
@@ -245,6 +256,31 @@ def test_search_pipeline_and_column_transformer(tables):
     )
     y = truth["flag"].to_numpy(bool)
     assert model.fit(inputs[:80], y[:80]).score(inputs[80:], y[80:]) > 0.9
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [MixedCompleter(SVDCompleter()), AutoCompleter(["means"]), SVDCompleter()],
+)
+def test_the_parameter_of_the_warning_makes_a_pipeline_run(tables, completer):
+    """A column without an observed cell stays empty, which most models do not take."""
+    truth, holes = tables
+    X = holes[["metres", "grams", "kind"]].assign(empty=np.nan)
+    words = OneHotEncoder(handle_unknown="ignore")
+    step = ColumnTransformer([("word", words, [2])], remainder="passthrough")
+    if isinstance(completer, SVDCompleter):  # takes only numbers
+        X, step = X.drop(columns="kind").fillna({"metres": 1}), "passthrough"
+    model = make_pipeline(completer, step, LogisticRegression(max_iter=10_000))
+    y = truth["flag"].to_numpy(bool)
+    with (
+        pytest.warns(UserWarning, match="'empty' .*keep_empty_features=False"),
+        pytest.raises(ValueError, match="contains NaN"),
+    ):
+        model.fit(X, y)
+    with pytest.warns(UserWarning, match="'empty' .* is dropped"):
+        model[0].set_params(keep_empty_features=False)
+        assert model.fit(X, y).score(X, y) > 0.5
+    assert list(model[0].get_feature_names_out()) == list(X)[:-1]
 
 
 def test_set_output_of_arrays(tables):

@@ -49,7 +49,7 @@ ODD = {
     "a file in no folder": (
         lambda folder: save(MeanCompleter().fit(X), folder / "none" / "fit.skmc"),
         FileNotFoundError,
-        "There is no folder .*none; make it first",
+        "folder .*none does not exist; create it first",
     ),
     "a folder as a file": (
         lambda folder: save(MeanCompleter().fit(X), folder),

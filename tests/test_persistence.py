@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -412,6 +413,27 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
         save(SVDCompleter(), saved)
     assert saved.read_bytes() == before
     assert [f.name for f in saved.parent.iterdir()] == [saved.name]
+
+
+def test_new_files_have_the_usual_permissions(tmp_path):
+    usual, path = tmp_path / "usual", tmp_path / "c"
+    usual.touch()
+    save(SVDCompleter(), path)
+    assert path.stat().st_mode == usual.stat().st_mode
+    path.chmod(0o400)
+    save(MeanCompleter(), path)
+    assert path.stat().st_mode & 0o777 == 0o400
+
+
+def test_errors_of_writing_name_the_file_that_was_asked_for(tmp_path):
+    def fill(part):
+        raise OSError(errno.ENOSPC, "No space left on device", str(part))
+
+    path = tmp_path / "c"
+    with pytest.raises(OSError, match="No space left") as caught:
+        files.replace_file(path, fill)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert not list(tmp_path.iterdir())
 
 
 def roundtrip(value, **supplied):

@@ -16,6 +16,7 @@ import importlib
 import inspect
 import os
 import re
+import shlex
 import shutil
 import sys
 import threading
@@ -29,6 +30,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import skmc
+from skmc._command.arguments import parse
 from skmc.checks import all_completers
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +86,21 @@ def test_code_of_a_page_runs(path, capsys):
                 [float(n) for n in re.findall(number, printed)], rel=0.1, abs=0.03
             )
     assert all_printed
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids)
+def test_commands_of_a_page_are_valid(path):
+    for block in re.findall(r"```console\n(.*?)```", path.read_text(), re.DOTALL):
+        for command in re.findall(r"(?:^|\| )skmc (.*)$", block, re.MULTILINE):
+            parse(shlex.split(command))
+
+
+def test_the_page_of_the_command_has_every_option(extensions):
+    options = importlib.import_module("command_options")
+    page = options.with_all_options((DOCS / "command.md").read_text())
+    for option in ("--ordinal COLUMN=LOW,...,HIGH", "--shape ROWSxCOLUMNS", "--html"):
+        assert option in page
+    assert page.count("\n### skmc") == 1 + 5
 
 
 @pytest.mark.parametrize("path", OURS, ids=ids)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
 
 import skmc
-from skmc._command import methods
+from skmc._command import methods, values
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # The patterns and metrics of `skmc.model_selection`, as reports describe them.
@@ -26,6 +27,15 @@ METRICS = {
     "rmse": "the root mean squared error",
     "relative_error": "the norm of the error over the norm of the hidden cells",
 }
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse arguments; the words of ``--missing -999,?`` are not another option."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for k in reversed(range(len(given) - 1)):
+        if given[k] == "--missing" and re.match(r"-\d", given[k + 1]):
+            given[k : k + 2] = [f"--missing={given[k + 1]}"]
+    return make_parser().parse_args(given)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -68,14 +78,14 @@ def _add_complete(commands: Commands) -> None:
     )
     parser.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=values.seconds,
         metavar="SECONDS",
         help="limit the time of the fit; auto compares methods for as long (default: "
         "60 for auto, none for others)",
     )
     parser.add_argument(
         "--intervals",
-        type=_share,
+        type=values.share,
         nargs="?",
         const=0.9,
         metavar="SHARE",
@@ -113,7 +123,7 @@ def _add_compare(commands: Commands) -> None:
         default=None,
         metavar="NAME,NAME...",
         help="methods to compare, or 'all'; iterative-imputer is scikit-learn's "
-        "(default: the fast ones)",
+        "(default: those that 'complete' compares within a minute)",
     )
     parser.add_argument(
         "--pattern",
@@ -131,7 +141,7 @@ def _add_compare(commands: Commands) -> None:
     )
     parser.add_argument(
         "--splits",
-        type=_positive,
+        type=values.positive,
         default=5,
         metavar="N",
         help="how many times cells are hidden (default: 5)",
@@ -219,14 +229,21 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         help="treat the numbers of this column as names; may be repeated",
     )
     repeated(
+        "--ordinal",
+        type=values.levels,
+        metavar="COLUMN=LOW,...,HIGH",
+        help="ordered levels of this column, the lowest first; may be repeated",
+    )
+    repeated(
         "--missing",
-        metavar="WORD",
-        help="a word that marks missing cells, besides NA, NaN, NULL and the like; may "
-        "be repeated (CSV)",
+        type=values.words,
+        metavar="WORD,WORD...",
+        help="words that mark missing cells, besides NA, NaN, NULL and the like, as in "
+        "--missing -999,?; may be repeated (CSV)",
     )
     tables.add_argument(
         "--separator",
-        type=_separator,
+        type=values.separator,
         metavar="CHARACTER",
         help="separator of cells (CSV; default: comma, semicolon, tab or |, inferred "
         "from the first line)",
@@ -257,14 +274,14 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     )
     pictures.add_argument(
         "--mask-threshold",
-        type=_natural,
+        type=values.natural,
         metavar="N",
         help="values of the mask above N, of 255, are white; needed if it has more "
         "than two",
     )
     pictures.add_argument(
         "--tolerance",
-        type=_positive,
+        type=values.positive,
         metavar="N",
         help="how far a channel of a missing pixel may be from the color, of 255 "
         "(default: 0; for JPEG 48)",
@@ -274,7 +291,7 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed",
-        type=_natural,
+        type=values.natural,
         default=0,
         metavar="N",
         help="seed of the random numbers (default: 0)",
@@ -292,28 +309,3 @@ def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _add_quiet(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="print only errors")
-
-
-def _number(
-    kind: type[int] | type[float], above: float, below: float, wanted: str
-) -> Callable[[str], float]:
-    def number(text: str) -> float:  # argparse's "invalid number value"
-        value = kind(text)
-        if not above < value < below:
-            raise argparse.ArgumentTypeError(f"{text} is not {wanted}")
-        return value
-
-    return number
-
-
-_natural = _number(int, -1, 2**32, "between 0 and 2**32 - 1")
-_positive = _number(int, 0, math.inf, "positive")
-_seconds = _number(float, 0, math.inf, "a positive number")
-_share = _number(float, 0, 1, "between 0 and 1")
-
-
-def _separator(text: str) -> str:
-    text = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(text) != 1 or text in '"\r\n':
-        raise argparse.ArgumentTypeError("the separator must be one character")
-    return text

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 from skmc._command import files, methods
 from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.messages import Messages
-from skmc._command.picture_file import PictureFile
+from skmc.completers import name_of
 
-MAX_IMPUTER_COLUMNS = 50  # its time grows with their third power
-# Methods that take seconds where others take minutes.
-QUICK = ("air", "ialm", "knn", "mean", "ncarl", "svd", "tnnr")
-QUICK_FOR_TABLES = (*QUICK, "bayesian-factorization", "dmf", "snn")
-QUICK_FOR_PICTURES = (*QUICK, "nonlocal")
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def run(options: argparse.Namespace, messages: Messages) -> None:
@@ -34,10 +31,10 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
     from skmc._command.report import Report
     from skmc.model_selection import compare
 
-    names = options.methods or _usual(isinstance(file, PictureFile), matrix.shape[1])
+    completers = _chosen(matrix, options, messages)
     with messages.progress() as progress:
         table = compare(
-            {name: _make(name, options) for name in names},
+            completers,
             matrix,
             cv=options.splits,
             patterns=[options.pattern],
@@ -51,6 +48,8 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         messages.warn(f"{row.completer} failed: {row.error}")
     if table["mean"].isna().all():
         raise CommandError("all methods failed")
+    if hint := _command_of(completers[table["completer"].iloc[0]], options):
+        messages.note(f"the best one completes the file: {hint}")
     if options.html:
         page = report.html()
         files.write(
@@ -61,12 +60,32 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
         messages.note(f"report written to {options.html}")
 
 
-def _usual(picture: bool, n_columns: int) -> list[str]:
-    if picture:
-        skimage = ["biharmonic"] if find_spec("skimage") else []
-        return sorted([*QUICK_FOR_PICTURES, *skimage])
-    imputer = [methods.IMPUTER] if n_columns <= MAX_IMPUTER_COLUMNS else []
-    return sorted([*QUICK_FOR_TABLES, *imputer])
+def _chosen(
+    matrix: np.ndarray, options: argparse.Namespace, messages: Messages
+) -> dict[str, Any]:
+    """The methods that the user names, or the candidates of "auto"."""
+    if options.methods:
+        return {name: _make(name, options) for name in options.methods}
+    from skmc.completers import candidates_for
+
+    found = candidates_for(matrix, random_state=options.seed, device=options.device)
+    messages.note(
+        f"{len(found)} methods are fitted {options.splits} times each, which takes "
+        f"{options.splits} min at most by estimates; --methods selects fewer"
+    )
+    return found
+
+
+def _command_of(best: Any, options: argparse.Namespace) -> str | None:
+    """The command that completes a file by a method; imputers have none."""
+    if type(best).__name__ not in methods.METHODS.values():
+        return None
+    name = name_of(type(best).__name__)
+    usual = _make(name, options).get_params()
+    chosen = {k: v for k, v in best.get_params().items() if repr(v) != repr(usual[k])}
+    own = {k: v for k, v in chosen.items() if k not in ("random_state", "device")}
+    settings = "".join(f" --set {quote(f'{k}={v}')}" for k, v in own.items())
+    return f"skmc complete {quote(options.source)} OUT --method {name}{settings}"
 
 
 def _make(name: str, options: argparse.Namespace) -> Any:

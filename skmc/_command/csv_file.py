@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from bisect import bisect_right
 from codecs import BOM_UTF8
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -21,7 +22,7 @@ MISSING = {
 }
 SEPARATORS = ",;\t|"
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-SIGNS = re.compile(r"[%$€£¥\s]")
+SIGNS = re.compile(r"[%$€£¥\s]|[^\W\d]+$")  # letters at the end are a unit
 # With this line, Excel is told the separator.
 SEPARATOR_LINE = re.compile(r"sep=(.)(\r\n|\n|\r)")
 
@@ -79,7 +80,7 @@ class CSVFile(TableFile):
         super().__init__(path, options, names)
         self.lines = [line for line, _ in lines]
         self.cells = [cells for _, cells in lines]
-        self.missing = MISSING | set(options.missing)
+        self.missing = MISSING.union(*options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
         if self._row_like([cell.text.strip() for cell in self.header]):
             self.warn(
@@ -98,6 +99,10 @@ class CSVFile(TableFile):
         line = self.lines[i]
         return f"{self.path}, row {i + 1} (line {line}), column {self.names[k]!r}"
 
+    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+        words = [None if value is None else value.strip() for value in values]
+        return super().ordered(k, words, levels)
+
     def column(self, k: int, values: list, categorical: bool) -> Column:
         name = self.names[k]
         if categorical:
@@ -107,8 +112,8 @@ class CSVFile(TableFile):
             if all(self._nearly_number(w) for w in values if w is not None):
                 self.warn(
                     f"{self.path}: column {name!r} has numbers with commas between "
-                    "thousands, or with a sign such as %, which are read as words; "
-                    "remove these characters"
+                    "thousands, or with a sign or unit such as % or kg, which are read "
+                    "as words; remove these characters"
                 )
             return Column(name, "words", values)
         wrong = [
@@ -206,7 +211,7 @@ class CSVFile(TableFile):
         return text if ok else None
 
     def _nearly_number(self, text: str) -> bool:
-        """Tell whether a text is a number but for a sign or commas in it."""
+        """Tell whether a text is a number but for a sign, a unit or commas in it."""
         plain = SIGNS.sub("", text)
         return bool(THOUSANDS.fullmatch(plain) or self._number(plain))
 

@@ -1,22 +1,6 @@
-"""Cells that may not be what they seem."""
+"""Words that may be the same."""
 
 from __future__ import annotations
-
-
-def lonely(values: list) -> int | None:
-    """Find the first cell of a repeated value that is far from all others.
-
-    >>> lonely([3, -999, None, 5, 7, -999]), lonely([0, 1, 0, 1]), lonely([1, 2, 3, 9])
-    (1, None, None)
-    """
-    levels = sorted({value for value in values if value is not None})
-    if len(levels) < 4:
-        return None
-    for value, *others in (levels, levels[::-1]):
-        spread = abs(others[-1] - others[0])
-        if abs(value - others[0]) > spread and values.count(value) > 1:
-            return values.index(value)
-    return None
 
 
 def alike(words: list) -> list[str]:

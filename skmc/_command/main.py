@@ -32,13 +32,13 @@ def _run(arguments: list[str] | None) -> int:
     import importlib
     import os
 
-    from skmc._command.arguments import make_parser
+    from skmc._command.arguments import parse
     from skmc._command.failure import UsageError, one_line
     from skmc._command.messages import Messages, say
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack "±"
-    options = make_parser().parse_args(arguments)
+    options = parse(arguments)
     messages = Messages(options.quiet)
     try:
         with messages.python_warnings():

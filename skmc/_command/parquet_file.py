@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skmc._command.failure import CommandError, optional
+from skmc._command.failure import CommandError, UsageError, optional
 from skmc._command.tables import Column, TableFile, bound_names, whole
 
 
@@ -50,6 +51,19 @@ class ParquetFile(TableFile):
             return Column(name, "number", values)
         return Column(name, "words", values)
 
+    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+        dtype = self.table.column(k).type
+        if self.arrow.types.is_dictionary(dtype):
+            dtype = dtype.value_type
+        try:
+            levels = self.arrow.array(levels).cast(dtype).to_pylist()
+        except self.arrow.ArrowException as error:
+            raise UsageError(
+                f"--ordinal {self.names[k]}: the column holds {dtype}, and the levels "
+                f"{', '.join(levels)} do not"
+            ) from error
+        return super().ordered(k, values, levels)
+
     def write(self, path: Path) -> None:
         arrays = [
             self._array(k) if k in self.changes else column
@@ -73,7 +87,7 @@ class ParquetFile(TableFile):
             values = [whole(value, str(dtype)) for value in values]
         if not self.arrow.types.is_dictionary(dtype):
             return self.arrow.array(values, dtype)
-        levels = self._levels(k)
+        levels = list(dict.fromkeys([*self._levels(k), *self.columns[k].levels]))
         codes = self.arrow.array([levels.index(v) for v in values], dtype.index_type)
         return self.arrow.DictionaryArray.from_arrays(
             codes, self.arrow.array(levels, dtype.value_type), ordered=dtype.ordered

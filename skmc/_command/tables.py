@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from skmc._command.doubts import alike, lonely
+from skmc._command.doubts import alike
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from skmc.tables import Table
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
-DOUBTFUL_RATIO = 1e6  # of a number to the median of its column, regardless of signs
 
 
 @dataclass
@@ -52,7 +51,9 @@ class Column:
 class TableFile(File, ABC):
     """A file with named columns, of which only the missing cells change."""
 
-    options: ClassVar[tuple[str, ...]] = ("index", "categorical", "intervals")
+    options: ClassVar[tuple[str, ...]] = (
+        *("index", "categorical", "ordinal", "intervals"),
+    )
     matrix_of = " Only numeric columns are compared, standardized."
     columns: list[Column]
     one_column = ""  # a remedy, if there is one
@@ -81,13 +82,22 @@ class TableFile(File, ABC):
         """Find out what the columns hold; those in ``index`` stay unchanged."""
         index = {*index, *self._chosen(options.index, "--index")}
         categorical = self._chosen(options.categorical, "--categorical")
+        ordinal = dict(options.ordinal)
+        for k in self._chosen(list(ordinal), "--ordinal") & (index | categorical):
+            raise UsageError(
+                f"--ordinal {self.names[k]}: --index or --categorical names this "
+                "column, too; leave one of them out"
+            )
         self.columns, problems = [], []
         for k, name in enumerate(self.names):
             values = self.values(k)
             column = Column(name, "kept", values)
             if k not in index and any(value is not None for value in values):
                 try:
-                    column = self.column(k, values, k in categorical)
+                    if name in ordinal:
+                        column = self.ordered(k, values, ordinal[name])
+                    else:
+                        column = self.column(k, values, k in categorical)
                 except CommandError as problem:
                     problems.append(str(problem))
             self.columns.append(column)
@@ -115,31 +125,43 @@ class TableFile(File, ABC):
                 )
         return {k for k, name in enumerate(self.names) if name in chosen}
 
+    def ordered(self, k: int, values: list, levels: Sequence) -> Column:
+        """A column of ordered levels, the lowest first."""
+        for i, value in enumerate(values):
+            if value is not None and value not in levels:
+                raise CommandError(
+                    f"{self.place(k, i)}: {value!r} is not among the levels "
+                    f"{', '.join(map(str, levels))}; add it to --ordinal, or "
+                    f"{self.mark_as_missing}"
+                )
+        return Column(self.names[k], "level", values, tuple(levels))
+
     def numbers(self, k: int, kind: str, values: list) -> Column:
         """A column of numbers, all of which a completer can take."""
-        sizes = [abs(v) for v in values if v is not None]
-        usual = float(np.median([size for size in sizes if size] or [1]))
         for i, value in enumerate(values):
             if value is not None and abs(value) > LARGEST:
                 what = "infinite" if np.isinf(value) else "too large to be squared"
                 raise CommandError(
                     f"{self.place(k, i)}: {value:g} is {what}; {self.mark_as_missing}"
                 )
-        if max(sizes) > DOUBTFUL_RATIO * usual:
-            i = values.index(max(values, key=lambda v: 0 if v is None else abs(v)))
-            self.warn(
-                f"{self.place(k, i)}: {values[i]:g} is more than a million times as "
-                f"large as usual in this column; if it marks missing cells, "
-                f"{self.mark_as_missing}"
-            )
-        elif (first := lonely(values)) is not None:
-            value = values[first]
-            self.warn(
-                f"{self.place(k, first)}: {value:g} occurs {values.count(value)} times "
-                "and is further from the other values of this column than these are "
-                f"from each other; if it marks missing cells, {self.mark_as_missing}"
-            )
         return Column(self.names[k], kind, values)
+
+    def _warn_of_doubts(self) -> None:
+        """Warn of cells that may mark missing ones."""
+        from skmc.tables import doubtful_number, doubtful_word
+
+        for k, c in enumerate(self.columns):
+            found = None
+            if c.numeric:
+                found = doubtful_number(np.array(c.values, float))
+            elif c.kind == "words":
+                found = doubtful_word(c.values)
+            if found is not None:
+                row, doubt = found
+                self.warn(
+                    f"{self.place(k, row)}: {doubt}; if it marks missing cells, "
+                    f"{self.mark_as_missing}"
+                )
 
     @property
     def n_cells(self) -> int:
@@ -158,6 +180,7 @@ class TableFile(File, ABC):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
             )
+        self._warn_of_doubts()
         used = [
             k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
@@ -261,6 +284,7 @@ class TableFile(File, ABC):
             raise CommandError(
                 f"{self.path} has no numeric column to compare methods on"
             )
+        self._warn_of_doubts()
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)

@@ -8,6 +8,7 @@ from skmc.base.capabilities import (
     with_more,
 )
 from skmc.base.completer import HOOKS, BaseCompleter
+from skmc.base.empty import KeepsEmpty, warn_of_empty_columns
 from skmc.base.estimator import CompleterTags, Estimator, fit_html, fit_summary
 from skmc.base.factored import (
     FittedFactors,
@@ -65,6 +66,7 @@ __all__ = [
     "Fitted",
     "FittedFactors",
     "IterativeCompleter",
+    "KeepsEmpty",
     "MoreCells",
     "Outcome",
     "RowModels",
@@ -97,6 +99,7 @@ __all__ = [
     "record",
     "transform_with_features",
     "unfinished",
+    "warn_of_empty_columns",
     "warn_user",
     "with_more",
 ]

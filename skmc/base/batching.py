@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import joblib
 import torch
 
-from skmc.base.completer import warn_of_empty
+from skmc.base.empty import warn_of_empty
 from skmc.base.fitting import hold_out, outcome_of
 from skmc.base.trials import CannotBatch, Trials, no_choice
 from skmc.cells import Cells, Container, Given, Observed

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base.completer import BaseCompleter, warn_of_empty
+from skmc.base.completer import BaseCompleter
+from skmc.base.empty import warn_of_empty
 from skmc.base.factored import FittedFactors, RowModels
 from skmc.base.fitted import Outcome, common_attributes
 from skmc.base.iterative import IterativeCompleter
@@ -141,12 +142,10 @@ def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
     _check_no_ids(completer)
     if sp.issparse(X):
         rows, cols, values = sparse_cells(X, missing_values=missing)
-        size = X.shape
-        if size[1] > n:
+        size, wider = X.shape, X.shape[1] > n
+        if wider:
             _check_no_names(completer)
-        validate_data(
-            completer, sp.csr_array(size), accept_sparse=True, reset=size[1] > n
-        )
+        validate_data(completer, sp.csr_array(size), accept_sparse=True, reset=wider)
     else:
         width = np.shape(to_cells(X, missing_values=missing))
         appended = len(width) == 2 and width[1] > n

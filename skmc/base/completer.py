@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from typing import Any, ClassVar, Self
 
@@ -15,12 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skmc.base.empty import warn_of_empty, warn_of_empty_rows
 from skmc.base.estimator import CompleterTags, Estimator
 from skmc.base.fit_methods import fit
 from skmc.base.fitted import Fitted, Outcome, common_attributes
 from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
-from skmc.base.reporting import listed, warn_user
+from skmc.base.reporting import warn_user
 from skmc.blocks import is_lazy, lazy_transform
 from skmc.cells import Container, Given, Observed, Priors
 from skmc.compatibility import Interval, InvalidParameterError
@@ -225,7 +226,7 @@ class BaseCompleter(Estimator):
             return later
         cells, source = self._read_rows(X, reset=False)
         if not self._fitted.knows_empty_rows(cells):
-            _warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
+            warn_of_empty_rows(np.flatnonzero(np.isnan(cells).all(1)))
         values = self._model_values(cells, not self.keep_observed)
         return self._written(source, self._completed(cells, values))
 
@@ -289,45 +290,8 @@ def _threads(cells: np.ndarray) -> Any:
     return threads_for(work_of(cells.size, min(cells.shape)))
 
 
-def _warn_of(
-    axis: str, empty: np.ndarray, action: str, names: Sequence[str] | None = None
-) -> None:
-    if len(empty):
-        have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
-        place = listed(axis, empty, names)
-        warn_user(f"{place} of X {have} no observed cell and {are} {action}.")
-
-
 def _out_of_memory(completer: BaseCompleter) -> MemoryError:
     return MemoryError(
         f"{type(completer).__name__} needs more memory than there is. Lower the sizes "
         "among its parameters, or fit to fewer rows and columns."
     )
-
-
-def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
-    """Warn about rows and columns without an observed cell, and say what they get.
-
-    Parameters
-    ----------
-    completer : BaseCompleter
-        Its parameters and tags say whether they are filled.
-    statistics : Priors
-        Statistics of the cells of the fit.
-    """
-    if completer.completer_tags.pictures and completer.keep_empty_features:
-        return
-    empty = np.flatnonzero(statistics.empty_cols)
-    names = getattr(completer, "feature_names_in_", None)
-    action = "dropped"
-    if completer.keep_empty_features:
-        action = "filled with the row means"
-        if not statistics.one_unit:
-            action = "left empty, because the columns have different units"
-    _warn_of("column", empty, action, names)
-    if not completer.completer_tags.pictures:
-        _warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
-
-
-def _warn_of_empty_rows(empty: np.ndarray) -> None:
-    _warn_of("row", empty, "filled with the column means")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from skmc.completers.air import AIRCompleter as AIRCompleter
     from skmc.completers.auto import AutoCompleter as AutoCompleter
+    from skmc.completers.auto import candidates_for  # noqa: F401
     from skmc.completers.autoencoder import AutoencoderCompleter as AutoencoderCompleter
     from skmc.completers.bayesian import (
         BayesianFactorizationCompleter as BayesianFactorizationCompleter,
@@ -50,6 +51,7 @@ else:
     _MODULES = {
         **_discovery.modules(),
         **dict.fromkeys(("Cost", "Size", "Variant"), "skmc.completers.costs"),
+        "candidates_for": "skmc.completers.auto",
         **dict.fromkeys(_discovery.__all__, _discovery.__name__),
     }
     __all__ = sorted(_MODULES)

@@ -9,13 +9,19 @@ from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator, FitTasks
 from skmc.cells import Container
-from skmc.compatibility import Interval, fit_context, with_callbacks
+from skmc.compatibility import (
+    Interval,
+    fit_context,
+    safe_indexing,
+    with_callbacks,
+)
 from skmc.completers.auto import AutoCompleter
-from skmc.tables import Table, as_table, warn_of_left
+from skmc.tables import Table, as_table, kept_columns, warn_of_columns
 
 KINDS = ("numeric", "ordinal", "categorical", "date")
 
@@ -79,6 +85,8 @@ class MixedCompleter(Estimator):
 float, or None, default=None
         Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
         replace the observed range. NaN and columns that a dict does not list have none.
+    keep_empty_features : bool, default=True
+        Whether to keep columns without an observed cell, empty. False drops them.
 
     Attributes
     ----------
@@ -133,6 +141,7 @@ float, or None, default=None
     like_observed: bool = True
     min_value: Limits = None
     max_value: Limits = None
+    keep_empty_features: bool = True
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)
@@ -163,14 +172,13 @@ float, or None, default=None
             min_value=self.min_value,
             max_value=self.max_value,
         )
-        warn_of_left(X, table)
+        warn_of_columns(self, X, table)
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
-        numbers, _ = table.read(X)
         completer = table.completer_of(completer)
         with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
-            self.completer_ = completer.fit(table.encode(numbers))
+            self.completer_ = completer.fit(table.encode(table.read(X)[0]))
         self._table, self.kinds_ = table, table.kinds
         return self
 
@@ -186,14 +194,22 @@ float, or None, default=None
         -------
         DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
             Observed cells are unchanged. An array holds objects unless all columns are
-            numeric.
+            numeric. Empty columns are missing if ``keep_empty_features`` is False.
         """
         check_is_fitted(self)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         numbers, missing = self._table.read(X)
         matrix = self.completer_.transform(self._table.encode(numbers))
-        return self._table.write(X, self._table.decode(matrix), missing)
+        completed = self._table.write(X, self._table.decode(matrix), missing)
+        return safe_indexing(completed, kept_columns(self, self._table), axis=1)
+
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> np.ndarray:
+        check_is_fitted(self)
+        names = super().get_feature_names_out(input_features)
+        return names[kept_columns(self, self._table)]
 
     def score(self, X: Container, y: object = None) -> float:
         """Return the negative mean error of cells; higher is better.
@@ -233,8 +249,7 @@ float, or None, default=None
         -------
         dict
             For each of "numeric", "ordinal", "categorical" and "date" that occurs in
-            the table.
-            NaN if no cell of that kind can be compared.
+            the table; NaN if no cell of that kind can be compared.
         """
         errors = self._errors(X, y)
         kinds = np.array(self.kinds_, object)
@@ -249,8 +264,7 @@ float, or None, default=None
     def _errors(self, X: Container, y: object) -> np.ndarray:
         """Errors of the compared cells; NaN elsewhere."""
         check_is_fitted(self)
-        X = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        validate_data(self, X := as_table(X), reset=False, skip_check_array=True)
         return self._table.errors(X, y, self.completer_.transform)
 
     def _fit_summary(self) -> dict[str, str]:

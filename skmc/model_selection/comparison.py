@@ -41,8 +41,9 @@ def compare(
     Parameters
     ----------
     completers : mapping of str to estimator, or sequence of estimators
-        Completers, or imputers of scikit-learn. Estimators without ``predict_entries``
-        are fitted by ``fit_transform`` to an array with NaN.
+        Completers, or imputers of scikit-learn; `skmc.completers.candidates_for` lists
+        those that `AutoCompleter` tries. Estimators without ``predict_entries`` are
+        fitted by ``fit_transform`` to an array with NaN.
     X : matrix of any container, or `Entries`
         Observed cells, some of which are held out.
     cv : int >= 1, default=5
@@ -66,8 +67,8 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row for each pattern, metric and completer, the best completers first, with
-        the columns
+        One row for each pattern, metric and completer, the best completers first. The
+        first columns are printed, whatever the width of the terminal. The columns are
 
         - "mean" and "std_error" of the metric over the splits; NaN if a fit failed;
         - "p_value" of a two-sided test against the best completer of the same pattern
@@ -137,7 +138,7 @@ def compare(
     for pattern, chosen in pandas.DataFrame(fits).groupby("pattern", sort=False):
         for metric in metrics:
             rows += [{"pattern": pattern, **row} for row in _summary(metric, chosen)]
-    return pandas.DataFrame(rows)
+    return importlib.import_module("skmc.model_selection._printed").Comparison(rows)
 
 
 def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,26 +169,42 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
 def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
     """Write a file, or replace it, so that it appears whole or not at all.
 
+    A new file has the permissions that the user's umask gives, a replaced one those of
+    the old file.
+
     Parameters
     ----------
     path : str or path-like
         Where to write.
     fill : callable
         Writes to the temporary path that it is given.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written. The error names ``path``, not the temporary file.
     """
-    name, path = Path(path).name, Path(path).resolve()  # a link stays one
+    asked, path = os.fspath(path), Path(path).resolve()  # a link stays one
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it.")
+        raise IsADirectoryError(f"{asked} is a folder; name a file in it.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent}; make it first.")
-    part = path.with_name(f".{name}.part")
+        raise FileNotFoundError(
+            f"{asked}: folder {path.parent} does not exist; create it first."
+        )
+    part = path.with_name(f".{Path(asked).name}.part")
     try:
+        part.touch()
+        model = path if path.exists() else part
+        mode = stat.S_IMODE(model.stat().st_mode)
         fill(part)
         with open(part, "rb+") as file:
             os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, part)
+        part.chmod(mode)  # some writers restrict it to the owner
         os.replace(part, path)
+    except (OSError, SafetensorError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, error.strerror, asked) from error
+        raise OSError(f"{asked} cannot be written: {error}") from error
     finally:
         part.unlink(missing_ok=True)
 

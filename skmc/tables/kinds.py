@@ -23,6 +23,7 @@ from skmc.tables.raw_column import RawColumn
 
 LARGEST = float(np.sqrt(np.finfo(float).max))  # the square of a larger number overflows
 HALF = 0.5
+NO_CELL = "no observed cell"
 Columns = Sequence[str | int]
 
 
@@ -153,7 +154,7 @@ class Rules:
         if k in self.passthrough:
             return None, ""
         if raw.missing.all():
-            return None, "no observed cell"
+            return None, NO_CELL
         if levels is not None:
             return self._ordinal(raw, levels), ""
         if k in self.categorical:

@@ -6,20 +6,31 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, warn_user
+from skmc.base import (
+    BaseCompleter,
+    Estimator,
+    KeepsEmpty,
+    warn_of_empty_columns,
+    warn_user,
+)
 from skmc.cells import Container, Given, LikeObserved
-from skmc.compatibility import StrOptions
+from skmc.compatibility import StrOptions, safe_indexing
+from skmc.tables.doubts import doubtful_number, doubtful_word
 from skmc.tables.frames import as_table, raw_columns
+from skmc.tables.kinds import NO_CELL
 from skmc.tables.table import Table
 
 
-def warn_of_left(X: Any, table: Table) -> None:
-    """Warn of columns that are left as they are, with the reasons.
+def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
+    """Warn of columns that are left as they are, and of doubtful cells.
 
     Parameters
     ----------
+    completer : completer
+        Its ``keep_empty_features`` says whether empty columns are kept.
     X : DataFrame or ndarray
         The table.
     table : Table
@@ -31,22 +42,67 @@ def warn_of_left(X: Any, table: Table) -> None:
         No column is left to complete.
     """
     names = list(getattr(X, "columns", range(X.shape[1])))
-    reasons = [f"{names[k]!r} ({reason})" for k, reason in table.left.items()]
+    empty = _empty(table)
+    reasons = [f"{names[k]!r} ({table.left[k]})" for k in table.left if k not in empty]
     columns = ", ".join(reasons)
     if not any(table.kinds):
-        if set(table.left.values()) == {"no observed cell"}:
+        if empty and not reasons:
             raise ValueError("X has no observed cell; at least one is needed.")
         raise ValueError(
             f"X has no column that can be completed: {columns or 'all pass through'}. "
             "MixedCompleter completes columns nevertheless that are listed in "
             "categorical."
         )
-    if table.left:
+    warn_of_empty_columns(completer, np.array(empty, int), names, one_unit=False)
+    if reasons:
         warn_user(
             f"Columns that cannot be inferred are left as they are: {columns}. "
             "MixedCompleter completes them nevertheless if they are listed in "
             "categorical, and is silent if they are listed in passthrough."
         )
+    if doubts := _doubts(X, table):
+        warn_user(
+            "Some cells may mark missing ones; if they do, replace them with NaN: "
+            f"{'; '.join(doubts)}."
+        )
+
+
+def _doubts(X: Any, table: Table) -> list[str]:
+    """The first doubtful cell of each column that the caller lets be completed."""
+    said = []
+    for k, (raw, column) in enumerate(zip(raw_columns(X), table.columns, strict=True)):
+        found = None
+        if column is not None and column.kind == "numeric":
+            found = doubtful_number(raw.floats.astype(float))
+        elif k in table.left or (column is not None and column.kind == "categorical"):
+            found = doubtful_word(raw.values)
+        if found is not None:
+            said.append(f"{raw.label}, row {found[0]}: {found[1]}")
+    return said
+
+
+def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
+    """List the columns that a completer returns.
+
+    Parameters
+    ----------
+    completer : completer
+        Its ``keep_empty_features`` says whether empty columns are kept.
+    table : Table
+        Description of the table.
+
+    Returns
+    -------
+    list of int
+        Positions.
+    """
+    dropped = [] if completer.keep_empty_features else _empty(table)
+    return [k for k in range(len(table.columns)) if k not in dropped]
+
+
+def _empty(table: Table) -> list[int]:
+    """Columns that are left as they are because they have no observed cell."""
+    return [k for k, reason in table.left.items() if reason == NO_CELL]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +177,24 @@ class TakesTables(BaseCompleter):
                 " append the columns of sklearn.impute.MissingIndicator."
             )
         table = Table.of(X, like_observed=self.like_observed is not False)
-        warn_of_left(X, table)
+        warn_of_columns(self, X, table)
         return table
 
     def _written(self, source: Source | None, completed: np.ndarray) -> Any:
         if source is None:
             return completed
         decoded = source.table.decode(completed)
-        return source.table.write(source.X, decoded, source.missing)
+        written = source.table.write(source.X, decoded, source.missing)
+        return safe_indexing(written, kept_columns(self, source.table), axis=1)
+
+    def get_feature_names_out(
+        self, input_features: ArrayLike | None = None
+    ) -> np.ndarray:
+        check_is_fitted(self)
+        if self._table is None:
+            return super().get_feature_names_out(input_features)
+        names = Estimator.get_feature_names_out(self, input_features)
+        return names[kept_columns(self, self._table)]
 
     def score(self, X: Container, y: object = None) -> float:
         check_is_fitted(self)

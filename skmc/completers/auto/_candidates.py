@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import torch
 
 from skmc.base import fit_with_graphs
+from skmc.cells import Container, Entries
 from skmc.completers._discovery import completer_classes
 from skmc.completers.costs import Cost, Size, Variant
-from skmc.linalg import resolve_device
+from skmc.linalg import Seed, resolve_device, seed_of
 
 GENERIC = Cost(cells=1e-6)
+MAX_TIME = 60.0  # seconds for all candidates
 
 
 class Candidate(NamedTuple):
@@ -94,6 +96,59 @@ def _imputers(seed: int) -> list[Candidate]:
         Candidate("chained, linear", linear, Cost(n_cols=0.02, trees=6e-7)),
         Candidate("chained, trees", trees, Cost(n_cols=0.15, trees=2.5e-5)),
     ]
+
+
+def candidates_for(
+    X: Container,
+    *,
+    max_time: float = MAX_TIME,
+    random_state: Seed = None,
+    device: str | torch.device = "auto",
+) -> dict[str, Any]:
+    """List the candidates of `AutoCompleter` that are fast enough for a matrix.
+
+    Parameters
+    ----------
+    X : matrix of any container, or `Entries`
+        Its shape and the number of observed cells determine how long fits take.
+    max_time : float > 0, default=60
+        Seconds in which each candidate can be fitted once, and the last one again,
+        according to the estimates of the classes. The fastest come first.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the candidates.
+    device : str or torch.device, default="auto"
+        Device of the candidates.
+
+    Returns
+    -------
+    dict of str to estimator
+        Unfitted completers and imputers of scikit-learn, by the names that
+        ``leaderboard_`` of `AutoCompleter` shows; there is at least one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmc.completers import candidates_for
+    >>> from skmc.model_selection import compare
+    >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
+    >>> found = candidates_for(X, max_time=0.2, random_state=0)
+    >>> "SVD" in found, "trees" in found
+    (True, False)
+    >>> len(compare(found, X, cv=1)) == len(found)
+    True
+    """
+    cells = X if isinstance(X, Entries) else Entries(X)
+    size = Size(*cells.matrix_shape, len(cells))
+    whole = family(seed_of(random_state), resolve_device(device))
+    found: dict[str, Any] = {}
+    seconds = 0.0
+    for candidate in sorted(whole, key=lambda c: c.cost(size)):
+        cost = candidate.cost(size)
+        if found and seconds + 2 * cost > max_time:
+            break
+        found[candidate.name] = candidate.estimator
+        seconds += cost
+    return found
 
 
 def selected(wanted: Any, seed: int, device: str | torch.device) -> list[Candidate]:

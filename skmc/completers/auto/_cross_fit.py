@@ -214,11 +214,14 @@ class CrossFit:
         if named or not judged:
             return None
         best = min(judged, key=lambda t: rms(t.first(1)))
-        reserved = best.seconds_per_fit
         seconds = trial.cost * self._speed()
-        if seconds + max(seconds, reserved) <= self.seconds_left:
+        needed = seconds + max(seconds, best.seconds_per_fit)
+        left = max(0.0, self.seconds_left)
+        if needed <= left:
             return None
-        return f"a fit takes about {seconds:.2g} s"
+        return (
+            f"a fit and the last fits take about {needed:.2g} s, {left:.2g} s are left"
+        )
 
     def _speed(self) -> float:
         """Measured seconds per second of estimated cost: a median, with two of one.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skmc.base import CompleterTags, FitTasks, Outcome, fit_with_sides, read_known
 from skmc.cells import Container, Given
 from skmc.completers.auto import _intervals
+from skmc.completers.auto._candidates import MAX_TIME
 from skmc.completers.auto._cold import with_known
 from skmc.completers.auto._fit import fit_stack
 from skmc.completers.auto._fitted import FittedStack
@@ -144,7 +145,7 @@ class AutoCompleter(TakesTables):
     advice = "when you do not know which method to use; the lowest errors on tables"
     candidates: Literal["auto"] | Candidates = "auto"
     _: KW_ONLY
-    max_time: Positive | None = 60.0
+    max_time: Positive | None = MAX_TIME
     device: str | torch.device = "auto"
     random_state: Seed = None
     like_observed: bool | Literal["auto"] = "auto"

@@ -1,0 +1,29 @@
+"""The table of a comparison, as it is printed: imported where pandas is installed."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+pandas: Any = importlib.import_module("pandas")
+SHOWN = ["pattern", "metric", "completer", "mean", "std_error", "p_value", "seconds"]
+TERMINAL_WIDTH, NAME_WIDTH = 80, 24  # so that the means stand beside the names
+
+
+def _printed(table: Any) -> str:
+    """The columns that are read first; pandas leaves out those in the middle."""
+    plain = pandas.DataFrame(table)
+    if not set(SHOWN) <= set(plain):
+        return str(plain)
+    text: str = plain[SHOWN].to_string(
+        index=False,
+        float_format="{:.4g}".format,
+        line_width=TERMINAL_WIDTH,
+        max_colwidth=NAME_WIDTH,
+    )
+    others = ", ".join(name for name in plain if name not in SHOWN)
+    return f"{text}\nfurther columns: {others}"
+
+
+# Selections of rows or columns are ordinary data frames.
+Comparison = type("Comparison", (pandas.DataFrame,), {"__repr__": _printed})
