@@ -7,7 +7,7 @@ from skmc.base.capabilities import (
     transform_with_features,
     with_more,
 )
-from skmc.base.completer import HOOKS, BaseCompleter
+from skmc.base.completer import HOOKS, BaseCompleter, warn_of_places
 from skmc.base.estimator import CompleterTags, Estimator, fit_html, fit_summary
 from skmc.base.factored import (
     FittedFactors,
@@ -34,7 +34,7 @@ from skmc.base.fitted import (
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
 from skmc.base.predicting import HIDDEN_TO_SCORE, positions, positions_of_cells
-from skmc.base.reading import check_names, read, read_rows
+from skmc.base.reading import check_names, read, read_rows, read_weights
 from skmc.base.reporting import (
     CallbackHooks,
     FitTasks,
@@ -94,9 +94,11 @@ __all__ = [
     "read",
     "read_known",
     "read_rows",
+    "read_weights",
     "record",
     "transform_with_features",
     "unfinished",
+    "warn_of_places",
     "warn_user",
     "with_more",
 ]

@@ -289,9 +289,22 @@ def _threads(cells: np.ndarray) -> Any:
     return threads_for(work_of(cells.size, min(cells.shape)))
 
 
-def _warn_of(
+def warn_of_places(
     axis: str, empty: np.ndarray, action: str, names: Sequence[str] | None = None
 ) -> None:
+    """Warn about rows or columns without an observed cell.
+
+    Parameters
+    ----------
+    axis : {"row", "column"}
+        Word for what is empty.
+    empty : int ndarray
+        Zero-based positions; there is no warning if there are none.
+    action : str
+        What is done with them.
+    names : sequence of str or None, default=None
+        As for `listed`.
+    """
     if len(empty):
         have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
         place = listed(axis, empty, names)
@@ -324,10 +337,10 @@ def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
         action = "filled with the row means"
         if not statistics.one_unit:
             action = "left empty, because the columns have different units"
-    _warn_of("column", empty, action, names)
+    warn_of_places("column", empty, action, names)
     if not completer.completer_tags.pictures:
         _warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
 
 
 def _warn_of_empty_rows(empty: np.ndarray) -> None:
-    _warn_of("row", empty, "filled with the column means")
+    warn_of_places("row", empty, "filled with the column means")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, warn_user
+from skmc.base import BaseCompleter, warn_of_places, warn_user
 from skmc.cells import Container, Given, LikeObserved
 from skmc.compatibility import StrOptions
+from skmc.tables.errors import errors
 from skmc.tables.frames import as_table, raw_columns
+from skmc.tables.kinds import NO_CELL
+from skmc.tables.reading import table_for
+from skmc.tables.source import Source
 from skmc.tables.table import Table
 
 
-def warn_of_left(X: Any, table: Table) -> None:
+def warn_of_left(X: Any, table: Table, *, keep_empty: bool = True) -> None:
     """Warn of columns that are left as they are, with the reasons.
 
     Parameters
@@ -24,6 +27,9 @@ def warn_of_left(X: Any, table: Table) -> None:
         The table.
     table : Table
         Its description.
+    keep_empty : bool, default=True
+        Whether columns without an observed cell are left as they are; otherwise they
+        are dropped.
 
     Raises
     ------
@@ -31,41 +37,24 @@ def warn_of_left(X: Any, table: Table) -> None:
         No column is left to complete.
     """
     names = list(getattr(X, "columns", range(X.shape[1])))
-    reasons = [f"{names[k]!r} ({reason})" for k, reason in table.left.items()]
-    columns = ", ".join(reasons)
+    left = {k: why for k, why in table.left.items() if keep_empty or why != NO_CELL}
+    columns = ", ".join(f"{names[k]!r} ({why})" for k, why in left.items())
     if not any(table.kinds):
-        if set(table.left.values()) == {"no observed cell"}:
+        if set(table.left.values()) == {NO_CELL}:
             raise ValueError("X has no observed cell; at least one is needed.")
         raise ValueError(
             f"X has no column that can be completed: {columns or 'all pass through'}. "
             "MixedCompleter completes columns nevertheless that are listed in "
             "categorical."
         )
-    if table.left:
+    if not keep_empty:
+        warn_of_places("column", np.array(table.empty), "dropped", names)
+    if left:
         warn_user(
             f"Columns that cannot be inferred are left as they are: {columns}. "
             "MixedCompleter completes them nevertheless if they are listed in "
             "categorical, and is silent if they are listed in passthrough."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table that is represented by a matrix.
-
-    Parameters
-    ----------
-    table : Table
-        Describes its columns.
-    X : DataFrame or ndarray
-        The table.
-    missing : bool ndarray of shape (n_rows, n_columns)
-        Its missing cells.
-    """
-
-    table: Table
-    X: Any
-    missing: np.ndarray
 
 
 class TakesTables(BaseCompleter):
@@ -96,13 +85,13 @@ class TakesTables(BaseCompleter):
 
     def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
         table = None if reset else self._table
-        if table is None and not (reset and _has_words(X)):
+        if table is None and not (reset and has_words(X)):
             return super()._read_rows(X, reset=reset)
         X = as_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         table = table or self._described(X)
-        numbers, missing = table.read(X)
-        return table.encode(numbers), Source(table, X, missing)
+        source = Source.of(table, X)
+        return source.matrix, source
 
     def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
         """Give all cells that represent one cell of a table the label of the first.
@@ -120,15 +109,14 @@ class TakesTables(BaseCompleter):
                 "add_indicator is for matrices, and X has columns that are not numbers;"
                 " append the columns of sklearn.impute.MissingIndicator."
             )
-        table = Table.of(X, like_observed=self.like_observed is not False)
+        table = table_for(self, X)
         warn_of_left(X, table)
         return table
 
     def _written(self, source: Source | None, completed: np.ndarray) -> Any:
         if source is None:
             return completed
-        decoded = source.table.decode(completed)
-        return source.table.write(source.X, decoded, source.missing)
+        return source.completed(source.table.decode(completed))
 
     def score(self, X: Container, y: object = None) -> float:
         check_is_fitted(self)
@@ -136,11 +124,22 @@ class TakesTables(BaseCompleter):
             return super().score(X, y)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return -float(np.nanmean(self._table.errors(X, y, self._fitted.rows)))
+        source = Source.of(self._table, X)
+        return -float(np.nanmean(errors(source, y, self._fitted.rows)))
 
 
-def _has_words(X: Container) -> bool:
-    """Tell whether a table has columns of anything but numbers."""
+def has_words(X: Container) -> bool:
+    """Tell whether a table has columns of anything but numbers.
+
+    Parameters
+    ----------
+    X : container
+        The table.
+
+    Returns
+    -------
+    bool
+    """
     if isinstance(X, (list, tuple)):
         cells = (v for row in X if isinstance(row, (list, tuple)) for v in row)
         if not any(isinstance(value, str) for value in cells):
