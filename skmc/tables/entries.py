@@ -12,6 +12,7 @@ from skmc.tables.errors import errors_of
 from skmc.tables.frames import as_table, without
 from skmc.tables.reading import table_for
 from skmc.tables.source import Source
+from skmc.tables.takes_tables import TakesTables
 
 
 class TableEntries(Entries):
@@ -30,14 +31,14 @@ class TableEntries(Entries):
     source: Source
 
     @classmethod
-    def of(cls, X: Container, completer: Estimator) -> Self:
+    def of(cls, X: Container, completer: Estimator | None) -> Self:
         """Read a table.
 
         Parameters
         ----------
         X : DataFrame, or container as for completers
             The table.
-        completer : estimator
+        completer : estimator or None
             Its parameters say how the table is read, as for `table_for`.
 
         Returns
@@ -62,9 +63,10 @@ class TableEntries(Entries):
         Returns
         -------
         DataFrame or ndarray
-            Cells of other columns are unchanged.
+            Columns that are left as they are are unchanged.
         """
-        hidden = ~np.isnan(self.source.numbers)
+        hidden = np.zeros(self.matrix_shape, bool)
+        hidden[:, [k for k, _ in self.source.table.used]] = True
         hidden[self.rows, self.cols] = False
         return without(self.source.X, hidden)
 
@@ -74,7 +76,9 @@ class TableEntries(Entries):
         Parameters
         ----------
         completer : completer
-            Takes the table; it is not cloned.
+            Takes the table; it is not cloned. In fewer cells, columns of categories
+            might not be recognized: the parameter ``categorical`` is set to them, and a
+            `TakesTables` is fitted to the matrix that represents the table.
 
         Returns
         -------
@@ -82,6 +86,15 @@ class TableEntries(Entries):
             The completed table as numbers and positions; NaN in columns that are left
             as they are, and in cells that the completer has left missing.
         """
+        table = self.source.table
+        if isinstance(completer, TakesTables):
+            inner, cells = table.completer_of(completer), self.to_cells()
+            matrix = inner.fit_transform(table.encode(cells))
+            return np.where(np.isnan(cells), table.decode(matrix), cells)
+        if hasattr(completer, "categorical"):
+            kinds = enumerate(table.kinds)
+            categorical = [k for k, kind in kinds if kind == "categorical"]
+            completer.set_params(categorical=categorical)
         completed = completer.fit_transform(self.to_table())
         if completed.shape != self.matrix_shape:
             raise ValueError(
@@ -89,7 +102,7 @@ class TableEntries(Entries):
                 f"{completed.shape} for one of shape {self.matrix_shape}; set it to "
                 "keep empty columns and to add no columns."
             )
-        return self.source.table.read(completed)[0]
+        return table.read(completed)[0]
 
     def errors(self, found: np.ndarray) -> np.ndarray:
         """Compare values with those of these cells.

@@ -18,14 +18,14 @@ CHOICES = (
 
 
 def table_for(
-    completer: Estimator, X: Container, weights: np.ndarray | None = None
+    completer: Estimator | None, X: Container, weights: np.ndarray | None = None
 ) -> Table:
     """Describe a table as a completer reads it.
 
     Parameters
     ----------
-    completer : estimator
-        Those of its parameters that `Table.of` takes are used.
+    completer : estimator or None
+        Those of its parameters that `Table.of` takes are used. None has none.
     X : DataFrame or ndarray
         What `as_table` returns.
     weights : ndarray of shape (n_rows, n_columns) or None, default=None
@@ -35,7 +35,7 @@ def table_for(
     -------
     Table
     """
-    given = completer.get_params(deep=False)
+    given = {} if completer is None else completer.get_params(deep=False)
     choices = {name: given[name] for name in CHOICES if name in given}
     choices["like_observed"] = choices.get("like_observed") is not False
     return Table.of(X, weights=weights, **choices)

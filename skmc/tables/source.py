@@ -70,7 +70,7 @@ class Source:
         }
 
     def completed(self, numbers: np.ndarray, *, only_measured: bool = False) -> Any:
-        """Fill the missing cells.
+        """Fill the missing cells of which there are numbers.
 
         Parameters
         ----------
@@ -88,7 +88,9 @@ class Source:
         numbers = numbers.copy()
         for k, column in self.table.used:
             numbers[:, k] = column.rounded(numbers[:, k])
-        fill = self.missing & self.table.measured if only_measured else self.missing
+        fill = self.missing & ~np.isnan(numbers)
+        if only_measured:
+            fill &= self.table.measured
         return self.table.write(self.X, numbers, fill)
 
     def deviations(self, matrix: np.ndarray) -> Any:
