@@ -170,12 +170,16 @@ def test_tables_are_compared_by_the_errors_of_their_cells():
             "y": 100 * z + rng.randn(120),
             "code": np.where(z > 0, 7, -999),
             "kind": np.where(z > 0, "up", "down"),
+            "empty": "?",
         }
     )
     table.loc[::3, "kind"] = "?"
     table.loc[::10, "code"] = 5
     make = functools.partial(
-        MixedCompleter, missing_values=["?", 5], categorical=["code"]
+        MixedCompleter,
+        missing_values=["?", 5],
+        categorical=["code"],
+        keep_empty_features=False,
     )
     named = {
         "SVD": make(SVDCompleter(rank=1)),

@@ -78,7 +78,8 @@ class TableEntries(Entries):
         completer : completer
             Takes the table; it is not cloned. In fewer cells, columns of categories
             might not be recognized: the parameter ``categorical`` is set to them, and a
-            `TakesTables` is fitted to the matrix that represents the table.
+            `TakesTables` is fitted to the matrix that represents the table. Empty
+            columns are kept.
 
         Returns
         -------
@@ -94,7 +95,7 @@ class TableEntries(Entries):
         if hasattr(completer, "categorical"):
             kinds = enumerate(table.kinds)
             categorical = [k for k, kind in kinds if kind == "categorical"]
-            completer.set_params(categorical=categorical)
+            completer.set_params(categorical=categorical, keep_empty_features=True)
         completed = completer.fit_transform(self.to_table())
         if completed.shape != self.matrix_shape:
             raise ValueError(
