@@ -195,7 +195,8 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         noise = self._noise(error**2 - spread, np.nonzero(judged)[1])
         self.noise_ = np.where(measured, noise, np.nan)
         size = np.sqrt(spread + self.noise_[np.nonzero(judged)[1]] ** 2)
-        self._signed = error / np.maximum(size, np.finfo(float).tiny)
+        usable = (size > 0) | (error == 0)  # rounded draws may be equal
+        self._signed = error[usable] / np.maximum(size[usable], np.finfo(float).tiny)
         self.scores_ = np.sort(np.abs(self._signed))
 
     def _noise(self, excess: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -261,8 +262,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_rows, n_cols)
-            For a table, the list of the completed tables; their categories have no
-            noise.
+            A list of tables if X is one; their categories have no noise.
         """
         check_is_fitted(self)
         rng = check_random_state(random_state)
