@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
-from skmc.base import BaseCompleter, FitTasks
+from skmc.base import Estimator, FitTasks
 from skmc.cells import Container, Entries, to_cells
 from skmc.compatibility import (
     CallbackSupportMixin,
@@ -30,6 +30,7 @@ from skmc.compatibility import (
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 from skmc.parameters import Workers, constrained
+from skmc.tables import TableEntries, has_words
 
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
@@ -75,10 +76,10 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     Attributes
     ----------
     draws_ : ndarray of shape (n_draws, n_rows, n_cols)
-        The models' values for all cells.
+        The models' values for all cells. Of a table, numbers and positions of levels.
     mean_, std_ : ndarray of shape (n_rows, n_cols)
         Mean and standard deviation of the draws. ``std_`` is the uncertainty of the
-        model alone.
+        model alone. NaN for categories.
     noise_ : ndarray of shape (n_cols,)
         ``sigma`` of each column.
     scores_ : ndarray
@@ -107,7 +108,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     _doc_link_module = "skmc"
     _doc_link_template = property(page_of_class)
 
-    completer: Annotated[BaseCompleter, HasMethods(["fit", "predict_entries"])]
+    completer: Annotated[Estimator, HasMethods(["fit_transform", "score"])]
     n_draws: Annotated[int, Interval(Integral, 2, None, closed="left")] = 20
     _: KW_ONLY
     pattern: Annotated[str, StrOptions(set(PATTERNS))] = "mcar"
@@ -121,8 +122,8 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : matrix of any container, or `Entries`
-            The matrix.
+        X : matrix of any container, or `Entries`, or table
+            The matrix, or a table if the completer takes tables.
         y : Ignored
             Present for API consistency.
 
@@ -130,30 +131,41 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
-        cells = X.to_cells() if isinstance(X, Entries) else to_cells(X)
-        cells = check_array(cells, ensure_all_finite="allow-nan")
+        table, source, measured = None, None, np.array(True)
+        if not hasattr(self.completer, "predict_entries") or has_words(X):
+            table = TableEntries.of(X, self.completer)
+            source, measured = table.source, table.source.table.measured
+            cells = source.numbers
+        else:
+            cells = X.to_cells() if isinstance(X, Entries) else to_cells(X)
+            cells = check_array(cells, ensure_all_finite="allow-nan")
+        if not measured.any():
+            raise ValueError("X has only categories; use MixedCompleter.predict_proba.")
         rng = check_random_state(self.random_state)
         left_out = np.stack([self._leave_out(cells, rng) for _ in range(self.n_draws)])
         seeds = rng.randint(2**31 - 1, size=self.n_draws)
         draws = [clone(self.completer) for _ in seeds]
         for draw, seed in zip(draws, seeds, strict=True):
-            if "random_state" in draw.get_params():
-                draw.set_params(random_state=int(seed))
-        parts = [np.where(out, np.nan, cells) for out in left_out]
-        fitted = []
+            seeded = {"random_state", "completer__random_state"} & {*draw.get_params()}
+            draw.set_params(**dict.fromkeys(seeded, int(seed)))
+        if table is None:
+            parts = [np.where(out, np.nan, cells) for out in left_out]
+        else:
+            parts = [table[~out[table.rows, table.cols]] for out in left_out]
+        found = []
         with FitTasks(self, X, y, self.n_draws) as tasks:
-            if batch_pays(draws, cells.shape):
-                fitted = fit_batch(draws, parts)
+            if table is None and batch_pays(draws, cells.shape):
+                found = [fitted.reconstruction_ for fitted in fit_batch(draws, parts)]
             else:
                 workers = Parallel(n_jobs=self.n_jobs, return_as="generator")
                 pairs = zip(draws, parts, strict=True)
-                for draw in workers(delayed(draw.fit)(part) for draw, part in pairs):
-                    fitted.append(draw)
+                for values in workers(delayed(_drawn)(*pair) for pair in pairs):
+                    found.append(values)
                     tasks.done("draw")
-        self.cells_ = cells
-        self.draws_ = np.stack([draw.reconstruction_ for draw in fitted])
-        self.mean_, self.std_ = self.draws_.mean(0), self.draws_.std(0, ddof=1)
-        self._calibrate(left_out)
+        self._source, self.cells_, self.draws_ = source, cells, np.stack(found)
+        self.mean_ = np.where(measured, self.draws_.mean(0), np.nan)
+        self.std_ = np.where(measured, self.draws_.std(0, ddof=1), np.nan)
+        self._calibrate(left_out & ~np.isnan(self.draws_), measured)
         return self
 
     def _leave_out(self, cells: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
@@ -166,9 +178,9 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         hidden[entries.rows[test], entries.cols[test]] = True
         return hidden
 
-    def _calibrate(self, left_out: np.ndarray) -> None:
+    def _calibrate(self, left_out: np.ndarray, measured: np.ndarray) -> None:
         """Set ``noise_`` and ``scores_`` from cells left out by at least two draws."""
-        count = left_out.sum(0)
+        count = (left_out & measured).sum(0)
         judged = count >= 2
         if not judged.any():
             raise ValueError(
@@ -180,9 +192,11 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         mean = np.where(out, drawn, 0).sum(0) / share
         spread = np.where(out, (drawn - mean) ** 2, 0).sum(0) / (share - 1)
         error = self.cells_[judged] - mean
-        self.noise_ = self._noise(error**2 - spread, np.nonzero(judged)[1])
+        noise = self._noise(error**2 - spread, np.nonzero(judged)[1])
+        self.noise_ = np.where(measured, noise, np.nan)
         size = np.sqrt(spread + self.noise_[np.nonzero(judged)[1]] ** 2)
-        self._signed = error / np.maximum(size, np.finfo(float).tiny)
+        usable = (size > 0) | (error == 0)  # rounded draws may be equal
+        self._signed = error[usable] / np.maximum(size[usable], np.finfo(float).tiny)
         self.scores_ = np.sort(np.abs(self._signed))
 
     def _noise(self, excess: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -196,7 +210,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         total = np.bincount(cols, relative, n_cols) + PRIOR * relative.mean()
         return np.sqrt(np.maximum(total / (count + PRIOR), 0) * unit)
 
-    def interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, level: float = 0.9) -> tuple[Any, Any]:
         """Intervals that contain a share ``level`` of the missing cells.
 
         The share holds on average over cells that are missing like the left-out cells.
@@ -212,6 +226,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         -------
         low : ndarray of shape (n_rows, n_cols)
         high : ndarray of shape (n_rows, n_cols)
+            Those of a table are tables, in which missing categories stay missing.
         """
         check_is_fitted(self)
         if not 0 < level < 1:
@@ -222,13 +237,16 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         missing = np.isnan(self.cells_)
         low = np.where(missing, self.mean_ - half, self.cells_)
         high = np.where(missing, self.mean_ + half, self.cells_)
+        if self._source is None:
+            return low, high
+        low, high = (self._source.completed(b, only_measured=True) for b in (low, high))
         return low, high
 
     def sample(
         self,
         n_samples: int = 1,
         random_state: Seed = None,
-    ) -> np.ndarray:
+    ) -> Any:
         """Completed matrices for multiple imputation, with the noise of single cells.
 
         The noise is ``sigma`` times the error of a random left-out cell, in units of
@@ -244,14 +262,23 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_rows, n_cols)
+            A list of tables if X is one; their categories have no noise.
         """
         check_is_fitted(self)
         rng = check_random_state(random_state)
         order = [rng.permutation(len(self.draws_)) for _ in range(n_samples)]
         chosen = np.concatenate(order)[:n_samples]
         noise = rng.choice(self._signed, size=(n_samples, *self.cells_.shape))
-        found = self.draws_[chosen] + self.noise_ * noise
-        return np.where(np.isnan(self.cells_), found, self.cells_)
+        found = self.draws_[chosen] + np.nan_to_num(self.noise_) * noise
+        found = np.where(np.isnan(self.cells_), found, self.cells_)
+        return found if self._source is None else [*map(self._source.completed, found)]
+
+
+def _drawn(draw: Any, part: Any) -> np.ndarray:
+    """Return the values of all cells after a fit to some of them."""
+    if isinstance(part, TableEntries):
+        return part.completed_by(draw)
+    return np.asarray(draw.fit(part).reconstruction_)
 
 
 class Pooled(NamedTuple):

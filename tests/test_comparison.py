@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import re
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from conftest import low_rank
 from scipy import stats
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV, KFold
 
-from skmc import Entries, KNNCompleter, MeanCompleter, SVDCompleter, metrics, patterns
+from skmc import (
+    AutoCompleter,
+    Entries,
+    KNNCompleter,
+    MeanCompleter,
+    MixedCompleter,
+    SVDCompleter,
+    metrics,
+    patterns,
+)
 from skmc.completers import candidates_for
 from skmc.model_selection import (
     METRICS,
@@ -176,3 +188,43 @@ def test_display(matrix):
     labels = [tick.get_text() for tick in display.axes_[0, 0].get_yticklabels()]
     assert labels == ["SVDCompleter", "MeanCompleter"]
     matplotlib.pyplot.close(display.figure_)
+
+
+def test_tables_are_compared_by_the_errors_of_their_cells():
+    """Whatever the container; columns that are hard to recognize are completed too."""
+    rng = np.random.RandomState(0)
+    z = rng.randn(120)
+    table = pd.DataFrame(
+        {
+            "x": z,
+            "y": 100 * z + rng.randn(120),
+            "code": np.where(z > 0, 7, -999),
+            "kind": np.where(z > 0, "up", "down"),
+            "empty": "?",
+        }
+    )
+    table.loc[::3, "kind"] = "?"
+    table.loc[::10, "code"] = 5
+    make = functools.partial(
+        MixedCompleter,
+        missing_values=["?", 5],
+        categorical=["code"],
+        keep_empty_features=False,
+    )
+    named = {
+        "SVD": make(SVDCompleter(rank=1)),
+        "means": make(MeanCompleter()),
+        "stack": AutoCompleter(["means", "SVD"], random_state=0),
+        "no table": SVDCompleter(),
+    }
+    found = compare(named, table, cv=3).set_index("completer")
+    errors = found["mean"]
+    assert errors["SVD"] < errors["means"] / 2 and errors["stack"] < errors["means"]
+    assert np.isnan(errors["no table"]) and "text" in found.loc["no table", "error"]
+    first = dict([*named.items()][:2])
+    again = compare(first, pl.from_pandas(table), cv=3)["mean"]
+    np.testing.assert_array_equal(again, errors[["SVD", "means"]])
+    numbers = table[["x", "y", "code"]]  # with a column of categories
+    assert compare(first, numbers, cv=2)["error"].isna().all()
+    with pytest.raises(ValueError, match=r"metrics must be \['nmae'\]"):
+        compare(named, table, metrics=["rmse"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import low_rank
 from sklearn.base import clone
@@ -10,10 +11,12 @@ from sklearn.datasets import load_digits, load_wine
 
 from skmc import (
     AIRCompleter,
+    AutoCompleter,
     DMFCompleter,
     Entries,
     KNNCompleter,
     LinkedFactorizationCompleter,
+    MixedCompleter,
     SoftImputeCompleter,
     SVDCompleter,
     patterns,
@@ -150,3 +153,41 @@ def test_rubins_rules():
     np.testing.assert_allclose(pooled.dof[0], 2 * (1 + 0.5 / (4 / 3)) ** 2)
     np.testing.assert_allclose(pooled.missing_information, [(4 / 3) / (11 / 6), 0])
     assert np.isinf(pooled.dof[1])
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [
+        MixedCompleter(SVDCompleter(rank=1)),
+        AutoCompleter(["means", "SVD"], random_state=0),
+    ],
+    ids=["mixed", "auto"],
+)
+def test_tables_have_intervals_and_samples(completer):
+    rng = np.random.RandomState(0)
+    z = rng.randn(200)
+    truth = pd.DataFrame(
+        {
+            "x": z + 0.3 * rng.randn(200),
+            "y": 100 * (z + 0.3 * rng.randn(200)),
+            "stars": np.rint(z),  # as completed draws are, which are often equal
+            "day": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(np.rint(50 * z + 10 * rng.randn(200)), unit="D"),
+            "kind": np.where(z > 0, "up", "down"),
+        }
+    )
+    hidden = rng.uniform(size=truth.shape) < 0.25
+    X = truth.mask(hidden)
+    many = MultipleCompletion(completer, 8, random_state=0).fit(X)
+    low, high = many.interval(0.9)
+    numbers = ["x", "y", "stars", "day"]
+    inside = (low[numbers] <= truth[numbers]) & (truth[numbers] <= high[numbers])
+    assert 0.8 < inside.to_numpy()[hidden[:, :4]].mean() < 0.97
+    assert low["kind"].equals(X["kind"])
+    first, second = many.sample(2, random_state=0)
+    for sample in (first, second):
+        assert sample.notna().all().all() and sample["day"].dtype == X["day"].dtype
+        assert sample["x"][~hidden[:, 0]].equals(X["x"][~hidden[:, 0]])
+    assert not first["x"].equals(second["x"])
+    with pytest.raises(ValueError, match="only categories"):
+        clone(many).fit(X[["kind"]])

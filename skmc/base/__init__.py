@@ -35,7 +35,7 @@ from skmc.base.fitted import (
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
 from skmc.base.predicting import HIDDEN_TO_SCORE, positions, positions_of_cells
-from skmc.base.reading import check_names, read, read_rows
+from skmc.base.reading import check_names, read, read_rows, read_weights
 from skmc.base.reporting import (
     CallbackHooks,
     FitTasks,
@@ -96,6 +96,7 @@ __all__ = [
     "read",
     "read_known",
     "read_rows",
+    "read_weights",
     "record",
     "transform_with_features",
     "unfinished",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
@@ -10,20 +11,24 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator, FitTasks
 from skmc.cells import Container
-from skmc.compatibility import (
-    Interval,
-    fit_context,
-    safe_indexing,
-    with_callbacks,
-)
+from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
+from skmc.completers import _mixed_answers as answers
+from skmc.completers import _mixed_errors
 from skmc.completers.auto import AutoCompleter
-from skmc.tables import Table, as_table, kept_columns, warn_of_columns
-
-KINDS = ("numeric", "ordinal", "categorical", "date")
+from skmc.tables import (
+    Source,
+    as_table,
+    kept_columns,
+    matrix_weights,
+    read_table_weights,
+    table_for,
+    warn_of_columns,
+)
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
 # One number for all columns, by name, or one for each column.
@@ -85,8 +90,13 @@ class MixedCompleter(Estimator):
 float, or None, default=None
         Bounds of completed numbers, as in `sklearn.impute.IterativeImputer`. They
         replace the observed range. NaN and columns that a dict does not list have none.
+    missing_values : float, str, date, duration, or sequence of these, \
+default=numpy.nan
+        Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
+        -999 or ``[-999, "?"]``. They mark cells of all columns that are completed.
     keep_empty_features : bool, default=True
-        Whether to keep columns without an observed cell, empty. False drops them.
+        Whether to keep columns without an observed cell, which are left as they are.
+        False drops them.
 
     Attributes
     ----------
@@ -94,6 +104,9 @@ float, or None, default=None
         The clone, fitted to the matrix.
     kinds_ : list of {"numeric", "ordinal", "categorical", "date", None}
         The kind of each column. None means that the column is left as it is.
+    categories_ : dict of column to list
+        The categories of each column of categories, by name, or by position if the
+        input has no names.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
 
@@ -141,11 +154,14 @@ float, or None, default=None
     like_observed: bool = True
     min_value: Limits = None
     max_value: Limits = None
+    missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
     keep_empty_features: bool = True
 
     @with_callbacks  # type: ignore[untyped-decorator]
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Container, y: object = None) -> MixedCompleter:
+    def fit(
+        self, X: Container, y: object = None, *, cell_weight: Container | None = None
+    ) -> MixedCompleter:
         """Learn how the columns are related.
 
         Parameters
@@ -155,31 +171,40 @@ float, or None, default=None
             NaN, None and pandas' NA mark missing cells.
         y : Ignored
             Present for pipelines.
+        cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
+            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
+            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
+            Weights count in the statistics of the columns and in the completer. The
+            kinds of columns and their common values do not depend on weights above 0.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        TypeError
+            The completer takes no ``cell_weight``.
+        ValueError
+            ``cell_weight`` has another shape, or the weight of an observed cell is
+            negative or NaN.
         """
+        weights = read_table_weights(X, cell_weight, self.missing_values)
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
-        table = Table.of(
-            X,
-            categorical=self.categorical,
-            ordinal=self.ordinal,
-            passthrough=self.passthrough,
-            min_frequency=self.min_frequency,
-            like_observed=self.like_observed,
-            min_value=self.min_value,
-            max_value=self.max_value,
-        )
+        table = table_for(self, X, weights)
         warn_of_columns(self, X, table)
         completer = self.completer
         if completer is None:
             completer = AutoCompleter(random_state=0)
         completer = table.completer_of(completer)
+        source, known = Source.of(table, X), {}
+        if weights is not None:
+            known["cell_weight"] = matrix_weights(table, weights)
         with FitTasks(self, X, y, 1) as tasks, tasks.handed_to(completer):
-            self.completer_ = completer.fit(table.encode(table.read(X)[0]))
+            self.completer_ = completer.fit(source.matrix, **known)
         self._table, self.kinds_ = table, table.kinds
+        self.categories_ = source.categories
         return self
 
     def transform(self, X: Container) -> Any:
@@ -196,76 +221,45 @@ float, or None, default=None
             Observed cells are unchanged. An array holds objects unless all columns are
             numeric. Empty columns are missing if ``keep_empty_features`` is False.
         """
-        check_is_fitted(self)
-        X = as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        numbers, missing = self._table.read(X)
-        matrix = self.completer_.transform(self._table.encode(numbers))
-        completed = self._table.write(X, self._table.decode(matrix), missing)
+        source = self._source(X)
+        matrix = self.completer_.transform(source.matrix)
+        completed = source.completed(self._table.decode(matrix))
         return safe_indexing(completed, kept_columns(self, self._table), axis=1)
+
+    predict_std = available_if(answers.inner_has("predict_std"))(answers.predict_std)
+    predict_interval = available_if(answers.inner_has("predict_interval"))(
+        answers.predict_interval
+    )
+    sample = available_if(answers.inner_has("sample"))(answers.sample)
+    predict_proba = available_if(answers.has_categories)(answers.predict_proba)
 
     def get_feature_names_out(
         self, input_features: ArrayLike | None = None
     ) -> np.ndarray:
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of ``X``. None stands for the names seen in `fit`, or
+            ``x0``, ``x1`` ...
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
         names = super().get_feature_names_out(input_features)
         return names[kept_columns(self, self._table)]
 
-    def score(self, X: Container, y: object = None) -> float:
-        """Return the negative mean error of cells; higher is better.
-
-        Parameters
-        ----------
-        X : container as in `fit`
-            As for `error_by_type`.
-        y : container of X's shape, optional
-            As for `error_by_type`.
-
-        Returns
-        -------
-        float
-            The mean is over all compared cells, whatever their kind.
-        """
-        return -float(np.nanmean(self._errors(X, y)))
-
-    def error_by_type(self, X: Container, y: object = None) -> dict[str, float]:
-        """Return the mean errors of numeric, ordinal, categorical and date cells.
-
-        The error of a number or date is absolute, relative to the range of its column
-        in `fit`. The error of a level is the distance in levels, relative to the
-        largest possible distance. The error of a category is 1 if it is wrong.
-
-        Parameters
-        ----------
-        X : container as in `fit`
-            The table.
-        y : container of X's shape, optional
-            The truth. Cells that are missing in ``X`` and known in ``y`` are compared.
-            Without ``y``, a fifth of each row's observed cells is hidden (the same
-            cells each time), completed and compared; this is optimistic for rows seen
-            in `fit`. A one-dimensional ``y`` is the target of a pipeline and ignored.
-
-        Returns
-        -------
-        dict
-            For each of "numeric", "ordinal", "categorical" and "date" that occurs in
-            the table; NaN if no cell of that kind can be compared.
-        """
-        errors = self._errors(X, y)
-        kinds = np.array(self.kinds_, object)
-        found = {}
-        for kind in KINDS:
-            chosen = errors[:, kinds == kind]
-            if chosen.size:
-                some = not np.isnan(chosen).all()
-                found[kind] = float(np.nanmean(chosen)) if some else np.nan
-        return found
-
-    def _errors(self, X: Container, y: object) -> np.ndarray:
-        """Errors of the compared cells; NaN elsewhere."""
+    def _source(self, X: Container) -> Source:
         check_is_fitted(self)
-        validate_data(self, X := as_table(X), reset=False, skip_check_array=True)
-        return self._table.errors(X, y, self.completer_.transform)
+        X = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return Source.of(self._table, X)
+
+    score = _mixed_errors.score
+    error_by_type = _mixed_errors.error_by_type
 
     def _fit_summary(self) -> dict[str, str]:
         count = Counter(kind or "left unchanged" for kind in self.kinds_)

@@ -21,6 +21,7 @@ from skmc.base import BaseCompleter
 from skmc.cells import Container, Entries
 from skmc.linalg import Seed
 from skmc.model_selection.splitters import CellSplit
+from skmc.tables import TableEntries, has_words
 
 METRICS = ("nmae", "mae", "rmse", "relative_error")
 
@@ -44,8 +45,11 @@ def compare(
         Completers, or imputers of scikit-learn; `skmc.completers.candidates_for` lists
         those that `AutoCompleter` tries. Estimators without ``predict_entries`` are
         fitted by ``fit_transform`` to an array with NaN.
-    X : matrix of any container, or `Entries`
-        Observed cells, some of which are held out.
+    X : matrix of any container, or `Entries`, or table
+        Observed cells, some of which are held out. A data frame or array with columns
+        that are not numbers is a table, which `MixedCompleter` and `AutoCompleter`
+        take. The parameters of the first `MixedCompleter` say which columns are
+        categories or levels, and what marks missing cells.
     cv : int >= 1, default=5
         Number of splits for each pattern.
     patterns : sequence, default=("mcar",)
@@ -53,7 +57,9 @@ def compare(
         fifth of the cells.
     metrics : sequence of {"nmae", "mae", "rmse", "relative_error"}, default=("nmae",)
         Errors over the held-out cells as in `skmc.metrics`; "nmae" divides by the range
-        of all observed values. Lower is better.
+        of all observed values. Lower is better. Tables have only "nmae", the mean
+        error of cells as in `MixedCompleter.score`. A cell that is left missing has
+        the error 1.
     random_state : int, RandomState instance or None, default=0
         Source of the random numbers that draw the held-out cells. Completers use their
         own ``random_state``.
@@ -86,7 +92,8 @@ def compare(
     Raises
     ------
     ValueError
-        There is no completer, or a pattern or metric is unknown.
+        There is no completer, a pattern or metric is unknown, or ``X`` is a table and
+        has no such metric.
     ImportError
         pandas is not installed.
 
@@ -112,7 +119,7 @@ def compare(
     unknown = [m for m in metrics if m not in METRICS]
     if unknown or not metrics:
         raise ValueError(f"metrics must be among {METRICS}, got {list(metrics)}.")
-    cells = X if isinstance(X, Entries) else Entries(X)
+    cells = _cells(X, named, metrics)
     spread = float(np.ptp(cells.values)) or 1.0
     jobs, labels = [], []
     for pattern in patterns:
@@ -155,6 +162,24 @@ def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     return named
 
 
+def _cells(X: Container, named: Mapping[str, Any], metrics: Sequence[str]) -> Entries:
+    """Observed cells of a matrix or table."""
+    if isinstance(X, Entries):
+        return X
+    words = has_words(X)
+    reader = next((c for c in named.values() if hasattr(c, "categorical")), None)
+    if words or reader is not None:
+        cells = TableEntries.of(X, reader)
+        if words or not cells.source.table.only_numbers:
+            if set(metrics) != {"nmae"}:
+                raise ValueError(
+                    "X has columns that are not numbers, so metrics must be ['nmae'], "
+                    f"got {list(metrics)}."
+                )
+            return cells
+    return Entries(X)
+
+
 def _fit(
     completer: BaseCompleter,
     train: Entries,
@@ -177,11 +202,15 @@ def _fit(
         "memory_mib": _status("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
-        **_errors(found, test.values, spread),
+        **_errors(found, test, spread),
     }
 
 
-def _errors(found: np.ndarray, truth: np.ndarray, spread: float) -> dict[str, float]:
+def _errors(found: np.ndarray, test: Entries, spread: float) -> dict[str, float]:
+    if isinstance(test, TableEntries):
+        failed = np.isnan(found).all()
+        return {"nmae": math.nan if failed else float(test.errors(found).mean())}
+    truth = test.values
     error = found - truth
     mae, norm = np.abs(error).mean(), np.linalg.norm(truth) or 1.0
     return {
@@ -213,6 +242,8 @@ def predict_cells(
     ndarray of shape (len(test),)
         Predicted values of these cells.
     """
+    if isinstance(train, TableEntries):
+        return train.completed_by(completer)[test.rows, test.cols]
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
         return fitted.predict_entries(*test.labels)

@@ -1,18 +1,35 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
 from skmc.tables.doubts import doubtful_number, doubtful_word
+from skmc.tables.entries import TableEntries
+from skmc.tables.errors import errors
 from skmc.tables.frames import as_table
 from skmc.tables.masked import MaskedToNaN
+from skmc.tables.reading import matrix_weights, read_table_weights, table_for
+from skmc.tables.source import Source, numeric_deviations
 from skmc.tables.table import Table
-from skmc.tables.takes_tables import TakesTables, kept_columns, warn_of_columns
+from skmc.tables.takes_tables import (
+    TakesTables,
+    has_words,
+    kept_columns,
+    warn_of_columns,
+)
 
 __all__ = [
     "MaskedToNaN",
+    "Source",
     "Table",
+    "TableEntries",
     "TakesTables",
     "as_table",
     "doubtful_number",
     "doubtful_word",
+    "errors",
+    "has_words",
     "kept_columns",
+    "matrix_weights",
+    "numeric_deviations",
+    "read_table_weights",
+    "table_for",
     "warn_of_columns",
 ]

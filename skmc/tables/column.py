@@ -56,6 +56,35 @@ class Column(ABC):
         """
 
     @abstractmethod
+    def rounded(self, values: Floats) -> Floats:
+        """Return the nearest values that the column admits.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            Numbers or positions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+
+    @abstractmethod
+    def deviations(self, block: Floats) -> Any:
+        """Recover standard deviations of the column from those of the matrix.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n_rows, width)
+            Standard deviations of the columns of the matrix.
+
+        Returns
+        -------
+        sequence of length n_rows
+            In the units of the column; NaN where values have no distances.
+        """
+
+    @abstractmethod
     def decode(self, block: Floats) -> Floats:
         """Recover the column from the completed matrix.
 
@@ -99,3 +128,23 @@ class Column(ABC):
         -------
         sequence of length n_values
         """
+
+
+def moments(values: Floats, weights: Floats | None) -> tuple[float, float]:
+    """Mean and standard deviation of observed cells.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_observed,)
+        Numbers or positions.
+    weights : ndarray of shape (n_observed,) or None
+        How often each of them counts; None is once.
+
+    Returns
+    -------
+    mean : float
+    deviation : float
+    """
+    mean = np.average(values, weights=weights)
+    variance = np.average(np.square(values - mean), weights=weights)
+    return float(mean), float(variance) ** 0.5

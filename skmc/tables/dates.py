@@ -32,7 +32,8 @@ class Dates(Numeric):
     The number counts the coarsest unit in which all observed values are whole: years,
     months, days, hours, minutes, seconds, milliseconds or microseconds. Answers are
     whole numbers of this unit. Times with a zone are counted on the clocks of that
-    zone.
+    zone. Standard deviations are durations; a year has 365.2425 days, and a month has a
+    twelfth of them.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Dates(Numeric):
         unit = next(u for u in units if (_counted(fine, u, back=True) == fine).all())
         counts = _counted(fine, unit).astype(float)
         fields = {"unit": unit, "form": form, "zone": zones.pop(), "text": text}
-        return cls.of(counts, like(counts[:, None]), **fields)
+        return cls.of(counts, like(counts[:, None]), raw.seen_weights, **fields)
 
     def read(self, raw: RawColumn) -> Floats:
         values = raw.values
@@ -113,6 +114,12 @@ class Dates(Numeric):
 
     def rounded(self, values: Floats) -> Floats:
         return np.rint(super().rounded(values))
+
+    def deviations(self, block: Floats) -> list[dt.timedelta | None]:
+        unit = np.ones(1, f"m8[{self.unit}]").astype("m8[us]").astype(float)
+        durations = np.rint(super().deviations(block) * unit).astype("m8[us]")
+        found: list[dt.timedelta | None] = durations.tolist()
+        return found
 
     def restore(self, values: Floats) -> list[Any]:
         code = "m8" if self.form == "timedelta" else "M8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_array
 from skmc.base import check_names
 from skmc.cells import Container, to_cells
 from skmc.compatibility import safe_indexing
-from skmc.tables.raw_column import RawColumn, is_missing, to_list
+from skmc.tables.raw_column import Marks, RawColumn, is_missing, to_list
 
 
 def as_table(X: Container) -> Any:
@@ -42,19 +43,29 @@ def as_table(X: Container) -> Any:
     return check_array(X, dtype=dtype, ensure_all_finite=False)
 
 
-def raw_columns(X: Any) -> list[RawColumn]:
+def raw_columns(
+    X: Any, marks: Marks = (), weights: np.ndarray | None = None
+) -> list[RawColumn]:
     """List the columns of a table.
 
     Parameters
     ----------
     X : DataFrame or ndarray
         The table.
+    marks : tuple, default=()
+        Values that mark missing cells.
+    weights : ndarray of shape (n_rows, n_cols) or None, default=None
+        How often each cell counts.
 
     Returns
     -------
     list of RawColumn
     """
-    return [RawColumn(column_of(X, k), label(X, k)) for k in range(X.shape[1])]
+    every = itertools.repeat(None) if weights is None else weights.T
+    return [
+        RawColumn(column_of(X, k), label(X, k), marks, own)
+        for k, own in zip(range(X.shape[1]), every, strict=False)
+    ]
 
 
 def column_of(X: Container, k: int) -> Any:
@@ -155,6 +166,71 @@ def filled(
         whole = np.array(to_list(column), dtype=object)
         whole[missing[:, k]] = values
         made[k] = _like(column, whole.tolist(), kinds[k] == "numeric")
+    return _replaced(X, made)
+
+
+def without(X: Any, hidden: np.ndarray) -> Any:
+    """Copy a table without some of its cells.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The table.
+    hidden : bool ndarray of shape (n_rows, n_cols)
+        Cells to hide.
+
+    Returns
+    -------
+    DataFrame or ndarray
+        Of the type of ``X``, with missing cells in their place.
+    """
+    if not hasattr(X, "columns"):
+        return np.where(hidden, np.nan, X)
+    made = {}
+    for k in np.flatnonzero(hidden.any(0)).tolist():
+        column, seen = column_of(X, k), ~hidden[:, k]
+        if hasattr(X, "with_columns"):  # polars
+            cls = type(column)
+            empty = cls(column.name, [None] * len(column), dtype=column.dtype)
+            made[k] = column.zip_with(cls(seen.tolist()), empty)
+        else:
+            made[k] = column.where(seen)
+    return _replaced(X, made)
+
+
+def same_columns(X: Any, values: Sequence[Any]) -> Any:
+    """Make a table with the names and index of another.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        The other table.
+    values : sequence of sequences
+        The new columns.
+
+    Returns
+    -------
+    DataFrame or ndarray
+        Of the type of ``X``. An array holds objects unless all values are numbers.
+    """
+    if not hasattr(X, "columns"):
+        numbers = all(isinstance(new, np.ndarray) for new in values)
+        whole = np.empty(X.shape, float if numbers else object)
+        for k, new in enumerate(values):
+            whole[:, k] = new
+        return whole
+    made = {}
+    for k, new in enumerate(values):
+        column = column_of(X, k)
+        if hasattr(X, "with_columns"):
+            made[k] = type(column)(column.name, new)
+        else:
+            made[k] = type(column)(new, index=column.index, name=column.name)
+    return _replaced(X, made)
+
+
+def _replaced(X: Any, made: Mapping[int, Any]) -> Any:
+    """Copy a data frame with other columns in some places."""
     if hasattr(X, "with_columns"):  # polars
         return X.with_columns(list(made.values()))
     X = X.copy()

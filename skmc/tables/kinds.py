@@ -151,6 +151,8 @@ class Rules:
         levels = self.ordinal.get(k)
         if levels is None and getattr(dtype, "ordered", False):
             levels = tuple(dtype.categories)
+        if levels is not None:
+            levels = tuple(level for level in levels if not raw.is_mark(level))
         if k in self.passthrough:
             return None, ""
         if raw.missing.all():
@@ -180,7 +182,7 @@ class Rules:
                 f"{raw.label} holds {min(unknown, key=str)!r}, which is not among its "
                 f"levels {list(levels)}; add it to ordinal"
             )
-        return Ordinal.of(codes(raw.seen, levels), levels)
+        return Ordinal.of(codes(raw.seen, levels), levels, raw.seen_weights)
 
     def _numeric(self, raw: RawColumn, k: int) -> Numeric:
         values = raw.floats
@@ -202,6 +204,7 @@ class Rules:
         return Numeric.of(
             observed,
             self._like(observed[:, None], k),
+            raw.seen_weights,
             exponent=min(exponents, default=None),
         )
 
@@ -246,7 +249,7 @@ class Rules:
 
     def _categories(self, raw: RawColumn, chosen: set[Any]) -> Categorical:
         levels = sorted_levels(raw.dtype, chosen)
-        return Categorical.of(codes(raw.seen, levels), levels)
+        return Categorical.of(codes(raw.seen, levels), levels, raw.seen_weights)
 
 
 def _odd(seen: list[Any]) -> list[Any]:

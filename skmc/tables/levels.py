@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skmc.tables.column import Column, Floats
+from skmc.tables.column import Column, Floats, moments
 from skmc.tables.raw_column import RawColumn
 
 
@@ -53,7 +53,9 @@ class Ordinal(Levels):
     deviation: float
 
     @classmethod
-    def of(cls, codes: Floats, levels: tuple[Any, ...]) -> Ordinal:
+    def of(
+        cls, codes: Floats, levels: tuple[Any, ...], weights: Floats | None = None
+    ) -> Ordinal:
         """Describe a column by its observed levels.
 
         Parameters
@@ -62,19 +64,27 @@ class Ordinal(Levels):
             Positions of the observed levels.
         levels : tuple
             The levels, lowest first.
+        weights : ndarray of shape (n_observed,) or None, default=None
+            How often each of them counts.
 
         Returns
         -------
         Ordinal
         """
-        return cls(levels, float(codes.mean()), float(codes.std()) or 1.0)
+        mean, deviation = moments(codes, weights)
+        return cls(levels, mean, deviation or 1.0)
 
     def encode(self, values: Floats) -> Floats:
         return ((values - self.mean) / self.deviation)[:, None]
 
     def decode(self, block: Floats) -> Floats:
-        number = np.rint(block[:, 0] * self.deviation + self.mean)
-        return number.clip(0, len(self.levels) - 1)
+        return self.rounded(block[:, 0] * self.deviation + self.mean)
+
+    def rounded(self, values: Floats) -> Floats:
+        return np.rint(values).clip(0, len(self.levels) - 1)
+
+    def deviations(self, block: Floats) -> Floats:
+        return block[:, 0] * self.deviation
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / max(len(self.levels) - 1, 1)
@@ -103,7 +113,9 @@ class Categorical(Levels):
     deviation: float
 
     @classmethod
-    def of(cls, positions: Floats, levels: tuple[Any, ...]) -> Categorical:
+    def of(
+        cls, positions: Floats, levels: tuple[Any, ...], weights: Floats | None = None
+    ) -> Categorical:
         """Describe a column by its observed categories.
 
         Parameters
@@ -112,13 +124,17 @@ class Categorical(Levels):
             Positions of the observed categories; NaN for other values.
         levels : tuple
             The categories.
+        weights : ndarray of shape (n_observed,) or None, default=None
+            How often each of them counts.
 
         Returns
         -------
         Categorical
         """
-        known = positions[~np.isnan(positions)].astype(int)
-        shares = np.bincount(known, minlength=len(levels)) / len(known)
+        known = ~np.isnan(positions)
+        counted = None if weights is None else weights[known]
+        count = np.bincount(positions[known].astype(int), counted, len(levels))
+        shares = count / count.sum()
         deviation = float((shares * (1 - shares)).sum()) ** 0.5
         return cls(levels, shares, deviation or 1.0)
 
@@ -133,8 +149,40 @@ class Categorical(Levels):
         return block
 
     def decode(self, block: Floats) -> Floats:
-        scores = block * self.deviation + self.shares
-        return scores.argmax(1).astype(float)
+        return self._scores(block).argmax(1).astype(float)
+
+    def rounded(self, values: Floats) -> Floats:
+        return values
+
+    def deviations(self, block: Floats) -> Floats:
+        return np.full(len(block), np.nan)
+
+    def probabilities(self, block: Floats) -> Floats:
+        """Return the probabilities that are nearest to the scores of the categories.
+
+        Scores estimate the expectations of the one-hot columns, but may be negative.
+        The nearest probabilities subtract the same number from all scores of a row and
+        replace negative differences by 0, so that the sum is one.
+
+        Parameters
+        ----------
+        block : ndarray of shape (n_rows, width)
+            Columns of the completed matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, width)
+            The largest is that of the category that `decode` returns.
+        """
+        scores = self._scores(block)
+        descending = -np.sort(-scores, axis=1)
+        excess = (descending.cumsum(1) - 1) / np.arange(1, self.width + 1)
+        last = (descending > excess).sum(1) - 1
+        found: Floats = scores - excess[np.arange(len(scores)), last, None]
+        return np.maximum(found, 0)
+
+    def _scores(self, block: Floats) -> Floats:
+        return block * self.deviation + self.shares
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.asarray(guess != truth, float)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skmc.cells import LikeObserved
-from skmc.tables.column import Column, Floats
+from skmc.tables.column import Column, Floats, moments
 from skmc.tables.raw_column import RawColumn
 
 
@@ -39,7 +39,13 @@ class Numeric(Column):
     exponent: int | None = None
 
     @classmethod
-    def of(cls, values: np.ndarray, like: LikeObserved | None, **others: Any) -> Self:
+    def of(
+        cls,
+        values: np.ndarray,
+        like: LikeObserved | None,
+        weights: Floats | None = None,
+        **others: Any,
+    ) -> Self:
         """Describe a column by its observed values.
 
         Parameters
@@ -48,6 +54,8 @@ class Numeric(Column):
             Observed values of the column.
         like : LikeObserved or None
             Decimals and range of the answers.
+        weights : ndarray of shape (n_observed,) or None, default=None
+            How often each value counts in the mean and the deviation.
         **others : object
             Further fields.
 
@@ -57,9 +65,10 @@ class Numeric(Column):
         """
         values = values.astype(float)
         span = float(values.max() - values.min())
-        deviation = float(values.std()) if span else 1.0
-        mean = float(values.mean()) if span else float(values[0])
-        return cls(mean, deviation or 1.0, span or 1.0, like, **others)
+        if not span:
+            return cls(float(values[0]), 1.0, 1.0, like, **others)
+        mean, deviation = moments(values, weights)
+        return cls(mean, deviation or 1.0, span, like, **others)
 
     def read(self, raw: RawColumn) -> Floats:
         return raw.floats.astype(float)
@@ -71,18 +80,10 @@ class Numeric(Column):
         return self.rounded(block[:, 0] * self.deviation + self.mean)
 
     def rounded(self, values: Floats) -> Floats:
-        """Restrict values to decimals and range of the observed ones.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            Numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
         return values if self.like is None else self.like.apply(values[:, None])[:, 0]
+
+    def deviations(self, block: Floats) -> Any:
+        return block[:, 0] * self.deviation
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / self.span

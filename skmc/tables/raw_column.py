@@ -12,6 +12,7 @@ import numpy as np
 # Types of pandas' missing values; pandas is optional, so it is not imported for this.
 MISSING_TYPES = ("NAType", "NaTType")
 SINGLE_PRECISION = ("float32", "float16", "float[pyarrow]")  # in names of types
+Marks = tuple[object, ...]
 
 
 class RawColumn:
@@ -23,10 +24,21 @@ class RawColumn:
         The column.
     label : str
         What messages call it.
+    marks : tuple, default=()
+        Values that mark missing cells.
+    weights : ndarray of shape (n_rows,) or None, default=None
+        How often each cell counts. Cells of weight 0 count as missing.
     """
 
-    def __init__(self, column: Any, label: str) -> None:
+    def __init__(
+        self,
+        column: Any,
+        label: str,
+        marks: Marks = (),
+        weights: np.ndarray | None = None,
+    ) -> None:
         self.column, self.label = column, label
+        self.marks, self.weights = marks, weights
 
     @property
     def dtype(self) -> Any:
@@ -43,13 +55,42 @@ class RawColumn:
         """True where a cell is missing."""
         if self.plain:
             return np.asarray(np.isnan(self.floats))
-        return np.array([is_missing(value) for value in self.values], bool)
+        gone = [is_missing(v) or self.is_mark(v) for v in self.values]
+        return np.array(gone, bool) | self._hidden
 
     @cached_property
     def seen(self) -> list[Any]:
         """The observed cells."""
         pairs = zip(self.values, self.missing, strict=True)
         return [value for value, gone in pairs if not gone]
+
+    @property
+    def seen_weights(self) -> np.ndarray | None:
+        """How often each of the observed cells counts; None if all count once."""
+        return None if self.weights is None else self.weights[~self.missing]
+
+    @property
+    def _hidden(self) -> np.ndarray:
+        if self.weights is None:
+            return np.zeros(len(self.column), bool)
+        return self.weights == 0
+
+    def is_mark(self, value: object) -> bool:
+        """Tell whether a value marks missing cells.
+
+        Parameters
+        ----------
+        value : object
+            Value of a cell. True and False are not the numbers 1 and 0.
+
+        Returns
+        -------
+        bool
+        """
+        return any(
+            _holds(value == mark) and _is_bool(value) is _is_bool(mark)
+            for mark in self.marks
+        )
 
     @cached_property
     def plain(self) -> bool:
@@ -74,6 +115,14 @@ class RawColumn:
         if not self.plain:
             pairs = zip(self.values, self.missing, strict=True)
             return np.array([np.nan if gone else float(v) for v, gone in pairs])
+        values = self._plain_floats()
+        hidden = self._hidden
+        for mark in self.marks:
+            if isinstance(mark, Real) and not _is_bool(mark):
+                hidden = hidden | (values == float(mark))
+        return np.where(hidden, values.dtype.type(np.nan), values)
+
+    def _plain_floats(self) -> np.ndarray:
         name = str(self.dtype).lower()
         single = any(part in name for part in SINGLE_PRECISION)
         dtype = np.float32 if single else float
@@ -117,5 +166,30 @@ def is_missing(value: object) -> bool:
     """
     if value is None or type(value).__name__ in MISSING_TYPES:
         return True
-    differs = value != value
-    return bool(differs) if isinstance(differs, (bool, np.bool_)) else False
+    return _holds(value != value)
+
+
+def marks_of(missing_values: object) -> Marks:
+    """List the values that mark missing cells.
+
+    Parameters
+    ----------
+    missing_values : object, or list, tuple, set or array of objects
+        One value or several.
+
+    Returns
+    -------
+    tuple
+    """
+    if isinstance(missing_values, (list, tuple, set, frozenset, np.ndarray)):
+        return tuple(missing_values)
+    return (missing_values,)
+
+
+def _holds(comparison: object) -> bool:
+    """Whether a comparison is true; that of an array is not."""
+    return isinstance(comparison, (bool, np.bool_)) and bool(comparison)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, (bool, np.bool_))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from skmc import patterns
-from skmc.base import HIDDEN_TO_SCORE, BaseCompleter
+from skmc.base import BaseCompleter
 from skmc.cells import Container
 from skmc.tables.column import Column
-from skmc.tables.frames import as_table, filled, raw_columns
-from skmc.tables.kinds import CannotComplete, Rules
-from skmc.tables.numbers import Numeric
-
-Complete = Callable[[np.ndarray], np.ndarray]
+from skmc.tables.frames import filled, raw_columns
+from skmc.tables.kinds import NO_CELL, CannotComplete, Rules
+from skmc.tables.raw_column import Marks, marks_of
 
 
 @dataclass(frozen=True)
@@ -31,19 +28,34 @@ class Table:
     left : dict of int to str
         Why columns are left as they are, by position; those that the caller chose are
         not among them.
+    marks : tuple, default=()
+        Values that mark missing cells.
     """
 
     columns: list[Column | None]
     left: dict[int, str]
+    marks: Marks = ()
 
     @classmethod
-    def of(cls, X: Container, **choices: Any) -> Table:
+    def of(
+        cls,
+        X: Container,
+        *,
+        missing_values: object = (),
+        weights: np.ndarray | None = None,
+        **choices: Any,
+    ) -> Table:
         """Describe each column by its observed cells.
 
         Parameters
         ----------
         X : DataFrame or ndarray
             What `as_table` returns.
+        missing_values : object or sequence of objects, default=()
+            Values that mark missing cells.
+        weights : ndarray of shape (n_rows, n_columns) or None, default=None
+            How often each cell counts in the statistics; 0 hides it. Kinds of columns
+            do not depend on weights above 0.
         **choices : object
             As for `Rules.of`.
 
@@ -56,10 +68,10 @@ class Table:
         ValueError
             Some columns cannot be completed.
         """
-        rules = Rules.of(X, **choices)
+        rules, marks = Rules.of(X, **choices), marks_of(missing_values)
         found: list[Any] = []
         left, problems = {}, []
-        for k, raw in enumerate(raw_columns(X)):
+        for k, raw in enumerate(raw_columns(X, marks, weights)):
             try:
                 column, reason = rules.column(raw, k)
             except CannotComplete as problem:
@@ -72,7 +84,7 @@ class Table:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
         if cls(found, left).only_numbers:  # which the completer scales
             found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
-        return cls(found, left)
+        return cls(found, left, marks)
 
     @property
     def used(self) -> list[tuple[int, Column]]:
@@ -88,6 +100,21 @@ class Table:
     def only_numbers(self) -> bool:
         """Whether all columns that are not left as they are hold numbers."""
         return set(self.kinds) <= {"numeric", None}
+
+    @property
+    def numeric(self) -> np.ndarray:
+        """Which columns hold numbers."""
+        return np.array([kind == "numeric" for kind in self.kinds])
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Which columns hold values that have distances: all but categories."""
+        return np.array([kind not in ("categorical", None) for kind in self.kinds])
+
+    @property
+    def empty(self) -> list[int]:
+        """Columns that are left as they are because no cell is observed."""
+        return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     @property
     def first_columns(self) -> np.ndarray:
@@ -132,7 +159,7 @@ class Table:
         """
         numbers = np.full(X.shape, np.nan)
         missing = np.zeros(X.shape, bool)
-        raws = raw_columns(X)
+        raws = raw_columns(X, self.marks)
         for k, column in self.used:
             numbers[:, k], missing[:, k] = column.read(raws[k]), raws[k].missing
         return numbers, missing
@@ -152,6 +179,28 @@ class Table:
         """
         return np.hstack([column.encode(numbers[:, k]) for k, column in self.used])
 
+    def blocks(self, matrix: np.ndarray) -> Iterator[tuple[int, Column, np.ndarray]]:
+        """Divide a matrix into the parts that represent one column each.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Further columns are left out.
+
+        Yields
+        ------
+        k : int
+            Position of the column.
+        column : Column
+            The column.
+        block : ndarray of shape (n_rows, width)
+            The part.
+        """
+        start = 0
+        for k, column in self.used:
+            yield k, column, matrix[:, start : start + column.width]
+            start += column.width
+
     def decode(self, matrix: np.ndarray) -> np.ndarray:
         """Recover the table from a completed matrix.
 
@@ -166,10 +215,8 @@ class Table:
             Numbers and positions; NaN in columns that are left as they are.
         """
         numbers = np.full((len(matrix), len(self.columns)), np.nan)
-        start = 0
-        for k, column in self.used:
-            numbers[:, k] = column.decode(matrix[:, start : start + column.width])
-            start += column.width
+        for k, column, block in self.blocks(matrix):
+            numbers[:, k] = column.decode(block)
         return numbers
 
     def numbers(self, matrix: np.ndarray) -> np.ndarray:
@@ -184,28 +231,7 @@ class Table:
         -------
         ndarray of shape (n_rows, n_columns)
         """
-        numeric = [kind == "numeric" for kind in self.kinds]
-        return np.where(numeric, self.decode(matrix), np.nan)
-
-    def deviations(self, matrix: np.ndarray) -> np.ndarray:
-        """Return standard deviations of the numbers, from those of the matrix.
-
-        Parameters
-        ----------
-        matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Standard deviations of its cells.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-            NaN in columns that are not numbers.
-        """
-        found = np.full((len(matrix), len(self.columns)), np.nan)
-        first = np.unique(self.first_columns)
-        for (k, column), place in zip(self.used, first, strict=True):
-            if isinstance(column, Numeric) and column.kind == "numeric":
-                found[:, k] = matrix[:, place] * column.deviation
-        return found
+        return np.where(self.numeric, self.decode(matrix), np.nan)
 
     def write(self, X: Container, numbers: np.ndarray, missing: np.ndarray) -> Any:
         """Copy a table and fill its missing cells.
@@ -230,43 +256,3 @@ class Table:
             if missing[:, k].any()
         }
         return filled(X, new, missing, self.kinds)
-
-    def errors(self, X: Any, y: Any, complete: Complete) -> np.ndarray:
-        """Compare completed cells with the truth.
-
-        Parameters
-        ----------
-        X : DataFrame or ndarray
-            What `as_table` returns.
-        y : container of X's shape, or None
-            The truth; None hides observed cells.
-        complete : callable
-            Completes the matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-            Errors of the compared cells, NaN elsewhere.
-        """
-        numbers, missing = self.read(X)
-        if y is None or np.ndim(y) == 1:
-            truth = numbers
-            hidden = patterns.per_row(truth, HIDDEN_TO_SCORE, random_state=0)
-            problem = (
-                "no row with two observed cells, one of which to hide; pass the truth"
-            )
-        else:
-            y = as_table(y)
-            if y.shape != X.shape:
-                raise ValueError(f"y has shape {y.shape}, X has {X.shape}.")
-            truth, _ = self.read(y)
-            hidden = missing & ~np.isnan(truth)
-            problem = "no missing cell that y knows"
-        if not hidden.any():
-            raise ValueError(f"X has {problem}.")
-        given = self.encode(np.where(hidden, np.nan, numbers))
-        guess = self.decode(complete(given))
-        errors = np.full(truth.shape, np.nan)
-        for k, column in self.used:
-            errors[:, k] = column.error(guess[:, k], truth[:, k])
-        return np.where(hidden, errors, np.nan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +18,10 @@ from skmc.base import (
 from skmc.cells import Container, Given, LikeObserved
 from skmc.compatibility import StrOptions, safe_indexing
 from skmc.tables.doubts import doubtful_number, doubtful_word
+from skmc.tables.errors import errors
 from skmc.tables.frames import as_table, raw_columns
-from skmc.tables.kinds import NO_CELL
+from skmc.tables.reading import table_for
+from skmc.tables.source import Source
 from skmc.tables.table import Table
 
 
@@ -42,7 +43,7 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
         No column is left to complete.
     """
     names = list(getattr(X, "columns", range(X.shape[1])))
-    empty = _empty(table)
+    empty = table.empty
     reasons = [f"{names[k]!r} ({table.left[k]})" for k in table.left if k not in empty]
     columns = ", ".join(reasons)
     if not any(table.kinds):
@@ -70,7 +71,9 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
 def _doubts(X: Any, table: Table) -> list[str]:
     """The first doubtful cell of each column that the caller lets be completed."""
     said = []
-    for k, (raw, column) in enumerate(zip(raw_columns(X), table.columns, strict=True)):
+    for k, (raw, column) in enumerate(
+        zip(raw_columns(X, table.marks), table.columns, strict=True)
+    ):
         found = None
         if column is not None and column.kind == "numeric":
             found = doubtful_number(raw.floats.astype(float))
@@ -96,32 +99,8 @@ def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
     list of int
         Positions.
     """
-    dropped = [] if completer.keep_empty_features else _empty(table)
+    dropped = [] if completer.keep_empty_features else table.empty
     return [k for k in range(len(table.columns)) if k not in dropped]
-
-
-def _empty(table: Table) -> list[int]:
-    """Columns that are left as they are because they have no observed cell."""
-    return [k for k, reason in table.left.items() if reason == NO_CELL]
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table that is represented by a matrix.
-
-    Parameters
-    ----------
-    table : Table
-        Describes its columns.
-    X : DataFrame or ndarray
-        The table.
-    missing : bool ndarray of shape (n_rows, n_columns)
-        Its missing cells.
-    """
-
-    table: Table
-    X: Any
-    missing: np.ndarray
 
 
 class TakesTables(BaseCompleter):
@@ -152,13 +131,13 @@ class TakesTables(BaseCompleter):
 
     def _read_rows(self, X: Container, *, reset: bool) -> tuple[np.ndarray, Any]:
         table = None if reset else self._table
-        if table is None and not (reset and _has_words(X)):
+        if table is None and not (reset and has_words(X)):
             return super()._read_rows(X, reset=reset)
         X = as_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         table = table or self._described(X)
-        numbers, missing = table.read(X)
-        return table.encode(numbers), Source(table, X, missing)
+        source = Source.of(table, X)
+        return source.matrix, source
 
     def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
         """Give all cells that represent one cell of a table the label of the first.
@@ -176,15 +155,14 @@ class TakesTables(BaseCompleter):
                 "add_indicator is for matrices, and X has columns that are not numbers;"
                 " append the columns of sklearn.impute.MissingIndicator."
             )
-        table = Table.of(X, like_observed=self.like_observed is not False)
+        table = table_for(self, X)
         warn_of_columns(self, X, table)
         return table
 
     def _written(self, source: Source | None, completed: np.ndarray) -> Any:
         if source is None:
             return completed
-        decoded = source.table.decode(completed)
-        written = source.table.write(source.X, decoded, source.missing)
+        written = source.completed(source.table.decode(completed))
         return safe_indexing(written, kept_columns(self, source.table), axis=1)
 
     def get_feature_names_out(
@@ -202,11 +180,22 @@ class TakesTables(BaseCompleter):
             return super().score(X, y)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return -float(np.nanmean(self._table.errors(X, y, self._fitted.rows)))
+        source = Source.of(self._table, X)
+        return -float(np.nanmean(errors(source, y, self._fitted.rows)))
 
 
-def _has_words(X: Container) -> bool:
-    """Tell whether a table has columns of anything but numbers."""
+def has_words(X: Container) -> bool:
+    """Tell whether a table has columns of anything but numbers.
+
+    Parameters
+    ----------
+    X : container
+        The table.
+
+    Returns
+    -------
+    bool
+    """
     if isinstance(X, (list, tuple)):
         cells = (v for row in X if isinstance(row, (list, tuple)) for v in row)
         if not any(isinstance(value, str) for value in cells):

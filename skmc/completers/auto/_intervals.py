@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skmc.cells import Container
+from skmc.tables import numeric_deviations
 
 if TYPE_CHECKING:
     from skmc.completers.auto.completer import AutoCompleter
@@ -38,7 +39,7 @@ def predict_std(self: AutoCompleter, X: Container) -> np.ndarray:
     """
     check_is_fitted(self)
     std = self._fitted.deviations(self._read(X, reset=False))
-    return std if self._table is None else self._table.deviations(std)
+    return std if self._table is None else numeric_deviations(self._table, std)
 
 
 def predict_interval(

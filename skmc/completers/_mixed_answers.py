@@ -1,0 +1,142 @@
+"""How sure `MixedCompleter` is of the cells that it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skmc.cells import Container
+from skmc.completers.auto import AutoCompleter
+from skmc.parameters import Seed
+from skmc.tables import Source
+
+if TYPE_CHECKING:
+    from skmc.completers.mixed import MixedCompleter
+
+
+def inner_has(name: str) -> Callable[[MixedCompleter], bool]:
+    """Make a check of whether the completer of a `MixedCompleter` has a method."""
+
+    def check(self: MixedCompleter) -> bool:
+        inner = getattr(self, "completer_", self.completer)
+        getattr(AutoCompleter if inner is None else inner, name)  # or AttributeError
+        return True
+
+    return check
+
+
+def has_categories(self: MixedCompleter) -> bool:
+    """Check that the table of the fit, if there was one, has columns of categories."""
+    return getattr(self, "categories_", None) != {}
+
+
+def predict_std(self: MixedCompleter, X: Container) -> Any:
+    """Standard deviation of the cells that `transform` returns.
+
+    Available if the completer has ``predict_std``.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, whether `fit` has seen them or not.
+
+    Returns
+    -------
+    DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+        0 in observed cells. Numbers have the units of their columns, ordered levels
+        those of their positions; dates are `datetime.timedelta`. NaN in columns of
+        categories, see `predict_proba`, and in columns that are left as they are.
+    """
+    source = self._source(X)
+    return source.deviations(self.completer_.predict_std(source.matrix))
+
+
+def predict_interval(
+    self: MixedCompleter, X: Container, level: float = 0.9
+) -> tuple[Any, Any]:
+    """Intervals that contain a share ``level`` of the missing cells.
+
+    Available if the completer has ``predict_interval``, which says on which average
+    the share holds.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, whether `fit` has seen them or not.
+    level : float in (0, 1), default=0.9
+        Share of the missing cells.
+
+    Returns
+    -------
+    low : DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+    high : DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
+        The interval of an observed cell is its value. Missing categories stay missing.
+        Bounds are rounded and clipped like the completion.
+    """
+    source = self._source(X)
+    bounds = self.completer_.predict_interval(source.matrix, level)
+    low, high = (_written(source, bound) for bound in bounds)
+    return low, high
+
+
+def sample(
+    self: MixedCompleter,
+    X: Container,
+    n_samples: int = 1,
+    random_state: Seed = None,
+) -> list[Any]:
+    """Draw the missing cells from their distribution given the observed ones.
+
+    Available if the completer has ``sample``.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, whether `fit` has seen them or not.
+    n_samples : int >= 1, default=1
+        How many.
+    random_state : int, RandomState instance or None, default=None
+        Draws the cells.
+
+    Returns
+    -------
+    list of DataFrame of the same kind, or of ndarray, each of shape \
+(n_samples, n_features)
+        Observed cells are unchanged. Missing categories stay missing; `predict_proba`
+        has their probabilities. Draws are rounded and clipped like the completion.
+    """
+    source = self._source(X)
+    draws = self.completer_.sample(source.matrix, n_samples, random_state)
+    return [_written(source, draw) for draw in draws]
+
+
+def predict_proba(self: MixedCompleter, X: Container) -> dict[Any, np.ndarray]:
+    """Probabilities of the categories.
+
+    Available if the table of the fit has columns of categories. The completer estimates
+    the expectations of the columns that represent a category. The probabilities are the
+    nearest numbers to these that are at least 0 and have the sum one. They are not
+    calibrated.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, whether `fit` has seen them or not.
+
+    Returns
+    -------
+    dict of column to ndarray of shape (n_samples, n_categories)
+        For each column of categories, by name, or by position if ``X`` has no names,
+        in the order of ``categories_``. The largest probability is that of the
+        category that `transform` returns. An observed category has the probability 1;
+        the row of an observed value that is not a category is NaN.
+    """
+    source = self._source(X)
+    return source.probabilities(self.completer_.transform(source.matrix))
+
+
+def _written(source: Source, matrix: np.ndarray) -> Any:
+    """The table of a matrix, in which missing categories stay missing."""
+    return source.completed(source.table.decode(matrix), only_measured=True)

@@ -1,0 +1,75 @@
+"""Errors of completed cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skmc import patterns
+from skmc.base import HIDDEN_TO_SCORE
+from skmc.tables.frames import as_table
+from skmc.tables.source import Source
+from skmc.tables.table import Table
+
+Complete = Callable[[np.ndarray], np.ndarray]
+
+
+def errors(source: Source, y: Any, complete: Complete) -> np.ndarray:
+    """Compare completed cells with the truth.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    y : container of the table's shape, or None
+        The truth; None hides observed cells.
+    complete : callable
+        Completes the matrix.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        Errors of the compared cells, NaN elsewhere.
+    """
+    table, numbers = source.table, source.numbers
+    if y is None or np.ndim(y) == 1:
+        truth = numbers
+        hidden = patterns.per_row(truth, HIDDEN_TO_SCORE, random_state=0)
+        problem = "no row with two observed cells, one of which to hide; pass the truth"
+    else:
+        y = as_table(y)
+        if y.shape != source.X.shape:
+            raise ValueError(f"y has shape {y.shape}, X has {source.X.shape}.")
+        truth, _ = table.read(y)
+        hidden = source.missing & ~np.isnan(truth)
+        problem = "no missing cell that y knows"
+    if not hidden.any():
+        raise ValueError(f"X has {problem}.")
+    given = table.encode(np.where(hidden, np.nan, numbers))
+    guess = table.decode(complete(given))
+    return np.where(hidden, errors_of(table, guess, truth), np.nan)
+
+
+def errors_of(table: Table, guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Compare cells with the truth.
+
+    Parameters
+    ----------
+    table : Table
+        Describes the columns.
+    guess : ndarray of shape (n_rows, n_columns)
+        As `Table.decode` returns them.
+    truth : ndarray of shape (n_rows, n_columns)
+        As `Table.read` returns them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        Errors as of `Column.error`; NaN in columns that are left as they are.
+    """
+    found = np.full(truth.shape, np.nan)
+    for k, column in table.used:
+        found[:, k] = column.error(guess[:, k], truth[:, k])
+    return found

@@ -1,0 +1,90 @@
+"""How a completer reads a table: its columns, and how often each cell counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skmc.base import Estimator, read_weights
+from skmc.cells import Container, Entries
+from skmc.tables.frames import as_table, raw_columns
+from skmc.tables.raw_column import marks_of
+from skmc.tables.table import Table
+
+# Parameters of completers that say how a table is read.
+CHOICES = (
+    *("categorical", "ordinal", "passthrough", "min_frequency", "like_observed"),
+    *("min_value", "max_value", "missing_values"),
+)
+
+
+def table_for(
+    completer: Estimator | None, X: Container, weights: np.ndarray | None = None
+) -> Table:
+    """Describe a table as a completer reads it.
+
+    Parameters
+    ----------
+    completer : estimator or None
+        Those of its parameters that `Table.of` takes are used. None has none.
+    X : DataFrame or ndarray
+        What `as_table` returns.
+    weights : ndarray of shape (n_rows, n_columns) or None, default=None
+        As for `Table.of`.
+
+    Returns
+    -------
+    Table
+    """
+    given = {} if completer is None else completer.get_params(deep=False)
+    choices = {name: given[name] for name in CHOICES if name in given}
+    choices["like_observed"] = choices.get("like_observed") is not False
+    return Table.of(X, weights=weights, **choices)
+
+
+def read_table_weights(
+    X: Container, cell_weight: Container | None, missing_values: object
+) -> np.ndarray | None:
+    """Read how often each cell of a table counts.
+
+    Parameters
+    ----------
+    X : DataFrame or container as for completers
+        The table, as it was passed to ``fit``. `Entries` may have weights of their own.
+    cell_weight : container or None
+        As for `skmc.base.read_weights`.
+    missing_values : object or sequence of objects
+        Values that mark missing cells.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns) or None
+        0 in missing cells. None if all cells count once.
+    """
+    if cell_weight is None and isinstance(X, Entries):
+        cell_weight = X.weights
+    if cell_weight is None:
+        return None
+    raws = raw_columns(as_table(X), marks_of(missing_values))
+    observed = ~np.stack([raw.missing for raw in raws], 1)
+    rows, cols = np.nonzero(observed)
+    weights = np.zeros(observed.shape)
+    weights[rows, cols] = read_weights(cell_weight, X, rows, cols, observed.shape)
+    return weights
+
+
+def matrix_weights(table: Table, weights: np.ndarray) -> np.ndarray:
+    """Return how often each cell of the matrix counts that represents a table.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    weights : ndarray of shape (n_rows, n_columns)
+        How often each of its cells counts.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_matrix_columns)
+    """
+    repeated = [k for k, column in table.used for _ in range(column.width)]
+    return weights[:, repeated]

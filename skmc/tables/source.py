@@ -1,0 +1,162 @@
+"""A table that a matrix represents, and what a completer says of its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skmc.tables.frames import same_columns
+from skmc.tables.levels import Categorical
+from skmc.tables.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table that is represented by a matrix.
+
+    Parameters
+    ----------
+    table : Table
+        Describes its columns.
+    X : DataFrame or ndarray
+        The table.
+    numbers : ndarray of shape (n_rows, n_columns)
+        Its cells as `Table.read` returns them.
+    missing : bool ndarray of shape (n_rows, n_columns)
+        Its missing cells.
+    """
+
+    table: Table
+    X: Any
+    numbers: np.ndarray
+    missing: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, X: Any) -> Source:
+        """Read a table.
+
+        Parameters
+        ----------
+        table : Table
+            Describes its columns.
+        X : DataFrame or ndarray
+            What `as_table` returns.
+
+        Returns
+        -------
+        Source
+        """
+        return cls(table, X, *table.read(X))
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The matrix, NaN where a cell is missing."""
+        return self.table.encode(self.numbers)
+
+    @property
+    def names(self) -> list[Any]:
+        """Names of the columns; positions if there are no names."""
+        return list(getattr(self.X, "columns", range(self.X.shape[1])))
+
+    @property
+    def categories(self) -> dict[Any, list[Any]]:
+        """The categories of each column of categories."""
+        return {
+            self.names[k]: list(column.levels)
+            for k, column in self.table.used
+            if isinstance(column, Categorical)
+        }
+
+    def completed(self, numbers: np.ndarray, *, only_measured: bool = False) -> Any:
+        """Fill the missing cells of which there are numbers.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n_rows, n_columns)
+            As `Table.decode` returns them; values that the columns do not admit are
+            rounded and clipped.
+        only_measured : bool, default=False
+            Whether categories stay missing.
+
+        Returns
+        -------
+        DataFrame or ndarray
+            Of the type of the table.
+        """
+        numbers = numbers.copy()
+        for k, column in self.table.used:
+            numbers[:, k] = column.rounded(numbers[:, k])
+        fill = self.missing & ~np.isnan(numbers)
+        if only_measured:
+            fill &= self.table.measured
+        return self.table.write(self.X, numbers, fill)
+
+    def deviations(self, matrix: np.ndarray) -> Any:
+        """Return standard deviations of the cells, from those of the matrix.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            Standard deviations of its cells.
+
+        Returns
+        -------
+        DataFrame or ndarray
+            Numbers of the units of the column, levels, or durations; 0 in observed
+            cells, NaN in columns of categories and in those that are left as they are.
+        """
+        found: list[Any] = [np.full(len(matrix), np.nan) for _ in self.table.columns]
+        for k, column, block in self.table.blocks(matrix):
+            known = ~self.missing[:, [k]]
+            found[k] = column.deviations(np.where(known, 0.0, block))
+        return same_columns(self.X, found)
+
+    def probabilities(self, matrix: np.ndarray) -> dict[Any, np.ndarray]:
+        """Return the probabilities of the categories.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_rows, n_matrix_columns)
+            A completed matrix.
+
+        Returns
+        -------
+        dict of column to ndarray of shape (n_rows, n_categories)
+            1 for the category of an observed cell. NaN where the observed value is not
+            a category.
+        """
+        found = {}
+        for k, column, block in self.table.blocks(matrix):
+            if isinstance(column, Categorical):
+                codes = self.numbers[:, [k]]
+                sure = np.where(codes == np.arange(column.width), 1.0, 0.0)
+                sure[np.isnan(codes[:, 0])] = np.nan
+                missing = self.missing[:, [k]]
+                found[self.names[k]] = np.where(
+                    missing, column.probabilities(block), sure
+                )
+        return found
+
+
+def numeric_deviations(table: Table, matrix: np.ndarray) -> np.ndarray:
+    """Return standard deviations of the numbers, from those of the matrix.
+
+    Parameters
+    ----------
+    table : Table
+        Describes the columns.
+    matrix : ndarray of shape (n_rows, n_matrix_columns)
+        Standard deviations of its cells.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        NaN in columns that are not numbers.
+    """
+    found = np.full((len(matrix), len(table.columns)), np.nan)
+    for k, column, block in table.blocks(matrix):
+        if column.kind == "numeric":
+            found[:, k] = column.deviations(block)
+    return found

@@ -1,0 +1,280 @@
+"""Tables: how sure each cell is, marks of missing cells, and weights of cells."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from skmc import (
+    AutoCompleter,
+    Entries,
+    GaussianCompleter,
+    MixedCompleter,
+    SoftImputeCompleter,
+    SVDCompleter,
+)
+from skmc.persistence import load, save
+
+DAY = pd.Timestamp("2020-01-01")
+SIZES = ["S", "M", "L", "XL"]
+
+
+def simulated(n=400):
+    """Columns of all kinds that depend on two hidden traits, and missing cells."""
+    rng = np.random.RandomState(0)
+    Z = rng.randn(n, 2)
+
+    def follow():
+        return Z @ rng.randn(2) + 0.4 * rng.randn(n)
+
+    sizes = pd.Categorical.from_codes(np.digitize(follow(), [-1, 0, 1]), SIZES, True)
+    truth = pd.DataFrame(
+        {
+            "grams": 1e4 + 1e3 * follow(),
+            "count": np.rint(10 * follow()).astype(int),
+            "day": DAY + pd.to_timedelta(np.rint(30 * follow()), unit="D"),
+            "size": sizes,
+            "kind": np.array(["x", "y", "z"])[np.digitize(follow(), [-0.5, 0.5])],
+            "metres": follow(),
+        }
+    )
+    return truth, rng.uniform(size=truth.shape) < 0.2
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Rows? .* of X ha")
+
+
+@pytest.fixture(scope="module")
+def table():
+    truth, hidden = simulated()
+    return truth, hidden, truth.mask(hidden)
+
+
+def test_numbers_alone_are_what_the_completer_says():
+    truth, hidden = simulated(80)
+    X = truth[["grams", "metres"]].assign(more=truth["grams"] / 7 + truth["metres"])
+    X = X.mask(hidden[:, [0, 1, 2]])
+    inner = GaussianCompleter(random_state=0).fit(X)
+    mixed = MixedCompleter(GaussianCompleter(random_state=0), like_observed=False).fit(
+        X
+    )
+    np.testing.assert_allclose(mixed.predict_std(X), inner.predict_std(X), rtol=1e-9)
+    np.testing.assert_allclose(mixed.sample(X, 3, 0), inner.sample(X, 3, 0), rtol=1e-9)
+    assert list(mixed.predict_std(X)) == list(X)
+    auto = AutoCompleter(["means", "SVD"], random_state=0)
+    mixed = MixedCompleter(clone(auto), like_observed=False).fit(X)
+    both = zip(
+        mixed.predict_interval(X, 0.8),
+        auto.fit(X).predict_interval(X, 0.8),
+        strict=True,
+    )
+    for found, expected in both:
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert not hasattr(mixed, "predict_proba")  # there are no categories
+
+
+def test_only_what_the_completer_can():
+    names = {"predict_std", "predict_interval", "sample"}
+    for inner, can in (
+        (SVDCompleter(), set()),
+        (GaussianCompleter(), {"predict_std", "sample"}),
+        (None, {"predict_std", "predict_interval"}),
+    ):
+        assert {n for n in names if hasattr(MixedCompleter(inner), n)} == can
+    with pytest.raises(AttributeError, match="has no attribute 'sample'"):
+        MixedCompleter(SVDCompleter()).sample([[1.0]])
+
+
+def test_intervals_contain_what_is_hidden(table):
+    """Of numbers, dates and levels; categories stay missing."""
+    truth, hidden, X = table
+    completer = MixedCompleter(
+        AutoCompleter(["means", "SVD", "Gaussian"], random_state=0)
+    ).fit(X)
+    low, high = completer.predict_interval(X, 0.9)
+    inside = []
+    for k, name in enumerate(X):
+        gone = hidden[:, k]
+        assert (low[name][~gone] == X[name][~gone]).all()
+        if name == "kind":
+            assert low[name][gone].isna().all() and high[name][gone].isna().all()
+            continue
+        assert low[name].dtype == completer.transform(X)[name].dtype
+        ends = (low[name] <= truth[name]) & (truth[name] <= high[name])
+        inside += ends[gone].tolist()
+    assert 0.85 < np.mean(inside) < 0.97
+
+
+def test_deviations_are_in_the_units_of_the_table(table):
+    """Errors divided by them have the variance one."""
+    truth, hidden, X = table
+    completer = MixedCompleter(GaussianCompleter(), like_observed=False).fit(X)
+    std, completed = completer.predict_std(X), completer.transform(X)
+    assert std["kind"].isna().all()
+    for k, name in enumerate(X):
+        if name in ("kind", "size"):
+            continue
+        gone, off = hidden[:, k], completed[name] - truth[name]
+        assert (std[name][~gone] == 0 * std[name][~gone]).all()
+        ratio = (off[gone] / std[name][gone]).to_numpy(float)
+        assert np.sqrt(np.square(ratio).mean()) == pytest.approx(1, abs=0.25)
+    array = X.to_numpy(object)
+    array = completer.fit(array).predict_std(array[:9])[:, 2]
+    assert {type(value) for value in array} == {dt.timedelta}
+    years = pl.DataFrame({"year": [f"{y}-01-01" for y in range(1990, 2000)] + [None]})
+    years = years.with_columns(pl.col("year").str.to_date())
+    years = years.with_columns(x=pl.Series([0.1 * i for i in range(11)]))
+    found = MixedCompleter(GaussianCompleter()).fit(years).predict_std(years)
+    assert found.schema["year"] == pl.Duration
+    assert found["year"][0] == dt.timedelta(0) < found["year"][10]
+
+
+def test_samples_vary_as_the_deviations_say(table):
+    _, hidden, X = table
+    completer = MixedCompleter(GaussianCompleter(), like_observed=False).fit(X)
+    draws = completer.sample(X, 60, random_state=0)
+    spread = np.std([draw["metres"] for draw in draws], axis=0)[hidden[:, 5]]
+    expected = completer.predict_std(X)["metres"][hidden[:, 5]]
+    assert spread.mean() == pytest.approx(expected.mean(), rel=0.05)
+    assert draws[0]["kind"].isna().equals(X["kind"].isna())
+    assert draws[0]["day"].notna().all() and draws[0]["size"].dtype == X["size"].dtype
+
+
+@pytest.mark.parametrize("inner", [SoftImputeCompleter(), GaussianCompleter()])
+def test_probabilities_of_categories(inner, table):
+    truth, hidden, X = table
+    completer = MixedCompleter(inner).fit(X)
+    found = completer.predict_proba(X)
+    assert completer.categories_ == {"kind": ["x", "y", "z"]} and list(found) == [
+        "kind"
+    ]
+    proba = found["kind"]
+    assert proba.min() >= 0 and proba.sum(1) == pytest.approx(1)
+    best = np.array(completer.categories_["kind"])[proba.argmax(1)]
+    assert (best == completer.transform(X)["kind"]).all()
+    gone = hidden[:, 4]
+    assert (proba[~gone].max(1) == 1).all()
+    sure = proba[gone].max(1) > 0.8
+    right = (best == truth["kind"])[gone]
+    assert right[sure].mean() > right[~sure].mean() + 0.15
+    unknown = completer.predict_proba(X.assign(kind="new"))["kind"]
+    assert np.isnan(unknown).all()
+
+
+MARKED = {
+    "kind": (object, "?"),
+    "grams": (object, "?"),
+    "count": (int, -999),
+    "size": (pd.CategoricalDtype(["?", *SIZES], ordered=True), "?"),
+    "day": (object, dt.datetime(1900, 1, 1)),
+    "metres": (float, -999),
+}
+
+
+def test_marks_are_missing_cells(table, tmp_path):
+    """In every kind of column; dtypes that hold the marks are kept."""
+    _, _, X = table
+    marked = pd.DataFrame(
+        {
+            name: X[name].astype(object).where(X[name].notna(), mark).astype(dtype)
+            for name, (dtype, mark) in MARKED.items()
+        }
+    )
+    marks = [-999, "?", dt.datetime(1900, 1, 1)]
+    completer = MixedCompleter(SVDCompleter(rank=2), missing_values=marks).fit(marked)
+    found = completer.transform(marked)
+    plain = MixedCompleter(SVDCompleter(rank=2)).fit(X[list(MARKED)])
+    expected = plain.transform(X[list(MARKED)])
+    assert completer.kinds_ == plain.kinds_
+    for name in MARKED:
+        assert found[name].tolist() == expected[name].tolist()
+    assert found["count"].dtype == int and found["size"].dtype == marked["size"].dtype
+    marked = marked.drop(columns="day")
+    completer.set_params(missing_values=[-999, "?"]).fit(marked)
+    save(completer, tmp_path / "table.skmc")
+    pd.testing.assert_frame_equal(
+        load(tmp_path / "table.skmc").transform(marked), completer.transform(marked)
+    )
+    with pytest.raises(ValueError, match="no missing cell that y knows"):
+        completer.score(marked, marked)
+
+
+def test_one_mark_and_booleans():
+    flags = [True, False] * 6
+    X = pd.DataFrame({"x": np.arange(12.0), "flag": flags})
+    X.loc[3, "x"] = 0
+    completer = MixedCompleter(SVDCompleter(rank=1), missing_values=0).fit(X)
+    assert completer.transform(X)["flag"].tolist() == flags  # False is not 0
+    completed = completer.transform(X)["x"]
+    assert (completed[[0, 3]] > 0).all() and (
+        completed.drop([0, 3]) == X["x"].drop([0, 3])
+    ).all()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "array"])
+def test_empty_columns_are_dropped_on_request(kind):
+    X = pd.DataFrame({"a": [1.0, 2, None], "b": [-1.0] * 3, "c": [2.0, 4, 6]})
+    if kind == "polars":
+        X = pl.from_pandas(X)
+    elif kind == "array":
+        X = X.to_numpy()
+    completer = MixedCompleter(
+        SVDCompleter(rank=1), missing_values=-1, keep_empty_features=False
+    )
+    with pytest.warns(UserWarning, match="of X has no observed cell and is dropped"):
+        found = completer.fit_transform(X)
+    names = ["x0", "x2"] if kind == "array" else ["a", "c"]
+    assert found.shape == (3, 2)
+    assert list(completer.get_feature_names_out()) == names
+
+
+def test_weights_count_cells_several_times(table):
+    _, _, X = table
+    X = X[:60]
+    inner = SVDCompleter(rank=1, tol=1e-10, max_iter=2000)
+    mixed = MixedCompleter(inner, like_observed=False, min_frequency=0)
+    plain = mixed.fit(X).transform(X)
+    ones = clone(mixed).fit(X, cell_weight=np.ones(X.shape))
+    pd.testing.assert_frame_equal(ones.transform(X), plain)
+    twice = np.arange(60) % 3 == 0
+    weights = np.repeat(1.0 + twice[:, None], X.shape[1], 1)
+    weighted = clone(mixed).fit(X, cell_weight=weights)
+    longer = pd.concat([X, X[twice]], ignore_index=True)
+    doubled = clone(mixed).fit(longer)
+    for one, other in zip(weighted._table.columns, doubled._table.columns, strict=True):
+        assert one.deviation == pytest.approx(other.deviation)
+    found = weighted.transform(X)
+    pd.testing.assert_frame_equal(found, doubled.transform(X), rtol=1e-6)
+    assert not np.allclose(found["metres"], plain["metres"], rtol=1e-3)
+
+
+def test_weight_zero_hides(table):
+    _, _, X = table
+    weights = np.where(np.random.RandomState(2).uniform(size=X.shape) < 0.2, 0.0, 1.0)
+    inner = SVDCompleter(rank=2)
+    hides = MixedCompleter(inner).fit(X[:300], cell_weight=weights[:300])
+    without = MixedCompleter(inner).fit(X.mask(weights == 0)[:300])
+    new = X[300:]
+    pd.testing.assert_frame_equal(
+        hides.transform(new), without.transform(new), check_dtype=False
+    )
+
+
+def test_weights_that_cannot_be(table):
+    _, _, X = table
+    ones = np.ones(X.shape)
+    with pytest.raises(TypeError, match=r"GaussianCompleter.fit\(\) takes no cell_we"):
+        MixedCompleter(GaussianCompleter()).fit(X, cell_weight=ones)
+    with pytest.raises(ValueError, match="it must have the shape of X"):
+        MixedCompleter(SVDCompleter()).fit(X, cell_weight=ones[:, 1:])
+    with pytest.raises(ValueError, match="cell_weight is -1"):
+        MixedCompleter(SVDCompleter()).fit(X, cell_weight=-ones)
+    cells = Entries(X[["grams", "metres"]])
+    cells.weights = np.ones(len(cells))
+    with pytest.raises(TypeError, match="takes no cell_weight"):
+        MixedCompleter(GaussianCompleter()).fit(cells)
