@@ -93,7 +93,7 @@ def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
     return pixels(np.asarray(matrix), channels)
 
 
-def on_host(picture: Any) -> Any:
+def on_host(picture: object) -> Any:
     """A tensor as an array; anything else as it is.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skmc.cells import Container
 from skmc.tables.frames import same_columns
 from skmc.tables.levels import Categorical
 from skmc.tables.table import Table
@@ -34,7 +35,7 @@ class Source:
     missing: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, X: Any) -> Source:
+    def of(cls, table: Table, X: Container) -> Source:
         """Read a table.
 
         Parameters

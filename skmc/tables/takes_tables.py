@@ -68,17 +68,17 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
         )
 
 
-def _doubts(X: Any, table: Table) -> list[str]:
+def _doubts(X: Container, table: Table) -> list[str]:
     """The first doubtful cell of each column that the caller lets be completed."""
     said = []
-    for k, (raw, column) in enumerate(
-        zip(raw_columns(X, table.marks), table.columns, strict=True)
-    ):
+    raws = raw_columns(X, table.marks)
+    for k, (raw, column) in enumerate(zip(raws, table.columns, strict=True)):
         found = None
         if column is not None and column.kind == "numeric":
             found = doubtful_number(raw.floats.astype(float))
         elif k in table.left or (column is not None and column.kind == "categorical"):
-            found = doubtful_word(raw.values)
+            cells = zip(raw.values, raw.missing, strict=True)
+            found = doubtful_word([None if gone else word for word, gone in cells])
         if found is not None:
             said.append(f"{raw.label}, row {found[0]}: {found[1]}")
     return said
