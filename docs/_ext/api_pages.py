@@ -42,6 +42,7 @@ PARTS = {
         "skmc.blocks.*",
         "skmc.base.*",
         "skmc.parameters.*",
+        "skmc.compatibility.*",
         "skmc.tables.*",
     ],
 }
