@@ -126,7 +126,7 @@ def test_a_repeated_number_far_from_all_others(run):
 def test_numbers_with_signs_and_mixed_commas(run):
     content = lines("rate,x", lambda k: f"{k} %,{k if k % 4 else ''}")
     code, err, _ = run("in.csv", content, *QUICK)
-    assert code == 0 and "with a sign such as %" in err
+    assert code == 0 and "with a sign or unit such as %" in err
     assert "3 rows, the first is row 1, have no cell to infer others" in err
     content = lines("x,y", lambda k: f'"{k},5",{k}' if k % 2 else f"{k}.5,")
     code, err, _ = run("in.csv", content, *QUICK)

@@ -234,9 +234,10 @@ class PatchGroups:
 
     def _count(self, groups: Tensor) -> Tensor:
         """How many patches of groups cover each pixel."""
-        corners = torch.bincount(groups.flatten(), minlength=math.prod(self.shape))
-        height, width = self.sides
-        before = pad(corners.view(self.shape).float(), [width - 1, 0, height - 1, 0])
+        places, (height, width) = groups.flatten(), self.sides
+        corners = torch.zeros(math.prod(self.shape), device=groups.device)
+        corners.index_add_(0, places, torch.ones_like(places, dtype=corners.dtype))
+        before = pad(corners.view(self.shape), [width - 1, 0, height - 1, 0])
         return avg_pool2d(before[None], self.sides, 1, divisor_override=1)[0]
 
     def _split(self, patches: Tensor, *parts: Tensor) -> Iterator[tuple[Tensor, ...]]:
