@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ class PictureFile(File):
     def __init__(self, path: str, options: Namespace):
         super().__init__(path, options)
         self.raster = read_raster(path)
-        self.missing = self._missing(options) | np.isnan(self._colors).any(2)
+        self.missing = self._missing(options) | np.isnan(self.raster.colors).any(2)
         if self.missing.all():
             raise CommandError(f"{path} has no observed pixel; at least one is needed")
 
@@ -60,7 +59,7 @@ class PictureFile(File):
             return None
         from skmc import pictures
 
-        found = pictures.estimate(self._colors, self.missing, completer)
+        found = pictures.estimate(self.raster.colors, self.missing, completer)
         hours, minutes = divmod(math.ceil(found.seconds / 60), 60)
         took = f"{hours} h {minutes} min" if hours else f"{minutes} min"
         blocks = "1 block" if found.n_fits == 1 else f"{found.n_fits} blocks"
@@ -79,18 +78,17 @@ class PictureFile(File):
         from skmc import pictures
 
         colors = pictures.complete(
-            self._colors, self.missing, completer, on_fit=self.on_fit
+            self.raster.colors, self.missing, completer, on_fit=self.on_fit
         )
-        pixels = self.raster.pixels.copy()
-        self.raster = replace(self.raster, pixels=pixels)
-        self._colors[:] = colors
+        self.raster.pixels = self.raster.pixels.copy()
+        self.raster.colors[:] = colors
         if self.raster.alpha:
-            pixels[self.missing, -1] = self.raster.largest
+            self.raster.pixels[self.missing, -1] = self.raster.largest
         return int(self.missing.sum())
 
     def matrix(self) -> np.ndarray:
         """The mean of the channels."""
-        gray = self._colors.mean(2, dtype=np.float32) / self.raster.largest
+        gray = self.raster.colors.mean(2, dtype=np.float32) / self.raster.largest
         return np.ma.masked_array(gray, self.missing)
 
     def check_target(self, path: str) -> None:
@@ -111,10 +109,6 @@ class PictureFile(File):
     def write(self, path: Path) -> None:
         suffix = Path(path.name.removesuffix(".part")).suffix.lower()
         write_raster(self.raster, path, suffix)
-
-    @property
-    def _colors(self) -> np.ndarray:
-        return self.raster.colors
 
     def _missing(self, options: Namespace) -> np.ndarray:
         if options.mask is not None:
@@ -170,7 +164,7 @@ class PictureFile(File):
         if tolerance is None:
             tolerance = JPEG_TOLERANCE if jpeg else 0
         # A gray channel is compared with all three.
-        away = np.abs(self._colors * (255 / self.raster.largest) - rgb)
+        away = np.abs(self.raster.colors * (255 / self.raster.largest) - rgb)
         missing = (away <= tolerance).all(2)
         if not missing.any():
             raise CommandError(

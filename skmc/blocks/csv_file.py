@@ -64,7 +64,7 @@ class CsvFile:
             )
         else:
             convert = copy(self.files.convert_options)
-        convert.include_columns = columns  # all of them if there are none
+        convert.include_columns = columns  # an empty list means all
         return pyarrow.csv.open_csv(
             self.path, self.files.read_options, self.files.parse_options, convert
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.metrics import mae, rmse
+from skmc.model_selection.ranking import check_scored
 
 ERRORS = {"rmse": rmse, "mae": mae}
 
@@ -61,18 +62,10 @@ class ErrorScorer:
         -------
         float
         """
-        if self.metric not in ERRORS:
-            raise ValueError(
-                f"metric must be among {tuple(ERRORS)}, got {self.metric!r}."
-            )
+        check_scored(self.metric, ERRORS, X)
         if not isinstance(estimator, BaseCompleter):
             raise TypeError(
                 f"{type(estimator).__name__} cannot predict cells; pass a completer."
-            )
-        if not isinstance(X, Entries):
-            raise TypeError(
-                f"X must be Entries, the held-out cells, got {type(X).__name__}; pass "
-                "Entries to the search."
             )
         X = X[X.values != estimator.missing_values]
         guess = estimator.predict_entries(*X.labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,34 @@ from skmc.cells import Entries
 from skmc.metrics import RANKING
 
 BLOCK = 2**22  # ranked cells at once
+
+
+def check_scored(metric: str, known: Iterable[str], X: object) -> None:
+    """Check the metric of a scorer and what it is to score.
+
+    Parameters
+    ----------
+    metric : str
+        Name of a metric.
+    known : iterable of str
+        All names.
+    X : object
+        Held-out cells.
+
+    Raises
+    ------
+    ValueError
+        The metric is unknown.
+    TypeError
+        ``X`` is not `Entries`.
+    """
+    if metric not in known:
+        raise ValueError(f"metric must be among {tuple(known)}, got {metric!r}.")
+    if not isinstance(X, Entries):
+        raise TypeError(
+            f"X must be Entries, the held-out cells, got {type(X).__name__}; pass "
+            "Entries to the search."
+        )
 
 
 @dataclass(frozen=True)
@@ -69,19 +98,11 @@ class RankingScorer:
         -------
         float
         """
-        if self.metric not in RANKING:
-            raise ValueError(
-                f"metric must be among {tuple(RANKING)}, got {self.metric!r}."
-            )
+        check_scored(self.metric, RANKING, X)
         if not hasattr(estimator, "recommend"):
             raise TypeError(
                 f"{type(estimator).__name__} cannot rank columns; use a completer with "
                 "the method recommend, such as FactorizationCompleter."
-            )
-        if not isinstance(X, Entries):
-            raise TypeError(
-                f"X must be Entries, the held-out cells, got {type(X).__name__}; pass "
-                "Entries to the search."
             )
         low = -np.inf if self.threshold is None else self.threshold
         X = X[X.values >= low]

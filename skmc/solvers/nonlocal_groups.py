@@ -13,7 +13,7 @@ from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
-MATCH_EVERY = 6  # rounds
+MATCH_EVERY = 6  # rounds, a multiple of the next number
 DIRECTIONS_EVERY = 2  # rounds; the second has the singular vectors of the first
 # A round moves hidden cells this many times as far as the groups say, and goes on in
 # the direction of the round before: chosen on crops of monarch and flower, where 16
@@ -214,7 +214,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             references, others = state.others, state.references
             groups = patches.match(picture, references, state.doubt)
             state = replace(state, references=references, others=others, groups=groups)
-        if k and (k % MATCH_EVERY == 0 or k % DIRECTIONS_EVERY == 0):
+        if k and k % DIRECTIONS_EVERY == 0:
             directions = patches.directions(picture, state.groups)
             state = replace(state, directions=directions)
         found = state.groups, state.directions
