@@ -18,6 +18,19 @@ from sklearn.utils import Bunch
 
 from skmc.cells import Entries
 
+__all__ = [
+    "load_drug_target",
+    "load_expression",
+    "load_flixster",
+    "load_image",
+    "load_mask",
+    "load_mnist_digits",
+    "load_movielens",
+    "load_photo",
+    "load_syn_netflix",
+    "load_table",
+]
+
 
 def _folder(path: str | Path | None) -> Path:
     """The folder of the evaluation files."""

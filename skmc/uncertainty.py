@@ -32,6 +32,7 @@ from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 from skmc.parameters import Workers, constrained
 from skmc.tables import TableEntries, has_words
 
+__all__ = ["MultipleCompletion", "Pooled", "pool"]
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # cells as many as the noise of all columns counts for
 

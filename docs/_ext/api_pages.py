@@ -5,52 +5,39 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
-import pkgutil
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "skmc"
-# Patterns of names, in the order of the overview. A name belongs to the first part
-# with a matching pattern. Names without one are internal to a room.
+# The public modules, in the order of the overview. Names that are not in their
+# ``__all__`` are internal.
 PARTS = {
-    "What users call": [
-        "skmc.*",
-        "skmc.patterns.*",
-        "skmc.metrics.*",
-        "skmc.model_selection.*",
-        "skmc.pictures.*",
-        "skmc.uncertainty.*",
-        "skmc.plot.*",
-        "skmc.loop.*Recorder",
-        "skmc.distributed.*",
-        "skmc.persistence.*",
-        "skmc.datasets.*",
-        "skmc.checks.*",
-        "skmc.sensing.*",
-        "skmc.inverses.*",
-        "skmc.completers.*",
-    ],
-    "What it is made of": [
-        "skmc.linalg.*",
-        "skmc.cells.*",
-        "skmc.terms.*",
-        "skmc.models.*",
-        "skmc.solvers.*",
-        "skmc.loop.*",
-        "skmc.new_rows.*",
-        "skmc.blocks.*",
-        "skmc.base.*",
-        "skmc.parameters.*",
-        "skmc.compatibility.*",
-        "skmc.tables.*",
-    ],
-}
-INSIDE = "Inside the rooms"
-NOTES = {
-    "What users call": "",
-    "What it is made of": "For extensions: the names that each room exports.",
-    INSIDE: "Used by their own room only; these names may change in any release.",
+    "For users": (
+        "skmc",
+        "skmc.patterns",
+        "skmc.metrics",
+        "skmc.model_selection",
+        "skmc.pictures",
+        "skmc.uncertainty",
+        "skmc.plot",
+        "skmc.persistence",
+        "skmc.distributed",
+        "skmc.datasets",
+        "skmc.sensing",
+        "skmc.inverses",
+        "skmc.loop",
+    ),
+    "For authors of methods": (
+        "skmc.base",
+        "skmc.completers",
+        "skmc.parameters",
+        "skmc.checks",
+        "skmc.cells",
+        "skmc.terms",
+        "skmc.models",
+        "skmc.solvers",
+        "skmc.linalg",
+    ),
 }
 
 
@@ -61,70 +48,19 @@ class Group(NamedTuple):
     module: str
 
 
-def modules() -> list[str]:
-    """Names of all public modules of the package."""
-    package = importlib.import_module(PACKAGE)
-    return [PACKAGE] + [
-        info.name
-        for info in pkgutil.walk_packages(package.__path__, f"{PACKAGE}.")
-        if not any(part.startswith("_") for part in info.name.split("."))
-    ]
-
-
-def public(module) -> list[str]:
-    """``__all__``, or the classes and functions that a module defines."""
-    if hasattr(module, "__all__"):
-        return [n for n in module.__all__ if not inspect.ismodule(getattr(module, n))]
-    return [
-        name
-        for name, member in vars(module).items()
-        if not name.startswith("_")
-        and (inspect.isclass(member) or inspect.isfunction(member))
-        and member.__module__ == module.__name__
-    ]
-
-
-def names() -> dict[str, list[str]]:
-    """Module -> its public names, each object at the shortest of its paths."""
-    paths: dict[int, str] = {}
-    members = {}
-    found = [(name, importlib.import_module(name)) for name in modules()]
-    for name, module in found:
-        for member in public(module):
-            key = id(getattr(module, member))
-            members[f"{name}.{member}"] = key
-            here = paths.get(key)
-            if here is None or name.count(".") < here.count(".") - 1:
-                paths[key] = f"{name}.{member}"
-    return {
-        name: listed
-        for name, module in found
-        if (
-            listed := [
-                member
-                for member in public(module)
-                if paths[members[f"{name}.{member}"]] == f"{name}.{member}"
-            ]
-        )
-    }
-
-
 def groups() -> dict[Group, list[str]]:
-    """The names in the order of the overview, each once, by part and module."""
-    order = [(part, pattern) for part, some in PARTS.items() for pattern in some]
+    """The public names in the order of the overview, each once, by part and module."""
     made: dict[Group, list[str]] = {}
-    rest = names()
-    for part, pattern in order:
-        module = pattern.rpartition(".")[0]
-        chosen = [
-            name
-            for name in rest.get(module, [])
-            if fnmatchcase(f"{module}.{name}", pattern)
-        ]
-        if chosen:
-            made[Group(part, module)] = chosen
-            rest[module] = [name for name in rest[module] if name not in chosen]
-    return made | {Group(INSIDE, module): some for module, some in rest.items() if some}
+    listed: set[int] = set()
+    for part, some in PARTS.items():
+        for name in some:
+            module = importlib.import_module(name)
+            members = {id(getattr(module, member)): member for member in module.__all__}
+            made[Group(part, name)] = [
+                member for key, member in members.items() if key not in listed
+            ]
+            listed |= members.keys()
+    return made
 
 
 def first_line(member) -> str:
@@ -184,32 +120,24 @@ def titled(title: str, line: str) -> list[str]:
 
 
 def pages(listing: dict[Group, list[str]]) -> dict[str, str]:
-    """A page for each name, and one for each module inside a room."""
+    """A page for each name."""
     made = {}
-    for (part, module), listed in listing.items():
-        current = [f".. currentmodule:: {module}", ""]
-        if part != INSIDE:
-            for name in listed:
-                title = f"{module}.{name}".removeprefix(f"{PACKAGE}.")
-                lines = [*titled(title, "="), *current, *entry(module, name)]
-                made[f"{module}.{name}"] = "\n".join(lines)
-        else:
-            text = first_line(importlib.import_module(module))
-            lines = [*titled(module, "="), *current, text, ""]
-            for name in listed:
-                lines += [*titled(name, "-"), *entry(module, name)]
-            made[f"module.{module}"] = "\n".join(lines)
+    for (_, module), listed in listing.items():
+        for name in listed:
+            title = f"{module}.{name}".removeprefix(f"{PACKAGE}.")
+            lines = [*titled(title, "="), f".. currentmodule:: {module}", ""]
+            made[f"{module}.{name}"] = "\n".join([*lines, *entry(module, name)])
     return made
 
 
 def overview(listing: dict[Group, list[str]]) -> str:
     lines = titled("API reference", "=")
-    lines += ["Every public name, at the shortest path from which it can be imported."]
+    lines += ["All public names. Other names are internal and can change at any time."]
     current = None
     for (part, module), listed in listing.items():
         loaded = importlib.import_module(module)
         if part != current:
-            lines += ["", *titled(part, "-"), NOTES[part]]
+            lines += ["", *titled(part, "-")]
             current = part
         lines += ["", *titled(module, "~"), first_line(loaded), ""]
         lines += [".. list-table::", "   :widths: 35 65", "   :class: api", ""]

@@ -13,7 +13,7 @@ from sphinx.transforms import SphinxTransform
 def targets() -> dict[str, str]:
     """Maps names, with and without their module, to the documented object."""
     found: dict[str, str] = {}
-    for module, names in api_pages.names().items():
+    for (_, module), names in api_pages.groups().items():
         for name in names:
             found.setdefault(name, f"{module}.{name}")
             found[f"{module}.{name}"] = f"{module}.{name}"

@@ -9,20 +9,3 @@ from skmc.blocks.parts import tables_of
 from skmc.blocks.rows import StoredCells
 from skmc.blocks.running import Local, OnCluster
 from skmc.blocks.writing import BlockFolder, sorted_blocks
-
-__all__ = [
-    "BlockFolder",
-    "BlockObserved",
-    "Choice",
-    "ChunkedEM",
-    "ChunkedRows",
-    "ChunkedSVD",
-    "Local",
-    "OnCluster",
-    "StoredCells",
-    "is_lazy",
-    "lazy_entries",
-    "lazy_transform",
-    "sorted_blocks",
-    "tables_of",
-]

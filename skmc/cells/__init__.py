@@ -16,29 +16,4 @@ from skmc.cells.sparse_observed import SparseObserved
 from skmc.cells.sparse_values import SparseValues
 from skmc.cells.stored import CsvFiles, StoredEntries
 
-__all__ = [
-    "Cells",
-    "Container",
-    "CsvFiles",
-    "Data",
-    "Entries",
-    "Given",
-    "LikeObserved",
-    "Observed",
-    "Priors",
-    "Scaling",
-    "Shaped",
-    "Side",
-    "SparseObserved",
-    "SparseValues",
-    "StoredEntries",
-    "check_index",
-    "check_positions",
-    "dense",
-    "fingerprint",
-    "pixels",
-    "preferences",
-    "prior_mean",
-    "sparse_cells",
-    "to_cells",
-]
+__all__ = ["Given"]

@@ -8,7 +8,7 @@ from skmc.completers import _discovery
 TYPE_CHECKING = False
 # Type checkers do not look into folders; nothing else reads these lines.
 if TYPE_CHECKING:
-    from skmc.completers._discovery import (  # noqa: F401
+    from skmc.completers._discovery import (
         advice_of,
         completer_classes,
         name_of,
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     )
     from skmc.completers.air import AIRCompleter as AIRCompleter
     from skmc.completers.auto import AutoCompleter as AutoCompleter
-    from skmc.completers.auto import candidates_for  # noqa: F401
+    from skmc.completers.auto import candidates_for
     from skmc.completers.autoencoder import AutoencoderCompleter as AutoencoderCompleter
     from skmc.completers.bayesian import (
         BayesianFactorizationCompleter as BayesianFactorizationCompleter,
     )
     from skmc.completers.bibranch import BiBNNCompleter as BiBNNCompleter
     from skmc.completers.biharmonic import BiharmonicCompleter as BiharmonicCompleter
-    from skmc.completers.costs import Cost, Size, Variant  # noqa: F401
+    from skmc.completers.costs import Cost, Size, Variant
     from skmc.completers.dmf import DMFCompleter as DMFCompleter
     from skmc.completers.factorization import (
         FactorizationCompleter as FactorizationCompleter,
@@ -54,7 +54,7 @@ else:
         "candidates_for": "skmc.completers.auto",
         **dict.fromkeys(_discovery.__all__, _discovery.__name__),
     }
-    __all__ = sorted(_MODULES)
+    __all__ = [*_discovery.modules(), "Cost", "Variant", "candidates_for"]
 
     def __getattr__(name: str) -> object:
         from importlib import import_module

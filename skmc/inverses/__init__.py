@@ -5,13 +5,4 @@ from skmc.inverses.dsvd_steps import offdiag, random_orthonormal
 from skmc.inverses.inverse import LDMinv, d_minv
 from skmc.inverses.stiefel import StiefelResult, cayley_step, minimize_on_stiefel
 
-__all__ = [
-    "DSVD",
-    "LDMinv",
-    "StiefelResult",
-    "cayley_step",
-    "d_minv",
-    "minimize_on_stiefel",
-    "offdiag",
-    "random_orthonormal",
-]
+__all__ = ["DSVD", "LDMinv", "d_minv", "minimize_on_stiefel"]

@@ -7,24 +7,4 @@ from skmc.loop.scope import STORE, OutOfTime, Work, fit_scope, seconds_left, tim
 from skmc.loop.solution import Callback, Progress, Solution, Status, tensorwise
 from skmc.loop.stop import HeldOut
 
-__all__ = [
-    "STORE",
-    "TITLE",
-    "Callback",
-    "HeldOut",
-    "OutOfTime",
-    "Progress",
-    "Run",
-    "Solution",
-    "SpectrumRecorder",
-    "Status",
-    "Work",
-    "cuda_graphs",
-    "fit_scope",
-    "matrix_of",
-    "seconds_left",
-    "solve",
-    "solve_part",
-    "tensorwise",
-    "time_limit",
-]
+__all__ = ["Callback", "Solution", "SpectrumRecorder", "cuda_graphs"]

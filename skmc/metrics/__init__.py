@@ -24,7 +24,6 @@ from skmc.metrics.ranking import (
 )
 
 __all__ = [
-    "RANKING",
     "auc",
     "effective_rank",
     "mae",
@@ -32,7 +31,6 @@ __all__ = [
     "ndcg_at_k",
     "nmae",
     "psnr",
-    "ranked_gains",
     "recall_at_k",
     "relative_error",
     "rmse",

@@ -12,19 +12,14 @@ from skmc.model_selection.ranking import RankingScorer
 from skmc.model_selection.splitters import PATTERNS, CellSplit, LeaveLastOut
 
 __all__ = [
-    "METRICS",
-    "PATTERNS",
     "BatchedGridSearchCV",
     "BatchedHalvingSearchCV",
     "BatchedRandomizedSearchCV",
     "CellSplit",
     "ComparisonDisplay",
     "ErrorScorer",
-    "Folds",
     "LeaveLastOut",
     "RankingScorer",
-    "batch_pays",
     "compare",
     "fit_batch",
-    "predict_cells",
 ]

@@ -10,22 +10,4 @@ from skmc.models.skip_network import SkipNetwork
 from skmc.models.spectral import SpectralNetwork
 from skmc.models.widths import checked_widths
 
-__all__ = [
-    "Autoencoder",
-    "BiBranch",
-    "Branch",
-    "FactorProduct",
-    "LinkedFactorization",
-    "PatchCNN",
-    "PatchGroups",
-    "Patches",
-    "SkipNetwork",
-    "SpectralNetwork",
-    "bent",
-    "checked_widths",
-    "filling_order",
-    "hidden_layers",
-    "lower_rank",
-    "principal",
-    "slope_at",
-]
+__all__ = ["FactorProduct", "filling_order"]

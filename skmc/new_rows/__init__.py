@@ -7,16 +7,3 @@ from skmc.new_rows.forward_pass import ForwardPass, LearnedInputs
 from skmc.new_rows.neighbors import knn_graph, knn_values
 from skmc.new_rows.rows import RowIndex
 from skmc.new_rows.streaming import RowStream
-
-__all__ = [
-    "Clusters",
-    "Deferred",
-    "EmbeddedRows",
-    "FoldIn",
-    "ForwardPass",
-    "LearnedInputs",
-    "RowIndex",
-    "RowStream",
-    "knn_graph",
-    "knn_values",
-]

@@ -14,7 +14,6 @@ __all__ = [
     "like_missing",
     "mar",
     "mnar",
-    "parts_like_missing",
     "patch",
     "per_row",
     "random",

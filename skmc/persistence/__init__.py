@@ -6,11 +6,4 @@ from skmc.persistence.files import replace_file
 from skmc.persistence.save import load, save
 from skmc.persistence.serialize import StorageError
 
-__all__ = [
-    "StorageError",
-    "checkpoint",
-    "load",
-    "register",
-    "replace_file",
-    "save",
-]
+__all__ = ["StorageError", "checkpoint", "load", "register", "save"]

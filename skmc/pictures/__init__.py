@@ -3,4 +3,4 @@
 from skmc.pictures.complete import Estimate, complete, estimate
 from skmc.pictures.shapes import as_matrix, as_picture
 
-__all__ = ["Estimate", "as_matrix", "as_picture", "complete", "estimate"]
+__all__ = ["Estimate", "complete", "estimate"]

@@ -17,8 +17,6 @@ __all__ = [
     "DiagonalMeasurements",
     "FactorizedSensingRegressor",
     "LinearSensingRegressor",
-    "Measured",
-    "Measurements",
     "NuclearSensingRegressor",
     "RankOneMeasurements",
     "SpectralSensingRegressor",

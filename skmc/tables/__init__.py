@@ -14,22 +14,3 @@ from skmc.tables.takes_tables import (
     kept_columns,
     warn_of_columns,
 )
-
-__all__ = [
-    "MaskedToNaN",
-    "Source",
-    "Table",
-    "TableEntries",
-    "TakesTables",
-    "as_table",
-    "doubtful_number",
-    "doubtful_word",
-    "errors",
-    "has_words",
-    "kept_columns",
-    "matrix_weights",
-    "numeric_deviations",
-    "read_table_weights",
-    "table_for",
-    "warn_of_columns",
-]

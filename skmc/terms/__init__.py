@@ -14,23 +14,14 @@ from skmc.terms.transforms import Blocks, Columns, Rows, Transform
 
 __all__ = [
     "AdaptiveDirichletEnergy",
-    "Blocks",
     "Box",
-    "Columns",
     "DirichletEnergy",
     "L1Norm",
-    "MeasurementError",
-    "NeighborDirichletEnergy",
     "NuclearNorm",
-    "Rows",
-    "SparseDirichletEnergy",
     "SquaredError",
     "SquaredNorm",
     "Sum",
     "Term",
     "TotalVariation",
-    "Transform",
     "graph_laplacian",
-    "inner",
-    "narrow",
 ]
