@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -158,6 +159,14 @@ def test_no_circles(top):
         for module, path in modules.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_the_design_describes_every_room():
+    page = (PROJECT / "docs" / "design.md").read_text()
+    described = re.findall(r"^\| `(\w+)` \|", page.split("## Terms")[0], re.MULTILINE)
+    assert sorted(described) == sorted(
+        MAY_IMPORT.keys() - {"__main__", "skmc", "benchmarks"}
+    )
 
 
 def test_the_list_of_rooms_fits_on_a_screen():

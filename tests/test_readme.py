@@ -55,13 +55,6 @@ def test_figures_are_those_of_the_records(monkeypatch):
     assert rows in README, f"run python docs/_ext/measured.py; the records say\n{rows}"
 
 
-def test_every_method_has_its_task():
-    tasks = README.split("## Methods")[1].split("\n## ")[0]
-    for name in skmc.__all__:
-        if name.endswith("Completer"):
-            assert f"`{name}" in tasks, name
-
-
 def test_the_address_is_the_same_everywhere():
     (url,) = re.findall(r"^url = (.*)$", (ROOT / "setup.cfg").read_text(), re.M)
     assert f"{url}/docs" == DOCUMENTATION

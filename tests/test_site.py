@@ -317,6 +317,12 @@ def test_no_link_is_broken(site):
     assert not broken, "\n".join(sorted(set(broken))[:30])
 
 
+def test_every_method_has_its_advice():
+    page = (DOCS / "choosing.md").read_text()
+    for cls in all_completers():
+        assert f"\n| `{cls.__name__}`" in page or cls is skmc.MixedCompleter, cls
+
+
 def test_every_method_has_its_figure(site):
     pages = [path for path in (site / "how").glob("*.html") if path.stem != "index"]
     assert len(pages) == len(list((DOCS / "how").glob("*.md"))) - 1

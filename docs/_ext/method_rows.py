@@ -1,4 +1,4 @@
-"""Rows for the completers that the table of how/index.md does not describe itself."""
+"""The table of all methods in how/index.md, from what the completers say."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ from skmc.checks import all_completers
 from skmc.completers import advice_of
 
 
-def with_all_methods(text: str) -> str:
-    """The page, which ends with the table, and a row for each other completer."""
-    rows = [
-        f"| `{cls.__name__}` | {cls.__doc__.splitlines()[0]} "
-        f"| {advice_of(cls.__name__)} | |"
-        for cls in all_completers()
-        if f"\n| `{cls.__name__}" not in text
-    ]
-    return "\n".join([text.rstrip(), *rows, ""])
+def method_table() -> str:
+    rows = ["| completer | method | use it for |", "|---|---|---|"]
+    for cls in all_completers():
+        name, method = cls.__name__, cls.__doc__.splitlines()[0]
+        rows.append(f"| `{name}` | {method} | {advice_of(name)} |")
+    return "\n".join([*rows, ""])
 
 
-def add_rows(app, docname, content):
+def add_table(app, docname, content):
     if docname == "how/index":
-        content[0] = with_all_methods(content[0])
+        content[0] += "\n" + method_table()
 
 
 def setup(app):
-    app.connect("source-read", add_rows)
+    app.connect("source-read", add_table)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
