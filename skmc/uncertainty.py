@@ -30,7 +30,7 @@ from skmc.compatibility import (
 from skmc.linalg import Seed, seed_of
 from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 from skmc.parameters import Workers, constrained
-from skmc.tables import TableEntries, has_words
+from skmc.tables import Source, completed_by, has_words, source_of
 
 __all__ = ["MultipleCompletion", "Pooled", "pool"]
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
@@ -132,11 +132,10 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         -------
         self
         """
-        table, source, measured = None, None, np.array(True)
+        source, measured = None, np.array(True)
         if not hasattr(self.completer, "predict_entries") or has_words(X):
-            table = TableEntries.of(X, self.completer)
-            source, measured = table.source, table.source.table.measured
-            cells = source.numbers
+            source = source_of(X, self.completer)
+            cells, measured = source.numbers, source.table.measured
         else:
             cells = X.to_cells() if isinstance(X, Entries) else to_cells(X)
             cells = check_array(cells, ensure_all_finite="allow-nan")
@@ -149,18 +148,15 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         for draw, seed in zip(draws, seeds, strict=True):
             seeded = {"random_state", "completer__random_state"} & {*draw.get_params()}
             draw.set_params(**dict.fromkeys(seeded, int(seed)))
-        if table is None:
-            parts = [np.where(out, np.nan, cells) for out in left_out]
-        else:
-            parts = [table[~out[table.rows, table.cols]] for out in left_out]
+        parts = [np.where(out, np.nan, cells) for out in left_out]
         found = []
         with FitTasks(self, X, y, self.n_draws) as tasks:
-            if table is None and batch_pays(draws, cells.shape):
+            if source is None and batch_pays(draws, cells.shape):
                 found = [fitted.reconstruction_ for fitted in fit_batch(draws, parts)]
             else:
                 workers = Parallel(n_jobs=self.n_jobs, return_as="generator")
                 pairs = zip(draws, parts, strict=True)
-                for values in workers(delayed(_drawn)(*pair) for pair in pairs):
+                for values in workers(delayed(_drawn)(*pair, source) for pair in pairs):
                     found.append(values)
                     tasks.done("draw")
         self._source, self.cells_, self.draws_ = source, cells, np.stack(found)
@@ -275,10 +271,10 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         return found if self._source is None else [*map(self._source.completed, found)]
 
 
-def _drawn(draw: Any, part: Any) -> np.ndarray:
+def _drawn(draw: Any, part: np.ndarray, source: Source | None) -> np.ndarray:
     """Return the values of all cells after a fit to some of them."""
-    if isinstance(part, TableEntries):
-        return part.completed_by(draw)
+    if source is not None:
+        return completed_by(draw, source, part)
     return np.asarray(draw.fit(part).reconstruction_)
 
 

@@ -145,7 +145,9 @@ def test_samples_vary_as_the_deviations_say(table):
     assert draws[0]["day"].notna().all() and draws[0]["size"].dtype == X["size"].dtype
 
 
-@pytest.mark.parametrize("inner", [SoftImputeCompleter(), GaussianCompleter()])
+@pytest.mark.parametrize(
+    "inner", [SoftImputeCompleter(random_state=0), GaussianCompleter()]
+)
 def test_probabilities_of_categories(inner, table):
     truth, hidden, X = table
     completer = MixedCompleter(inner).fit(X)

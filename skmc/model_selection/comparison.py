@@ -21,7 +21,7 @@ from skmc.base import BaseCompleter
 from skmc.cells import Container, Entries
 from skmc.linalg import Seed
 from skmc.model_selection.splitters import CellSplit
-from skmc.tables import TableEntries, has_words
+from skmc.tables import Source, cell_errors, completed_by, has_words, source_of
 
 METRICS = ("nmae", "mae", "rmse", "relative_error")
 
@@ -119,7 +119,7 @@ def compare(
     unknown = [m for m in metrics if m not in METRICS]
     if unknown or not metrics:
         raise ValueError(f"metrics must be among {METRICS}, got {list(metrics)}.")
-    cells = _cells(X, named, metrics)
+    cells, source = _cells(X, named, metrics)
     spread = float(np.ptp(cells.values)) or 1.0
     jobs, labels = [], []
     for pattern in patterns:
@@ -136,7 +136,7 @@ def compare(
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
     for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
-        delayed(_fit)(*job, spread) for job in jobs
+        delayed(_fit)(*job, spread, source) for job in jobs
     ):
         fits.append(labels[len(fits)] | fit)
         if on_fit is not None:
@@ -162,22 +162,24 @@ def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _cells(X: Container, named: Mapping[str, Any], metrics: Sequence[str]) -> Entries:
-    """Observed cells of a matrix or table."""
+def _cells(
+    X: Container, named: Mapping[str, Any], metrics: Sequence[str]
+) -> tuple[Entries, Source | None]:
+    """Observed cells of a matrix or table, and the table."""
     if isinstance(X, Entries):
-        return X
+        return X, None
     words = has_words(X)
     reader = next((c for c in named.values() if hasattr(c, "categorical")), None)
     if words or reader is not None:
-        cells = TableEntries.of(X, reader)
-        if words or not cells.source.table.only_numbers:
+        source = source_of(X, reader)
+        if words or not source.table.only_numbers:
             if set(metrics) != {"nmae"}:
                 raise ValueError(
                     "X has columns that are not numbers, so metrics must be ['nmae'], "
                     f"got {list(metrics)}."
                 )
-            return cells
-    return Entries(X)
+            return Entries.of_matrix(source.numbers), source
+    return Entries(X), None
 
 
 def _fit(
@@ -185,6 +187,7 @@ def _fit(
     train: Entries,
     test: Entries,
     spread: float,
+    source: Source | None,
 ) -> dict[str, Any]:
     """Return errors, run time and memory of one fit, or the exception it raised."""
     before = _start_peak()
@@ -192,7 +195,11 @@ def _fit(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = predict_cells(clone(completer), train, test)
+            if source is None:
+                found = predict_cells(clone(completer), train, test)
+            else:
+                completed = completed_by(clone(completer), source, train.to_cells())
+                found = completed[test.rows, test.cols]
             error = None
         except Exception as failure:  # the table reports it
             found, error = np.full(len(test), np.nan), repr(failure)
@@ -202,14 +209,17 @@ def _fit(
         "memory_mib": _status("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
-        **_errors(found, test, spread),
+        **_errors(found, test, spread, source),
     }
 
 
-def _errors(found: np.ndarray, test: Entries, spread: float) -> dict[str, float]:
-    if isinstance(test, TableEntries):
+def _errors(
+    found: np.ndarray, test: Entries, spread: float, source: Source | None
+) -> dict[str, float]:
+    if source is not None:
         failed = np.isnan(found).all()
-        return {"nmae": math.nan if failed else float(test.errors(found).mean())}
+        errors = cell_errors(source, test, found)
+        return {"nmae": math.nan if failed else float(errors.mean())}
     truth = test.values
     error = found - truth
     mae, norm = np.abs(error).mean(), np.linalg.norm(truth) or 1.0
@@ -242,8 +252,6 @@ def predict_cells(
     ndarray of shape (len(test),)
         Predicted values of these cells.
     """
-    if isinstance(train, TableEntries):
-        return train.completed_by(completer)[test.rows, test.cols]
     if hasattr(completer, "predict_entries"):
         fitted = completer.fit(train, **given)
         return fitted.predict_entries(*test.labels)

@@ -1,0 +1,103 @@
+"""Fits to some cells of a table, and their errors on others.
+
+The observed cells of a table are `Entries` of the numbers of its `Source`: cells whose
+values count as missing for a completer, such as rare categories, and columns that are
+left as they are, are not among them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skmc.base import Estimator
+from skmc.cells import Container, Entries
+from skmc.tables.errors import errors_of
+from skmc.tables.frames import as_table, without
+from skmc.tables.reading import table_for
+from skmc.tables.source import Source
+from skmc.tables.takes_tables import TakesTables
+
+
+def source_of(X: Container, completer: Estimator | None) -> Source:
+    """Read a table.
+
+    Parameters
+    ----------
+    X : DataFrame, or container as for completers
+        The table.
+    completer : estimator or None
+        Its parameters say how the table is read, as for `table_for`.
+
+    Returns
+    -------
+    Source
+    """
+    X = as_table(X)
+    return Source.of(table_for(completer, X), X)
+
+
+def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndarray:
+    """Fit a completer to some cells of a table.
+
+    Parameters
+    ----------
+    completer : completer
+        Takes the table; it is not cloned. In fewer cells, columns of categories might
+        not be recognized: the parameter ``categorical`` is set to them, and a
+        `TakesTables` is fitted to the matrix that represents the table. Empty columns
+        are kept.
+    source : Source
+        The table.
+    numbers : ndarray of shape (n_rows, n_columns)
+        Its numbers, NaN in the cells that are hidden.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_columns)
+        The completed table as numbers and positions; NaN in columns that are left as
+        they are, and in cells that the completer has left missing.
+    """
+    table = source.table
+    if isinstance(completer, TakesTables):
+        matrix = table.completer_of(completer).fit_transform(table.encode(numbers))
+        return np.where(np.isnan(numbers), table.decode(matrix), numbers)
+    if hasattr(completer, "categorical"):
+        kinds = enumerate(table.kinds)
+        categorical = [k for k, kind in kinds if kind == "categorical"]
+        completer.set_params(categorical=categorical, keep_empty_features=True)
+    hidden = np.zeros(numbers.shape, bool)
+    used = [k for k, _ in table.used]
+    hidden[:, used] = np.isnan(numbers[:, used])
+    completed = completer.fit_transform(without(source.X, hidden))
+    if completed.shape != numbers.shape:
+        raise ValueError(
+            f"{type(completer).__name__} returned a table of shape {completed.shape} "
+            f"for one of shape {numbers.shape}; set it to keep empty columns and to "
+            "add no columns."
+        )
+    return table.read(completed)[0]
+
+
+def cell_errors(source: Source, cells: Entries, found: np.ndarray) -> np.ndarray:
+    """Compare values with those of some cells of a table.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    cells : Entries
+        Cells of its numbers.
+    found : ndarray of shape (n_cells,)
+        Numbers and positions; NaN counts as the largest error.
+
+    Returns
+    -------
+    ndarray of shape (n_cells,)
+        Errors as of `Column.error`, which are 1 at NaN.
+    """
+    guess = np.full(cells.matrix_shape, np.nan)
+    guess[cells.rows, cells.cols] = found
+    errors = errors_of(source.table, guess, source.numbers)
+    return np.nan_to_num(errors[cells.rows, cells.cols], nan=1.0)
