@@ -736,17 +736,17 @@ def test_levels_and_several_marks_of_missing_cells(run, tmp_path):
     """Levels keep their order: the answer is between those of similar rows."""
     levels = ["low", "mid", "high", "top"]
     rows = [f"{levels[k % 4]},{k % 4 + 0.1 * (k % 3):.1f}" for k in range(40)]
-    rows[5], rows[9], rows[14] = "?,1.0", "-999,1.1", "high,-999"
+    rows[5], rows[9], rows[14] = '"?,-",1.0', "-999,1.1", "high,-999.00"
     (tmp_path / "in.csv").write_text("\n".join(["grade,x", *rows, ""]))
     arguments = ("complete", "in.csv", "out.csv", "--method", "svd", "--force")
     ordinal = ("--ordinal", f"grade={','.join(levels)}")
-    code, _, err = run(*arguments, *ordinal, "--missing", "-999,?")
+    code, _, err = run(*arguments, *ordinal, "--missing", '-999,"?,-"')
     assert code == 0, err
     frame = pd.read_csv(tmp_path / "out.csv")
     assert frame["grade"][[5, 9]].tolist() == ["mid", "mid"]
     assert 1.5 < frame["x"][14] < 2.5
     code, _, err = run(*arguments, *ordinal, "--missing", "-999")
-    assert code == 1 and "row 6 (line 7), column 'grade': '?' is not among" in err
+    assert code == 1 and "row 6 (line 7), column 'grade': '?,-' is not among" in err
     code, _, err = run(*arguments, *ordinal, "--categorical", "grade")
     assert code == 2 and "--ordinal grade" in err
 

@@ -16,6 +16,7 @@ from skmc import (
     Entries,
     KNNCompleter,
     LinkedFactorizationCompleter,
+    MeanCompleter,
     MixedCompleter,
     SoftImputeCompleter,
     SVDCompleter,
@@ -191,3 +192,12 @@ def test_tables_have_intervals_and_samples(completer):
     assert not first["x"].equals(second["x"])
     with pytest.raises(ValueError, match="only categories"):
         clone(many).fit(X[["kind"]])
+
+
+def test_draws_that_are_equal_have_no_width():
+    X = np.ones((40, 3))
+    X[::4, 1] = np.nan
+    completion = MultipleCompletion(MeanCompleter(), random_state=0).fit(X)
+    low, high = completion.interval()
+    assert (low == 1).all() and (high == 1).all()
+    assert (completion.sample(2, random_state=0) == 1).all()

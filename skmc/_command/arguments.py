@@ -238,8 +238,9 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
         "--missing",
         type=values.words,
         metavar="WORD,WORD...",
-        help="words that mark missing cells, besides NA, NaN, NULL and the like, as in "
-        "--missing -999,?; may be repeated (CSV)",
+        help="words or numbers that mark missing cells, besides NA, NaN, NULL and the "
+        "like, as in --missing -999,?; quotes keep a comma: --missing '\"a,b\"'; may "
+        "be repeated (CSV)",
     )
     tables.add_argument(
         "--separator",

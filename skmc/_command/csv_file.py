@@ -82,6 +82,8 @@ class CSVFile(TableFile):
         self.cells = [cells for _, cells in lines]
         self.missing = MISSING.union(*options.missing)
         self.comma = _decimal_comma(self.cells, self.separator)
+        marks = [self._number(word) for words in options.missing for word in words]
+        self.codes = {float(mark) for mark in marks if mark}
         if self._row_like([cell.text.strip() for cell in self.header]):
             self.warn(
                 f"{path}: the first line holds numbers and is read as column names; "
@@ -93,7 +95,14 @@ class CSVFile(TableFile):
 
     def values(self, k: int) -> list:
         texts = [cells[k].text for cells in self.cells]
-        return [None if text.strip() in self.missing else text for text in texts]
+        return [None if self._is_missing(text.strip()) else text for text in texts]
+
+    def _is_missing(self, text: str) -> bool:
+        """Tell whether a cell is marked; -999 marks -999.00, too."""
+        if text in self.missing or not self.codes:
+            return text in self.missing
+        number = self._number(text)
+        return number is not None and float(number) in self.codes
 
     def place(self, k: int, i: int) -> str:
         line = self.lines[i]

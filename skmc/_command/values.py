@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 from collections.abc import Callable
 
@@ -26,7 +27,7 @@ share = _number(float, 0, 1, "between 0 and 1")
 
 
 def words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
+    return [word.strip() for word in next(csv.reader([text], skipinitialspace=True))]
 
 
 def levels(text: str) -> tuple[str, list[str]]:
