@@ -221,6 +221,23 @@ def test_the_reference_has_every_public_name_once(extensions):
         assert f".. autofunction:: {name}\n" in made[f"skmc.patterns.{name}"]
 
 
+def programs(path):
+    """Code of a page or an example, as trees."""
+    found = blocks(path) if path.suffix == ".md" else [path.read_text()]
+    return map(ast.parse, found)
+
+
+def test_pages_and_examples_use_public_names():
+    for path in (*OURS, *ROOT.glob("examples/*.py"), *DOCS.glob("figures/*.py")):
+        for node in (n for tree in programs(path) for n in ast.walk(tree)):
+            called = f"{getattr(node, 'module', None)}."
+            if isinstance(node, ast.ImportFrom) and called.startswith("skmc."):
+                module = importlib.import_module(node.module)
+                for name in (alias.name for alias in node.names):
+                    room = isinstance(getattr(module, name), types.ModuleType)
+                    assert room or name in module.__all__, f"{path}: {called}{name}"
+
+
 def test_html_of_estimators_links_to_their_pages(extensions):
     pages = importlib.import_module("api_pages")
     made = pages.pages(pages.groups())

@@ -3,4 +3,4 @@
 from skmc.checks.discovery import all_completers
 from skmc.checks.running import CompleterCheck, check_completer, completer_checks
 
-__all__ = ["CompleterCheck", "all_completers", "check_completer", "completer_checks"]
+__all__ = ["all_completers", "check_completer", "completer_checks"]

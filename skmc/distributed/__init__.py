@@ -2,4 +2,4 @@
 
 from skmc.distributed.cluster import Client, OneDevice
 
-__all__ = ["Client"]
+__all__ = ["Client", "OneDevice"]
