@@ -20,7 +20,7 @@ import numpy as np
 from skmc.compatibility import Interval, StrOptions
 from skmc.linalg import Seed as Seed
 
-__all__ = ["Count", "NonNegative", "Positive", "Seed", "Share", "Widths"]
+__all__ = ["Count", "NonNegative", "Positive", "Seed", "Share"]
 C = TypeVar("C", bound=Any)
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 Count = Annotated[int, AT_LEAST_ONE]

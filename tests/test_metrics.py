@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import low_rank
+from scipy.stats import energy_distance, norm
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 
@@ -89,3 +90,51 @@ def test_degenerate_ranges():
 def test_bad_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=message):
         metrics.mae(*arguments)
+
+
+def test_crps_is_that_of_a_normal_distribution():
+    """Gneiting and Raftery's closed form, for N(0, 1) and a truth of 1."""
+    z = 1.0
+    exact = z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)
+    draws = np.random.RandomState(0).randn(200, 40, 50)
+    assert metrics.crps(draws, np.full((40, 50), z)) == pytest.approx(exact, abs=0.01)
+    assert metrics.crps(X[None], M, CELLS) == pytest.approx(metrics.mae(X, M, CELLS))
+    apart = np.abs(draws[:5, None] - draws[None, :5]).sum((0, 1)) / (2 * 5 * 4)
+    by_hand = (np.abs(draws[:5] - z).mean(0) - apart).mean()
+    assert metrics.crps(draws[:5], np.full((40, 50), z)) == pytest.approx(by_hand)
+
+
+def test_the_best_interval_is_central():
+    truth = np.random.RandomState(0).randn(200, 200)
+
+    def score(low, high):
+        ends = np.full(truth.shape, low), np.full(truth.shape, high)
+        return metrics.interval_score(*ends, truth, 0.9)
+
+    best = score(*norm.ppf([0.05, 0.95]))
+    for levels in ([0.02, 0.92], [0.1, 0.9], [0.01, 0.99]):
+        assert score(*norm.ppf(levels)) > best
+    with pytest.raises(ValueError, match="low exceeds high"):
+        score(1, 0)
+
+
+def test_energy_distance_sees_spread_and_not_order_or_units():
+    rng = np.random.RandomState(0)
+    truth = rng.randn(1200, 2) @ [[1, 0.8], [0, 0.6]]
+    draw, mean = truth.copy(), truth.copy()
+    draw[:600, 1] = 0.8 * truth[:600, 0] + 0.6 * rng.randn(600)
+    mean[:600, 1] = 0.8 * truth[:600, 0]
+    assert metrics.rmse(mean, truth) < metrics.rmse(draw, truth)
+    assert 3 * metrics.energy_distance(draw, truth) < metrics.energy_distance(
+        mean, truth
+    )
+    assert metrics.energy_distance(rng.permutation(truth), truth) < 1e-12
+    unit = np.array([1e-3, 1e3])
+    assert metrics.energy_distance(draw * unit, truth * unit) == pytest.approx(
+        metrics.energy_distance(draw, truth)
+    )
+    one = metrics.energy_distance(draw[:, :1] + 0.1, truth[:, :1])
+    scaled = [a[:, 0] / truth[:, 0].std() for a in (draw + 0.1, truth)]
+    assert one == pytest.approx(energy_distance(*scaled) ** 2)
+    with pytest.raises(ValueError, match="3 columns, and M has 2"):
+        metrics.energy_distance(np.ones((2, 3)), truth)

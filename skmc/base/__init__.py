@@ -51,7 +51,6 @@ from skmc.base.trials import CannotBatch, Trials, choose
 
 __all__ = [
     "BaseCompleter",
-    "CannotBatch",
     "CompleterTags",
     "Fitted",
     "IterativeCompleter",

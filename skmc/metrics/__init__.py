@@ -1,10 +1,11 @@
-"""Errors of a completion ``X`` with respect to the truth ``M``, and rankings by it.
+"""Errors of a completion ``X`` with respect to the truth ``M``, of draws, and rankings.
 
 Matrices may be in any container. Errors never compare cells where ``M`` is missing.
 ``cells`` is a boolean array, True at the cells to compare or to rank. By default, all
 cells where ``M`` is known are compared, and all cells are ranked.
 """
 
+from skmc.metrics.draws import crps, energy_distance, interval_score
 from skmc.metrics.errors import (
     effective_rank,
     mae,
@@ -25,7 +26,10 @@ from skmc.metrics.ranking import (
 
 __all__ = [
     "auc",
+    "crps",
     "effective_rank",
+    "energy_distance",
+    "interval_score",
     "mae",
     "map_at_k",
     "ndcg_at_k",

@@ -42,10 +42,29 @@ def read(
     return X, M, cells
 
 
-def _pair(
+def compared(
     X: Container, M: Container, cells: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The compared values of ``X`` and of ``M``, and all known values of ``M``."""
+    """Select the cells to compare.
+
+    Parameters
+    ----------
+    X : container of shape (n_rows, n_cols)
+        The completion.
+    M : container of shape (n_rows, n_cols)
+        The truth.
+    cells : bool array of shape (n_rows, n_cols) or None
+        As for `read`.
+
+    Returns
+    -------
+    found : ndarray of shape (n_compared,)
+        Values of ``X`` at the compared cells.
+    truth : ndarray of shape (n_compared,)
+        Values of ``M`` there.
+    known : ndarray of shape (n_known,)
+        All known values of ``M``.
+    """
     found, truth, chosen = read(X, M, cells)
     known = ~np.isnan(truth)
     chosen = chosen & known
@@ -84,7 +103,7 @@ def nmae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     >>> nmae([[1.0, 3.0]], [[0.0, 4.0]], np.array([[True, False]]))
     0.25
     """
-    x, m, known = _pair(X, M, cells)
+    x, m, known = compared(X, M, cells)
     spread = known.max() - known.min()
     return float(np.abs(x - m).mean() / (spread if spread > 0 else 1.0))
 
@@ -105,7 +124,7 @@ def mae(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     -------
     float
     """
-    x, m, _ = _pair(X, M, cells)
+    x, m, _ = compared(X, M, cells)
     return float(np.abs(x - m).mean())
 
 
@@ -125,7 +144,7 @@ def rmse(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     -------
     float
     """
-    x, m, _ = _pair(X, M, cells)
+    x, m, _ = compared(X, M, cells)
     return float(np.sqrt(np.square(x - m).mean()))
 
 
@@ -147,7 +166,7 @@ def relative_error(X: Container, M: Container, cells: ArrayLike | None = None) -
     -------
     float
     """
-    x, m, _ = _pair(X, M, cells)
+    x, m, _ = compared(X, M, cells)
     error, norm = np.linalg.norm(x - m), np.linalg.norm(m)
     if norm == 0:
         return 0.0 if error == 0 else np.inf
@@ -184,7 +203,7 @@ def psnr(
     -------
     float
     """
-    x, m, known = _pair(X, M, cells)
+    x, m, known = compared(X, M, cells)
     if peak is None:
         dtype = getattr(M, "dtype", None)
         of_type = dtype in (np.uint8, np.int8, np.uint16, np.int16)

@@ -27,7 +27,6 @@ from skmc.solvers.truncated_apgl import TruncatedAPGL
 from skmc.solvers.truncated_weighted import WeightedTruncated
 
 __all__ = [
-    "Adam",
     "CosineSchedule",
     "Descent",
     "ParametricSolver",
