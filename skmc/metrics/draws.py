@@ -19,9 +19,9 @@ def crps(draws: ArrayLike, M: Container, cells: ArrayLike | None = None) -> floa
 
         \frac1K \sum_k |x_k - m| - \frac{1}{2 K (K - 1)} \sum_{k, l} |x_k - x_l|
 
-    for the draws :math:`x_1, \ldots, x_K` of a cell with the truth m; the *mean* is over
-    the cells. Its expectation is smallest if the draws come from the distribution of
-    m. That of a single draw is the mean absolute error.
+    for the draws :math:`x_1, \ldots, x_K` of a cell with the truth m; the *mean* is
+    over the cells. Its expectation is smallest if the draws come from the distribution
+    of m. That of a single draw is the mean absolute error.
 
     Parameters
     ----------
