@@ -4,7 +4,7 @@ The tests of the built site take the folder in ``SKMC_SITE``. To make it and to 
 
     python -m pip install -c constraints.txt -e ".[docs,test]"
     python -m sphinx -W docs docs/_build
-    SKMC_SITE=docs/_build python -m pytest tests/test_site.py
+    SKMC_SITE=docs/_build python -m pytest tests/project/test_site.py
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import skmc
 from skmc._command.arguments import parse
 from skmc.checks import all_completers
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 OURS = [
     path

@@ -25,14 +25,14 @@ from skmc.checks import check_completer
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
-TESTS = Path(__file__).parent
+FOLDER = Path(__file__).parent
 GRID = {"lambda_bending": [0.01, 0.1, 1.0, 10.0]}
 FOLDS = KFold(2, shuffle=True, random_state=0)
 
 
 def tutorial():
     """The class of the tutorial, whose file also prints and draws."""
-    source = (TESTS.parent / "examples" / "plot_new_method.py").read_text()
+    source = (FOLDER.parents[1] / "examples" / "plot_new_method.py").read_text()
     above = source.split("# Does it keep the contract?")[0]
     module = sys.modules["plot_new_method"] = types.ModuleType("plot_new_method")
     exec(compile(above, "plot_new_method.py", "exec"), vars(module))
@@ -188,8 +188,12 @@ def test_a_fit_that_is_killed_is_resumed(cls, X, tmp_path):
             tmp_path / "X.npy",
             tmp_path / "fit",
         ],
-        cwd=TESTS,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        cwd=FOLDER,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
         capture_output=True,
         text=True,
     )

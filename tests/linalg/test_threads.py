@@ -95,7 +95,7 @@ def test_the_limit_of_the_user_is_kept(one):
 def test_the_same_where_nobody_has_set_the_threads_of_torch():
     """MKL then follows OpenMP, afterwards too; in this process it has been set."""
     code = (
-        "import sys, torch; sys.path.insert(0, 'tests');"
+        "import torch;"
         "from threadpoolctl import threadpool_limits;"
         "from test_threads import *;"
         "limits = threadpool_limits(2); assert set(threads()) == {2}, threads()\n"
@@ -108,6 +108,7 @@ def test_the_same_where_nobody_has_set_the_threads_of_torch():
     # Dask's clusters set further ones.
     environment = {k: v for k, v in os.environ.items() if "_NUM_THREADS" not in k}
     environment["OMP_NUM_THREADS"] = "2"
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     command = [sys.executable, "-W", "error", "-c", code]
     subprocess.run(command, check=True, timeout=120, env=environment)
 

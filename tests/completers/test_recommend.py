@@ -16,7 +16,7 @@ import pytest
 import torch
 from conftest import low_rank
 from scipy.sparse import csr_array
-from test_blocks import NAMES, SHAPE, films, triplets, users, write
+from stored_ratings import NAMES, SHAPE, films, triplets, users, write
 
 from skmc import (
     BayesianFactorizationCompleter,

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from distributed.utils import get_mp_context
-from test_blocks import NAMES, films, triplets, users, weighted_cells, write
+from stored_ratings import NAMES, films, triplets, users, weighted_cells, write
 
 from skmc import Entries, FactorizationCompleter, MeanCompleter
 from skmc.blocks import running

@@ -98,7 +98,7 @@ def test_progress_bars_of_a_mixed_table_name_the_completer(capsys):
 def test_time_limits(cls):
     """A tiny limit ends a fit after a step, with a completion and a warning."""
     if "candidates" in cls().get_params():
-        return  # its own order of fits, see test_auto.py
+        return  # its own order of fits, see tests/completers/test_auto.py
     hurried = make(cls, max_iter=10_000, max_time=1e-9)
     if cls in REGRESSORS:
         A = np.random.RandomState(0).randn(40, 5, 4)

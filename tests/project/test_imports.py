@@ -165,6 +165,11 @@ def test_the_list_of_rooms_fits_on_a_screen():
     assert len({path.name for path in ROOT.iterdir()} - left_out) <= 26
 
 
+def test_the_folders_of_the_tests_are_rooms():
+    folders = {path.name for path in (PROJECT / "tests").iterdir() if path.is_dir()}
+    assert folders - {"__pycache__", "library", "project"} <= MAY_IMPORT.keys()
+
+
 def test_names_are_imported_when_they_are_used():
     code = (
         "import sys, skmc; slow = {'torch', 'sklearn', 'numpy'};"

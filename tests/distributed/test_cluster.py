@@ -141,7 +141,7 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r'pip install "skmc\[distributed\]"'):
         importlib.import_module("skmc.distributed")
     config = ConfigParser()
-    config.read(Path(__file__).parents[1] / "setup.cfg")
+    config.read(Path(__file__).parents[2] / "setup.cfg")
     extras = config["options.extras_require"]
     for extra in ("distributed", "docs", "test"):
         assert {"dask", "distributed"} <= set(extras[extra].split())

@@ -148,7 +148,7 @@ def test_the_default_is_what_the_guide_recommends():
     assert 0 < len(quick) < len(everything) and "means" in quick
     tried = {type(e).__name__ for e in everything.values()}
     for page, heading in (("tables", "What to use"), ("pictures", "Recommended")):
-        text = (Path(__file__).parents[1] / "docs/guide" / f"{page}.md").read_text()
+        text = (Path(__file__).parents[2] / "docs/guide" / f"{page}.md").read_text()
         part = text.partition(f"## {heading}")[2].partition("\n## ")[0]
         named = set(re.findall(r"`(\w+Completer)", part.partition("Not compared")[0]))
         assert named - tried <= {"AutoCompleter", "MixedCompleter"}

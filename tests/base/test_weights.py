@@ -112,7 +112,7 @@ def test_bad_weights(cls, change, message, noisy):
 
 
 def test_the_page_names_every_completer():
-    page = (Path(__file__).parents[1] / "docs" / "faq.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "faq.md").read_text("utf-8")
     section = page.split("give cells weights?")[1].split("## How sure")[0]
     first, second = section.split("The other methods raise an error.")
     for cls in COMPLETERS:

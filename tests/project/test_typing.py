@@ -15,8 +15,8 @@ from numpydoc.docscrape import ClassDoc
 from skmc import MixedCompleter
 from skmc.checks import all_completers
 
-PACKAGE = Path(__file__).parents[1] / "skmc"
-CACHE = Path(__file__).parents[1] / ".mypy_cache" / "user"
+PACKAGE = Path(__file__).parents[2] / "skmc"
+CACHE = Path(__file__).parents[2] / ".mypy_cache" / "user"
 SCRIPT = """\
 import numpy as np
 from numpy.typing import NDArray

@@ -32,7 +32,7 @@ from skmc.checks import all_completers
 from skmc.completers import Size
 from skmc.model_selection import METRICS, PATTERNS, compare
 
-REPRODUCTION = Path(__file__).parents[1] / "docs" / "reproduction"
+REPRODUCTION = Path(__file__).parents[2] / "docs" / "reproduction"
 GROWTH = json.loads((REPRODUCTION / "speed-growth.json").read_text())
 TABLE = '''\
 name,length,count,kind,,day\r
@@ -672,7 +672,7 @@ def test_mistakes_and_interrupts_wait_for_no_import(
         text=True,
         timeout=120,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert ran.returncode == code and "Traceback" not in ran.stderr
     if code == 130:
@@ -725,7 +725,7 @@ def test_as_a_module(tmp_path):
         capture_output=True,
         timeout=120,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert ran.returncode == 0
     assert ran.stdout.startswith(TABLE[: TABLE.index("b,,")].encode())
@@ -834,7 +834,7 @@ def test_methods_have_the_advice_of_the_pages(run):
     lines = out.splitlines()
     assert code == 0 and len(lines) == len(all_completers())
     assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
-    pages = Path(__file__).parents[1] / "docs"
+    pages = Path(__file__).parents[2] / "docs"
     table = (pages / "how" / "index.md").read_text()
     above = ""
     for title, use in re.findall(r"^\| `(\w+.*?)` \| .* \| (.*) \|.*\|$", table, re.M):
