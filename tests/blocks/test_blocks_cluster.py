@@ -87,10 +87,9 @@ def test_a_cluster(files, tmp_path, patient):
             frame, *NAMES, folder=tmp_path / "c", client=client, block_cells=300
         )
         assert_same(fit(ratings), expected)
-        chosen = FactorizationCompleter(random_state=0, device="cpu")
-        there = chosen.fit(ratings)
-        here = FactorizationCompleter(random_state=0, device="cpu")
-        here.fit(Entries.from_parquet(files, *NAMES))
+        chosen = {"rank": "auto", "lambda_ridge": "auto", "max_iter": 3}
+        there = fit(ratings, **chosen)
+        here = fit(Entries.from_parquet(files, *NAMES), **chosen)
         assert (there.rank_, there.lambda_ridge_) == (here.rank_, here.lambda_ridge_)
         # What a task raises arrives as it is.
         write(files, rows, cols, np.where(values > 0, np.nan, values))

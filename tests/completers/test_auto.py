@@ -645,7 +645,8 @@ def test_samples_of_rows_have_their_own_features(described, monkeypatch):
     monkeypatch.setattr(FactorizationCompleter, "fit", spied)
     monkeypatch.setattr(_fit, "MAX_ROWS", 25)
     graph = np.add.outer(np.arange(40.0), np.arange(40.0))
-    completer = AutoCompleter({"one": FactorizationCompleter(3)}, random_state=0)
+    one = FactorizationCompleter(3, lambda_ridge=0.1, lambda_side=0.3)
+    completer = AutoCompleter({"one": one}, random_state=0)
     completer.fit(X, **known, row_graph=graph)
     assert {len(features) for _, features, _ in seen} == {25, 40}
     for _, features, part in seen:

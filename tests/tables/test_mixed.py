@@ -158,16 +158,13 @@ def test_numbers_may_be_categories():
     table = pd.DataFrame(
         {"code": [7, 7, 30, 30, np.nan], "x": [0.0, 0.1, 5.0, 5.1, 5.0]}
     )
-    assert MixedCompleter(SVDCompleter(rank=2)).fit(table).kinds_ == [
-        "numeric",
-        "numeric",
-    ]
-    completer = MixedCompleter(categorical=["code"]).fit(table)
+    inner = SVDCompleter(rank=1)
+    assert MixedCompleter(inner).fit(table).kinds_ == ["numeric", "numeric"]
+    completer = MixedCompleter(inner, categorical=["code"]).fit(table)
     assert completer.kinds_ == ["categorical", "numeric"]
     assert completer.transform(table)["code"].tolist() == [7, 7, 30, 30, 30]
-    assert MixedCompleter(categorical=[0]).fit(table.to_numpy()).kinds_[0] == (
-        "categorical"
-    )
+    completer = MixedCompleter(inner, categorical=[0]).fit(table.to_numpy())
+    assert completer.kinds_[0] == "categorical"
 
 
 def test_rows_are_completed_each_on_its_own(tables):
