@@ -419,6 +419,7 @@ def test_deep_grey(run, tmp_path, picture):
     assert code == 2 and "JPEG has 8 bits" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "dtype"),
     [

@@ -24,6 +24,7 @@ from skmc.solvers import ALS, solved
 from skmc.solvers.gibbs_draws import draw_link
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:.* no observed cell:UserWarning"),
 ]

@@ -27,6 +27,8 @@ from skmc import (
 from skmc.blocks import observed, sorting, writing
 from skmc.persistence import checkpoint
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
 
 

@@ -22,6 +22,8 @@ from skmc import Entries, FactorizationCompleter, MeanCompleter
 from skmc.blocks import running
 from skmc.persistence import checkpoint
 
+pytestmark = pytest.mark.slow
+
 PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu", "tol": 0}
 
 

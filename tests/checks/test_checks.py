@@ -78,6 +78,7 @@ def test_scikit_learns_checks_are_among_them():
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_polars_and_pytest_are_not_needed():
     code = (
         "import sys; from skmc import checks;"

@@ -37,7 +37,7 @@ from skmc.completers.auto._units import units_of
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
 
 
 class Broken(BaseEstimator):

@@ -41,6 +41,8 @@ from skmc.solvers.als_line import (
 from skmc.solvers.gibbs_draws import draw_relative, gamma, normal_wishart
 from skmc.solvers.row_systems import Systems, gradient, improved
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def noisy():

@@ -32,6 +32,8 @@ from skmc.models import (
 from skmc.new_rows import embedding
 from skmc.solvers import HardRank
 
+pytestmark = pytest.mark.slow
+
 
 def bent(x):
     return 1.71 * np.tanh(2 / 3 * x)

@@ -12,6 +12,8 @@ from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.metrics import nmae, relative_error
 from skmc.models import PatchGroups, lower_rank, principal
 
+pytestmark = pytest.mark.slow
+
 SHAPES = [(9, 8), (4, 3), (1, 30), (30, 1), (2, 25), (1, 1)]
 
 

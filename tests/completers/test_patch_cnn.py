@@ -22,6 +22,8 @@ from skmc.models import PatchCNN, Patches, filling_order
 from skmc.solvers import PatchTraining
 from skmc.solvers import patches as training
 
+pytestmark = pytest.mark.slow
+
 SHAPES = [(9, 8), (4, 3), (1, 6), (6, 1), (1, 1), (2, 2)]
 
 

@@ -23,6 +23,8 @@ from skmc.sensing import DiagonalMeasurements, Measured, NuclearSensingRegressor
 from skmc.solvers import GradientFlow
 from skmc.terms import MeasurementError, SquaredError
 
+pytestmark = pytest.mark.slow
+
 DOUBLE = torch.float64
 SHAPES = [(6, 6), (7, 4), (4, 7)]
 GAMMA = {

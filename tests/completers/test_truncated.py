@@ -14,6 +14,8 @@ from skmc.completers import TNNRCompleter
 from skmc.loop import solve
 from skmc.solvers import TruncatedADMM, TruncatedAPGL, WeightedTruncated
 
+pytestmark = pytest.mark.slow
+
 # solver of a rank, whether observed cells are met exactly, steps to an exact answer
 SOLVERS = {
     "admm": (TruncatedADMM, True, 300),

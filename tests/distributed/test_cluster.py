@@ -28,6 +28,8 @@ from skmc.distributed import Client, OneDevice
 from skmc.distributed.cluster import VISIBLE
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, compare
 
+pytestmark = pytest.mark.slow
+
 DEVICES = ["GPU-a", "GPU-b"]
 CELLS = KFold(3, shuffle=True, random_state=0)
 WEIGHTS = {"lambda_row": [0.0, 0.1, 0.3]}

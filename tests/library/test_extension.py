@@ -25,6 +25,8 @@ from skmc.checks import check_completer
 from skmc.model_selection import BatchedGridSearchCV, BatchedHalvingSearchCV, fit_batch
 from skmc.persistence import checkpoint, load, save
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent
 GRID = {"lambda_bending": [0.01, 0.1, 1.0, 10.0]}
 FOLDS = KFold(2, shuffle=True, random_state=0)

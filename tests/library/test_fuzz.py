@@ -17,6 +17,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from skmc import Entries, KNNCompleter, MeanCompleter, SVDCompleter
 
+pytestmark = pytest.mark.slow
+
 # Short fits: what the answer is worth is not asked here.
 QUICK = {
     "max_iter": 3,

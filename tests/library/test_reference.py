@@ -104,6 +104,7 @@ def test_knn_of_numbers_beyond_single_precision():
     )
 
 
+@pytest.mark.slow
 def test_knn_in_clusters():
     """All clusters are all rows; fewer hold at least the share that was asked for."""
     rng = np.random.RandomState(0)

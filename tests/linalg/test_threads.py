@@ -92,6 +92,7 @@ def test_the_limit_of_the_user_is_kept(one):
     assert torch.get_num_threads() == 1
 
 
+@pytest.mark.slow
 def test_the_same_where_nobody_has_set_the_threads_of_torch():
     """MKL then follows OpenMP, afterwards too; in this process it has been set."""
     code = (

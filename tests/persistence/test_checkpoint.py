@@ -352,6 +352,7 @@ print(killed)
 """
 
 
+@pytest.mark.slow
 def test_twenty_kills_at_random_moments(tmp_path):
     """``kill -9``: five fits, four kills each, and the answers are those without."""
     ran = subprocess.run(

@@ -33,6 +33,8 @@ from skmc.sensing.dense import ScaledMeasurements
 from skmc.solvers import ProximalGradient
 from skmc.terms import MeasurementError, NuclearNorm, SquaredError, SquaredNorm
 
+pytestmark = pytest.mark.slow
+
 REGRESSORS = [
     FactorizedSensingRegressor,
     LinearSensingRegressor,

@@ -24,10 +24,13 @@ from skmc import (
 from skmc.model_selection import fit_batch
 from skmc.uncertainty import MultipleCompletion, pool
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning",
-    "ignore:.*have no observed cell",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::sklearn.exceptions.ConvergenceWarning",
+        "ignore:.*have no observed cell",
+    ),
+]
 
 
 def noisy(seed=0):
