@@ -21,7 +21,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
-from benchmarks.pages import PAGES, hardware, table, write_page
+from benchmarks.pages import PAGES, table, write_page
 from benchmarks.problems import PICTURES, hide, matrix
 from benchmarks.reproduce.results import TOO_SLOW, Results
 from skmc import (
@@ -284,48 +284,15 @@ def page(results: Results) -> None:
         for name in CASES
         if (r := results.records.get(f"{name}/auto/0")) and "verdict" in r
     ]
-    parts = [
-        INTRODUCTION.format(rows=MAX_ROWS, hardware=hardware()),
-        "## Tables that were set aside",
-        table(head, rows(SET_ASIDE)),
-        "## Other tables",
-        table(head, rows([t for t in TABLES if t not in SET_ASIDE])),
-        "## Pictures and ratings",
-        table(["", "RMSE over the best"], more),
-        "## Every method",
-        SINGLE_TEXT,
-        table(["", *CASES], single),
-        "## Verdicts",
-        "\n".join(verdicts),
-        "`python -m benchmarks.auto`",
-    ]
-    write_page("auto", [part.strip() for part in parts])
-
-
-INTRODUCTION = """
-# AutoCompleter compared with every single method
-
-`AutoCompleter` with its defaults on tables (standardized columns, at most {rows} rows,
-file order). Errors are root mean squares over hidden cells, one seed. "The best" has
-the lowest error by the *truth*, which nobody knows beforehand, among all completers
-with their defaults, scikit-learn's KNNImputer (5 and 10 neighbors) and IterativeImputer
-(linear, and 50 extremely randomized trees), and other packages where they could be
-installed: gcimpute and miceforest (mean of five completions, without mean matching).
-hyperimpute was not installed: it requires tensorflow.
-
-Each cell: the ratio = its error / the best's (the best); processor seconds of both, on
-a machine that other programs used. `AutoCompleter` counted its budget in them.
-
-The five tables of the first section were set aside before any rule or constant was
-chosen: nothing was decided by looking at them. "-": not measured.
-
-Hardware: {hardware}. `python -m benchmarks.auto` continues from [its
-records](auto.json).
-"""
-SINGLE_TEXT = """
-Error over the lowest error of the column, and processor seconds. "slow": stopped after
-120 seconds. "x": failed. "-": not run.
-"""
+    fields = {
+        "rows": MAX_ROWS,
+        "set_aside": table(head, rows(SET_ASIDE)),
+        "other_tables": table(head, rows([t for t in TABLES if t not in SET_ASIDE])),
+        "others": table(["", "RMSE over the best"], more),
+        "single": table(["", *CASES], single),
+        "verdicts": "\n".join(verdicts),
+    }
+    write_page("auto", fields)
 
 
 def run(what: str = "all", *names: str) -> None:

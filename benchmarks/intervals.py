@@ -101,17 +101,7 @@ def run(results: Results) -> None:
 
 
 def page(results: Results) -> None:
-    parts = [
-        "# Coverage of 90 % intervals",
-        "Share of the hidden cells inside their 90 % interval, and in parentheses the "
-        "mean width of the intervals in standard deviations of the columns. "
-        "`predict_std` gives the interval mean ± 1.645 standard deviations. The "
-        "intervals of `MultipleCompletion` and of `AutoCompleter` are calibrated on "
-        "held-out cells.",
-        "All of these assume that what is missing depends only on what is observed. "
-        "The cells of the last table do not: they are missing because they are large "
-        "(MNAR), which no method can see in the data, and all intervals are too low.",
-    ]
+    parts = []
     for mechanism in MECHANISMS:
         rows = []
         for method in METHODS:
@@ -124,8 +114,7 @@ def page(results: Results) -> None:
                 )
             rows.append(row)
         parts += [f"## {mechanism}", table(["", *TABLES], rows)]
-    parts.append("`python -m benchmarks.intervals` makes this page.")
-    write_page("intervals", parts)
+    write_page("intervals", {"coverage": "\n\n".join(parts)})
 
 
 def main() -> None:

@@ -8,14 +8,14 @@ import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import torch
 
-PAGES = Path(
-    os.environ.get("SKMC_REPRODUCTION")
-    or Path(__file__).parents[1] / "docs" / "reproduction"
-)
+DOCS = Path(__file__).parents[1] / "docs" / "reproduction"
+TEMPLATES = DOCS / "templates"
+PAGES = Path(os.environ.get("SKMC_REPRODUCTION") or DOCS)
 
 
 def hardware() -> str:
@@ -35,11 +35,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def write_page(name: str, parts: Iterable[str]) -> None:
-    """Write the parts that are not empty to ``name.md``, a blank line between them."""
+def write_page(name: str, fields: Mapping[str, object]) -> None:
+    """Write ``name.md``: the template of this name with its fields filled in.
+
+    The hardware that records were measured on is text of the template.
+    """
+    template = Template((TEMPLATES / f"{name}.md").read_text())
     path = PAGES / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n\n".join(part for part in parts if part) + "\n")
+    path.write_text(template.substitute(fields))
     print(f"Wrote {path}", flush=True)
 
 

@@ -26,7 +26,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.pages import PAGES, hardware, table, write_page
+from benchmarks.pages import PAGES, table, write_page
 from benchmarks.reproduce.results import Results
 from skmc import (
     BayesianFactorizationCompleter,
@@ -119,26 +119,13 @@ def page(results: Results) -> None:
                 text += f" ({off.mean():+.3f} ± {error:.3f})"
             row.append(text)
         rows.append(row)
-    write_page(
-        "pipeline",
-        [
-            "# Completion before a model",
-            f"Mean of {FOLDS}-fold cross-validated scores over {MASKS} masks of "
-            f"{HIDDEN:.0%} of the cells, missing completely at random: R² of the "
-            "diabetes table, accuracy of the two others. In parentheses: the "
-            "difference from `SimpleImputer()` (column means) on the same folds, with "
-            "the standard error over the folds. Every step is fitted to the training "
-            "folds only. Columns are standardized before they are filled. The models "
-            "and the imputers have their defaults.",
-            table(["", *(f"{n}, {m}" for n, m in columns)], rows),
-            "Ridge and logistic regression score higher with the Gaussian completers "
-            "and Bayesian factors than with column means, on all three tables. Boosted "
-            "trees do not: no completer improves them on every table, and they accept "
-            "missing cells themselves. Indicators of missing cells improve no linear "
-            "model by more than a standard error.",
-            "`python -m benchmarks.pipeline` makes this page. " + hardware() + ".",
-        ],
-    )
+    fields = {
+        "folds": FOLDS,
+        "masks": MASKS,
+        "hidden": f"{HIDDEN:.0%}",
+        "scores": table(["", *(f"{n}, {m}" for n, m in columns)], rows),
+    }
+    write_page("pipeline", fields)
 
 
 def _folds(results: Results, name: str, model: str, fill: str) -> np.ndarray:

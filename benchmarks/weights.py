@@ -170,7 +170,7 @@ def measure(words: list[str]) -> None:
 
 def page() -> None:
     """Write a table for each weight."""
-    parts = [INTRODUCTION.strip()]
+    parts = []
     known = json.loads((PAGES / f"{NAME}.json").read_text())
     for title, curve in known.items():
         header = ["", *(f"{w:g}" for w in curve["weights"])]
@@ -180,20 +180,7 @@ def page() -> None:
             shown = [f"**{e:.3f}**" if e == min(errors) else f"{e:.3f}" for e in errors]
             rows.append([name, *shown])
         parts += [f"## {title}", table(header, rows)]
-    write_page(NAME, parts)
-
-
-INTRODUCTION = """
-# Errors along each weight
-
-RMSE over hidden cells, divided by their standard deviation, for one weight at a time;
-the other parameters are the defaults. "wine" is scikit-learn's table of 178 x 13, its
-columns standardized; "china" is its photograph in gray, 80 x 80. 30 % of the cells are
-hidden at random, one seed. Gradual learning is off in `GradualNSRCompleter`, or its
-weights would hardly matter. The lowest error is bold. These curves show which values
-are worth a search; they are too few to choose a default, and no default was chosen on
-them.
-"""
+    write_page(NAME, {"curves": "\n\n".join(parts)})
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ DOCS = ROOT / "docs"
 OURS = [
     path
     for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))
-    if not {"_build", "gallery", "generated"} & set(path.relative_to(ROOT).parts)
+    if not {"_build", "gallery", "generated", "templates"}
+    & set(path.relative_to(ROOT).parts)
 ]
 WIDTHS = {"desktop": 1280, "phone": 390}
 
