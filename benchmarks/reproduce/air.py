@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pages import hardware, table, write_page
-from benchmarks.problems import hide, matrix
 from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1, AIR_TABLE2
-from benchmarks.timing import seconds_per_step, solver_of
+from benchmarks.shared.pages import hardware, table, write_page
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.timing import seconds_per_step, solver_of
 from skmc import (
     AIRCompleter,
     DMFCompleter,

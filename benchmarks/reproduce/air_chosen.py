@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.pages import table, write_page
-from benchmarks.problems import hide, matrix
 from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.results import Results
 from skmc import DMFCompleter, KNNCompleter, patterns
 from skmc.metrics import nmae
 

@@ -14,9 +14,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from benchmarks.pages import table
 from benchmarks.reproduce.ratings import MAX_RATING, MIN_RATING
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table
+from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, Entries, FactorizationCompleter
 from skmc.datasets import load_movielens
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from benchmarks.pages import table, write_page
 from benchmarks.reproduce import differentiable as ours
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.results import Results
 
 NAME = "differentiable"  # of the page and of its records
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
-from benchmarks.pages import table
 from benchmarks.reproduce.nrlmf import IMPORTANCE, NEIGHBORS, neighbors, nrlmf
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table
+from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, FactorizationCompleter
 from skmc.datasets import load_drug_target
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack
 
-from benchmarks.pages import table, write_page
 from benchmarks.reproduce.ratings import (
     MAX_RATING,
     METHODS,
@@ -13,7 +12,8 @@ from benchmarks.reproduce.ratings import (
     prediction_error,
     split,
 )
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, Entries
 
 NAME = "leaderboards"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks.pages import table, write_page
 from benchmarks.reproduce import low_rank as ours
 from benchmarks.reproduce import ratings
 from benchmarks.reproduce.page_parts import (
@@ -20,7 +19,8 @@ from benchmarks.reproduce.papers import (
     NSR_TABLE1,
     NSR_TABLE4,
 )
-from benchmarks.reproduce.results import TOO_SLOW, Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.results import TOO_SLOW, Results
 
 NAME = "low-rank"  # of the page and of its records
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.pages import save_figure, table, write_page
 from benchmarks.reproduce import networks as ours
 from benchmarks.reproduce.page_parts import (
     best,
@@ -15,7 +14,8 @@ from benchmarks.reproduce.page_parts import (
     unconverged,
 )
 from benchmarks.reproduce.papers import AIR_TABLE1, NSR_TABLE1, NSR_TABLE4
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import save_figure, table, write_page
+from benchmarks.shared.results import Results
 
 NAME = "networks"  # of the page and of its records
 

@@ -6,11 +6,11 @@ import importlib.util
 
 import numpy as np
 
-from benchmarks.pages import save_figure, table, write_page
 from benchmarks.reproduce import pictures as ours
 from benchmarks.reproduce.page_parts import best, figure
 from benchmarks.reproduce.papers import DIP_TABLE1
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import save_figure, table, write_page
+from benchmarks.shared.results import Results
 
 NAME = "pictures"  # of the page and of its records
 SHOWN = ("flower", "text"), ("china", "random 80 %"), ("chelsea", "scratches")

@@ -10,10 +10,10 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.pages import table, write_page
 from benchmarks.reproduce import cold_films, drug_targets
 from benchmarks.reproduce.ratings import MAX_RATING, MIN_RATING, split
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.results import Results
 from skmc import AutoCompleter, BayesianFactorizationCompleter
 from skmc.datasets import load_flixster, load_movielens
 

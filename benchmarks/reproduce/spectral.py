@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.pages import save_figure, write_page
+from benchmarks.shared.pages import save_figure, write_page
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.loop import solve
 from skmc.metrics import effective_rank, psnr

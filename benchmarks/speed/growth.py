@@ -2,8 +2,9 @@
 
 Squares and tables of twenty columns, from a thousand to ten million cells, one thread.
 Each completer gets a process for each of the two shapes; it is ended when a size takes
-more than ``CAP`` seconds, so the whole takes about half an hour. Completers that are in
-``docs/reproduction/speed-growth.json`` already are run again only if they are named.
+more than ``CAP`` seconds, so the whole takes about half an hour. Completers that are
+already in ``docs/reproduction/records/speed-growth.json`` are run again only if they
+are named.
 ``page`` writes the page and the figure alone, ``costs`` prints what ``cost`` of each
 class would be by least squares.
 """
@@ -23,8 +24,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
-from benchmarks.timing import peak_memory
+from benchmarks.shared.pages import (
+    RECORDS,
+    hardware,
+    record,
+    save_figure,
+    table,
+    write_page,
+)
+from benchmarks.shared.timing import peak_memory
 from skmc.checks import all_completers
 from skmc.completers import Cost, Size
 
@@ -137,7 +145,7 @@ def suggested(name: str, shapes: Mapping[str, Any]) -> Cost:
 
 def print_costs() -> None:
     """Print a cost for each completer of the record."""
-    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    known = json.loads((RECORDS / f"{NAME}.json").read_text())
     for name in (name for name in sorted(known) if name in COSTS):
         cost = suggested(name, known[name])
         seconds = "".join(f", {unit}={s:g}" for unit, s in cost.seconds.items())
@@ -175,7 +183,7 @@ def page() -> None:
     """Write the page and the figure from the record."""
     import matplotlib.pyplot as plt
 
-    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    known = json.loads((RECORDS / f"{NAME}.json").read_text())
     found = {name: known[name] for name in known if name in COSTS}
     figure, axes = plt.subplots(1, 2, figsize=(13, 6), sharey=True, layout="tight")
     styles = ["-", "--", ":", "-."]
@@ -245,7 +253,7 @@ def main(arguments: list[str]) -> None:
         print_costs()
         return
     if arguments != ["page"]:
-        path = PAGES / f"{NAME}.json"
+        path = RECORDS / f"{NAME}.json"
         for cls in all_completers():
             name = cls.__name__
             known = json.loads(path.read_text()) if path.exists() else {}

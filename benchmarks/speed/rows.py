@@ -2,7 +2,7 @@
 
 ``accuracy`` compares the sparse graph with all pairs where both are possible.
 ``growth`` measures time and memory for up to 400 000 rows, each fit in a process of its
-own. Records are in ``docs/reproduction/air-rows.json``.
+own. Records are in ``docs/reproduction/records/air-rows.json``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.pages import PAGES, hardware, record, table, write_page
-from benchmarks.problems import matrix
-from benchmarks.timing import peak_memory
+from benchmarks.shared.pages import RECORDS, hardware, record, table, write_page
+from benchmarks.shared.problems import matrix
+from benchmarks.shared.timing import peak_memory
 from skmc import AIRCompleter
 from skmc.datasets import load_expression, load_table
 from skmc.metrics import rmse
@@ -115,7 +115,7 @@ def growth() -> dict:
 
 def page() -> None:
     """Write the page from the records."""
-    known = json.loads((PAGES / "air-rows.json").read_text())
+    known = json.loads((RECORDS / "air-rows.json").read_text())
     errors = [
         [name, *(f"{value:.4f}" for value in row.values())]
         for name, row in known.get("accuracy", {}).items()

@@ -32,8 +32,8 @@ from skmc.checks import all_completers
 from skmc.completers import Size
 from skmc.model_selection import METRICS, PATTERNS, compare
 
-REPRODUCTION = Path(__file__).parents[2] / "docs" / "reproduction"
-GROWTH = json.loads((REPRODUCTION / "speed-growth.json").read_text())
+RECORDS = Path(__file__).parents[2] / "docs" / "reproduction" / "records"
+GROWTH = json.loads((RECORDS / "speed-growth.json").read_text())
 TABLE = '''\
 name,length,count,kind,,day\r
 "a ""1""",1.50,3,"cat, big",x,2020-01-01\r

@@ -1,9 +1,9 @@
-"""Everything that needs a CUDA device, in one call: ``python -m benchmarks.gpu``.
+"""Everything that needs a CUDA device, in one call: ``python -m benchmarks.speed.gpu``.
 
 It checks that CPU and CUDA give the same answer for every completer, times iterations
-of AIR, a batch, and whole fits on both, and writes ``docs/reproduction/gpu.json`` with
-the name of the device. It takes a few minutes. Without a device it says so and exits
-with status 1.
+of AIR, a batch, and whole fits on both, and writes them with the name of the device to
+``docs/reproduction/records/gpu.json``. It takes a few minutes. Without a device it says
+so and exits with status 1.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from benchmarks.pages import record
-from benchmarks.timing import seconds_per_step, solver_of, synchronize
+from benchmarks.shared.pages import record
+from benchmarks.shared.timing import seconds_per_step, solver_of, synchronize
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -155,7 +155,7 @@ def batch(X: np.ma.MaskedArray, members: int = 64) -> dict[str, float]:
 
 def main() -> None:
     if not torch.cuda.is_available():
-        sys.exit("benchmarks.gpu: no CUDA device here; nothing was measured.")
+        sys.exit("benchmarks.speed.gpu: no CUDA device here; nothing was measured.")
     warnings.simplefilter("ignore")
     photo = load_photo()
     X = np.ma.masked_array(photo, patterns.random(photo, 0.3, random_state=0))

@@ -1,8 +1,11 @@
-"""Does completion help the model after it? ``python -m benchmarks.pipeline [page]``.
+"""Does completion help the model after it?
+
+``python -m benchmarks.quality.pipeline [page]``
 
 Cross-validated scores of models of scikit-learn behind each way to fill the holes, on
-three of scikit-learn's tables of which 30 % of the cells are hidden at random. What is
-not in ``docs/reproduction/pipeline.json`` yet is fitted; ``pipeline.md`` is written.
+three of scikit-learn's tables of which 30 % of the cells are hidden at random. It fits
+what is not in ``docs/reproduction/records/pipeline.json`` yet and writes
+``pipeline.md``.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.pages import PAGES, table, write_page
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.results import Results
 from skmc import (
     BayesianFactorizationCompleter,
     GaussianCompleter,
@@ -134,7 +137,7 @@ def _folds(results: Results, name: str, model: str, fill: str) -> np.ndarray:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(PAGES / "pipeline.json")
+    results = Results(RECORDS / "pipeline.json")
     if "page" not in sys.argv[1:]:
         run(results)
     page(results)

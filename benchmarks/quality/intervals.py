@@ -1,6 +1,6 @@
-"""Coverage of 90 % intervals: ``python -m benchmarks.intervals``.
+"""Coverage of 90 % intervals: ``python -m benchmarks.quality.intervals``.
 
-Fits what is not in ``docs/reproduction/intervals.json`` yet and writes
+Fits what is not in ``docs/reproduction/records/intervals.json`` yet and writes
 ``intervals.md``. The truth is used for the coverage only.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
-from benchmarks.pages import PAGES, table, write_page
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.results import Results
 from skmc import (
     AutoCompleter,
     BayesianFactorizationCompleter,
@@ -119,7 +119,7 @@ def page(results: Results) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(PAGES / "intervals.json")
+    results = Results(RECORDS / "intervals.json")
     if "page" not in sys.argv[1:]:
         run(results)
     page(results)

@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-DOCS = Path(__file__).parents[1] / "docs" / "reproduction"
+DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
 TEMPLATES = DOCS / "templates"
 PAGES = Path(os.environ.get("SKMC_REPRODUCTION") or DOCS)
+RECORDS = PAGES / "records"
 
 
 def hardware() -> str:
@@ -64,6 +65,7 @@ def record(name: str, found: Mapping[str, Any]) -> None:
     The file is read again each time, because another process may have written to it.
     """
     print(json.dumps(found, indent=2), flush=True)
-    path = PAGES / f"{name}.json"
+    path = RECORDS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**known, **found}, indent=2) + "\n")

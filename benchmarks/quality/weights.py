@@ -1,4 +1,4 @@
-"""Errors along each weight: ``python -m benchmarks.weights [page | WORD ...]``.
+"""Errors along each weight: ``python -m benchmarks.quality.weights [page | WORD ...]``.
 
 Words choose the curves whose titles contain one of them.
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_sample_image, load_wine
 
-from benchmarks.pages import PAGES, record, table, write_page
+from benchmarks.shared.pages import RECORDS, record, table, write_page
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,
@@ -171,7 +171,7 @@ def measure(words: list[str]) -> None:
 def page() -> None:
     """Write a table for each weight."""
     parts = []
-    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    known = json.loads((RECORDS / f"{NAME}.json").read_text())
     for title, curve in known.items():
         header = ["", *(f"{w:g}" for w in curve["weights"])]
         rows = []

@@ -1,7 +1,7 @@
 """`AutoCompleter` compared with single methods and with other packages.
 
-``python -m benchmarks.auto [auto|singles|page] [CASE ...]`` fits what is not in
-``docs/reproduction/auto.json`` yet and writes ``auto.md`` next to it. All methods have
+``python -m benchmarks.quality.auto [auto|singles|page] [CASE ...]`` fits what is not
+in ``docs/reproduction/records/auto.json`` yet and writes ``auto.md``. All methods have
 their defaults; the truth is used for scores only. Packages that are not installed are
 left out.
 """
@@ -21,9 +21,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
-from benchmarks.pages import PAGES, table, write_page
-from benchmarks.problems import PICTURES, hide, matrix
-from benchmarks.reproduce.results import TOO_SLOW, Results
+from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.problems import PICTURES, hide, matrix
+from benchmarks.shared.results import TOO_SLOW, Results
 from skmc import (
     AIRCompleter,
     AutoCompleter,
@@ -296,7 +296,7 @@ def page(results: Results) -> None:
 
 
 def run(what: str = "all", *names: str) -> None:
-    results = Results(PAGES / "auto.json")
+    results = Results(RECORDS / "auto.json")
     cases = [name for name in CASES if not names or any(n in name for n in names)]
     if what in ("auto", "all"):
         measure(results, cases, ["auto"])
