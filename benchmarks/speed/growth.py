@@ -213,34 +213,17 @@ def page() -> None:
         "new rows",
         "GB (exponent)",
     ]
-    parts = [INTRODUCTION]
-    for shape in SHAPES:
-        parts += [f"## {TITLES[shape]}", table(header, rows_of(found, shape))]
-    write_page("growth", [*(p.strip() for p in parts), known.get("hardware", "")])
+    fields = {
+        "figure": f"{NAME}.png",
+        "cap": CAP,
+        "long": LONG,
+        "hardware": known["hardware"],
+        **{shape: table(header, rows_of(found, shape)) for shape in SHAPES},
+    }
+    write_page("growth", fields)
 
 
 TITLES = {"square": "Square matrices", "table": f"Tables of {N_COLS} columns"}
-INTRODUCTION = f"""
-# Growth of time and memory
-
-Every completer with its defaults, from a thousand to ten million cells: rank five,
-noise of a tenth, a fifth of the cells missing. One thread, processor seconds of one
-run. A shape ends where a size took more than {CAP} seconds on the clock, fit and new
-rows together. Other programs used the second core a little.
-
-![Processor seconds versus cells, on logarithmic axes]({NAME}.png)
-
-"largest" is the largest size that was finished, with the seconds of `fit_transform`,
-and with what `skmc methods --shape` says. "exponent" is the slope of the seconds over
-the cells on logarithmic axes, for times above {LONG} s. "in theory" is that of the
-estimate, which follows from the algorithm, between the two largest sizes. "new rows" is
-the exponent of `transform` of as many new rows, which computes the row space first.
-Memory is the growth of the peak of the process, new rows included. An exponent below
-that of the theory means that fixed costs still count, or that fits of larger matrices
-take fewer iterations. A dash means that fewer than two sizes took that long.
-
-`AutoCompleter` fits others within `max_time` and is left out.
-"""
 
 
 def main(arguments: list[str]) -> None:
