@@ -44,6 +44,7 @@ exclude_patterns = [
     "_ext",
     "figures",
     "generated",
+    "reproduction/templates",
     "Thumbs.db",
 ]
 default_role = "name"

@@ -38,6 +38,8 @@ torch.set_num_threads(THREADS)
 threadpool_limits(THREADS)  # NumPy and SciPy
 
 DEVICES = devices()
+# Completers that stand for all others in the fast tests.
+FAST = {"AIRCompleter", "IALMCompleter", "KNNCompleter", "SVDCompleter"}
 ROUNDING = 1e-6  # the largest relative tolerance that stands for rounding
 
 
@@ -62,6 +64,15 @@ def pytest_configure(config):
         plain(actual, desired, rtol, atol, **options)
 
     np.testing.assert_allclose = with_margin
+
+
+def pytest_collection_modifyitems(items):
+    """Mark as fast what is not marked as slow and is not for one of the completers."""
+    others = {cls.__name__ for cls in COMPLETERS} - FAST
+    for item in items:
+        case = item.name.partition("[")[2]
+        if not item.get_closest_marker("slow") and not any(n in case for n in others):
+            item.add_marker("fast")
 
 
 @pytest.fixture(params=DEVICES)

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.pages import PAGES
 from benchmarks.reproduce import (
     air,
     air_chosen,
@@ -28,14 +27,15 @@ from benchmarks.reproduce import (
     side_information,
     spectral,
 )
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import RECORDS
+from benchmarks.shared.results import Results
 
 
 def then_write(page: Any, measure: Callable[..., None] | None = None) -> Callable:
     """A command that adds measurements to a page's records and writes the page."""
 
     def command(*arguments: str) -> None:
-        results = Results(PAGES / f"{page.NAME}.json")
+        results = Results(RECORDS / f"{page.NAME}.json")
         if measure is not None:
             measure(results, *arguments)
         page.write(results)

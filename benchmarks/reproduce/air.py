@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pages import hardware, table, write_page
-from benchmarks.problems import hide, matrix
 from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1, AIR_TABLE2
-from benchmarks.timing import seconds_per_step, solver_of
+from benchmarks.shared.pages import hardware, table, write_page
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.timing import seconds_per_step, solver_of
 from skmc import (
     AIRCompleter,
     DMFCompleter,
@@ -34,10 +34,10 @@ SEEDS = range(3)
 class Page:
     """A table that is printed row by row and written at the end."""
 
-    def __init__(self, name: str, title: str, header: list[str], text: str):
-        self.name, self.title, self.header, self.text = name, title, header, text
+    def __init__(self, name: str, header: list[str], **fields: object):
+        self.name, self.header, self.fields = name, header, fields
         self.rows: list[list[str]] = []
-        print(title)
+        print(name)
         print(" | ".join(header), flush=True)
 
     def row(self, *cells: object) -> None:
@@ -45,9 +45,7 @@ class Page:
         print(" | ".join(self.rows[-1]), flush=True)
 
     def write(self) -> None:
-        command = f"`python -m benchmarks.reproduce {self.name}`"
-        rows = table(self.header, self.rows)
-        write_page(self.name, [f"# {self.title}", self.text, rows, command])
+        write_page(self.name, {"rows": table(self.header, self.rows), **self.fields})
 
 
 # What AIR chooses from, on a held-out tenth of the observed cells.
@@ -90,16 +88,8 @@ def table1() -> None:
     header = ["data", "hidden"]
     header += [f"{m} (paper)" for m in AIR_METHODS]
     header += ["AIR, chosen", "AIR / paper", "chosen / paper", "AIR, s"]
-    page = Page(
-        "air-table1",
-        "Table 1 of AIR: NMAE over hidden cells",
-        header,
-        "Each cell is ours and, in brackets, the paper's. AIR and all others have "
-        "their defaults, untouched. 'AIR, chosen' takes, of "
-        + ", ".join(f"`{p or 'the defaults'}`" for p in CHOICES)
-        + ", what completes a held-out tenth of the *observed* cells best (only where "
-        "cells are missing at random: such cells say nothing of patches).",
-    )
+    choices = ", ".join(f"`{p or 'the defaults'}`" for p in CHOICES)
+    page = Page("air-table1", header, choices=choices)
     for (name, pattern), paper in AIR_TABLE1.items():
         truth, graphs = matrix(name)
         ours: dict[str, list[float]] = {}
@@ -138,14 +128,7 @@ def table1() -> None:
 def nonlocal_rows() -> None:
     """The pictures of Table 1 by `NonlocalCompleter`, which is not in the paper."""
     header = ["data", "hidden", "AIR, paper", "ours: NonlocalCompleter", "ratio", "s"]
-    page = Page(
-        "air-nonlocal",
-        "The pictures of AIR's Table 1 by a method of ours",
-        header,
-        "NMAE over hidden cells. `NonlocalCompleter` (groups of similar patches) is "
-        "not part of the paper. It has its defaults; means over seeds of random masks "
-        f"and of held-out pixels ({len(SEEDS)}), seconds of the processor.",
-    )
+    page = Page("air-nonlocal", header, n_seeds=len(SEEDS))
     for (name, pattern), paper in AIR_TABLE1.items():
         truth, graphs = matrix(name)
         if graphs:
@@ -181,15 +164,8 @@ def table2(n_iter: int = 200, repeats: int = 5) -> None:
         "RDMF / DMF",
     ]
     header += ["paper"]
-    page = Page(
-        "air-table2",
-        "Table 2 of AIR: the cost of an iteration",
-        header,
-        f"Milliseconds per iteration, float32, median of {repeats} interleaved runs of "
-        f"{n_iter} iterations each; {hardware()}. AIR is the default: its Laplacians "
-        "learn at every fifth step. The paper ran on a V100, where small matrices wait "
-        "for the launch of kernels; the ratios are what can be compared.",
-    )
+    fields = {"repeats": repeats, "n_iter": n_iter, "hardware": hardware()}
+    page = Page("air-table2", header, **fields)
     barbara, _ = matrix("Barbara")
     for (m, depth), paper in AIR_TABLE2.items():
         picture = barbara[:m, :m]
@@ -262,14 +238,7 @@ def ablation() -> None:
     header = ["change"]
     for name, pattern in ABLATED:
         header += [f"{name}, {pattern}: held out", "truth"]
-    page = Page(
-        "air-ablation",
-        "What makes AIR better",
-        [*header, "s"],
-        "NMAE on a held-out tenth of the observed cells, and over the hidden cells "
-        "after a fit to all observed cells; one seed. Seconds are those of the fit to "
-        f"Barbara's random mask; {hardware()}.",
-    )
+    page = Page("air-ablation", [*header, "s"], hardware=hardware())
     for change, params in ABLATION.items():
         cells, seconds = [], 0.0
         for name, pattern in ABLATED:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.pages import table, write_page
-from benchmarks.problems import hide, matrix
 from benchmarks.reproduce.papers import AIR_METHODS, AIR_TABLE1
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.results import Results
 from skmc import DMFCompleter, KNNCompleter, patterns
 from skmc.metrics import nmae
 
@@ -139,19 +139,4 @@ def write(results: Results) -> None:
     header = ["data", "hidden", "masks"]
     for method in ("KNN", "DMF+DE"):
         header += [method, "paper", "chosen (first mask)"]
-    write_page(NAME, [PAGE, table(header, rows)])
-
-
-PAGE = """\
-# Neighbors and graphs of AIR's Table 1, chosen on held-out cells
-
-NMAE over hidden cells, means over as many random masks as the table says; a dash was
-not measured. What completes a held-out tenth of the observed cells best is chosen: for
-KNN, the number of neighbors and their weights; for DMF+DE, the weights of rows and of
-columns, the scaling, and how many nearest neighbors each row and column has in the
-given graphs (k). DMF+DE has 6000 steps. It first chooses the scaling and one weight for
-both, with three neighbors, and then tries ten times the weight of rows, or of columns,
-and one neighbor. What to try was decided on nuclear receptors and on other masks of
-GPCR. The [records](air-chosen.json) hold every mask.
-
-    python -m benchmarks.reproduce air-chosen"""
+    write_page(NAME, {"chosen": table(header, rows)})

@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.pages import save_figure
-from benchmarks.problems import hide, matrix
-from benchmarks.timing import prepared, solver_of
+from benchmarks.shared.pages import save_figure
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.timing import prepared, solver_of
 from skmc import AIRCompleter, DMFCompleter
 from skmc.loop import solve
 from skmc.metrics import nmae

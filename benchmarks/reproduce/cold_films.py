@@ -14,9 +14,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import TargetEncoder
 
-from benchmarks.pages import table
 from benchmarks.reproduce.ratings import MAX_RATING, MIN_RATING
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table
+from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, Entries, FactorizationCompleter
 from skmc.datasets import load_movielens
 
@@ -126,8 +126,8 @@ def films(results: Results) -> None:
         results.measure(f"films/{method}/{SEED}", None, score, None)
 
 
-def section(results: Results) -> str:
-    """The section of the page, from the records."""
+def fields(results: Results) -> dict[str, object]:
+    """The fields of the page, from the records."""
 
     def shown(method: str, known: str) -> str:
         key = f"films/{method}, {known}"
@@ -139,33 +139,10 @@ def section(results: Results) -> str:
     methods = (*COMPLETERS, MEANS, *BASELINES, TASTES)
     rows = [[name, *(shown(name, known) for known in KNOWN)] for name in methods]
     error = results.mean("films/`FactorizationCompleter`, genres", "error")
-    spread = "" if error is None else f" The first has a standard error of {error:.3f}."
-    return f"""\
-## Films without ratings
-
-    python -m benchmarks.reproduce side-information films
-
-RMSE of the ratings of MovieLens-100K, each predicted from a fit that knows no rating of
-its film: films are divided into {N_FOLDS} folds (`KFold` with `random_state={SEED}`),
-and predictions are clipped to the scale. The first number is over all ratings. In the
-second, all films count equally, however many ratings they have. In parentheses:
-processor seconds of all fits.{spread}
-
-Completers have their defaults and know the 19 genres of the films (`col_features`) or
-the graph of films of the evaluation files (`col_graph`). If they know nothing, they
-fill in the mean of the user. Genres are read from `u.item` in the archive of
-MovieLens-100K, which belongs in the folder `ratings` of the evaluation files.
-
-The baselines are scikit-learn's: the columns are the genres and the user's mean
-(`TargetEncoder`, which cross-fits it), or for "user x genre" indicators of users,
-genres and all their products. The weights of `Ridge` are chosen among
-{", ".join(f"{a:.0f}" for a in ALPHAS)}, in the latter by folds over films.
-
-{table(["", *KNOWN], rows)}
-
-The regression on users, genres and their products is best over ratings. The two numbers
-rank the methods differently, because films with many ratings have higher ones: the mean
-is 3.5 over ratings and 3.1 over films. `FactorizationCompleter` and the regressions
-weight films by their ratings, so their predictions are too high for an average film.
-`BayesianFactorizationCompleter` draws films from one distribution, so it expects of a
-new film what films get on average, which is too low for one that many people rate."""
+    return {
+        "n_folds": N_FOLDS,
+        "seed": SEED,
+        "films_error": "-" if error is None else f"{error:.3f}",
+        "alphas": ", ".join(f"{alpha:.0f}" for alpha in ALPHAS),
+        "films": table(["", *KNOWN], rows),
+    }

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.pages import hardware
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import hardware
+from benchmarks.shared.results import Results
 from skmc.inverses import DSVD, LDMinv, cayley_step, d_minv, offdiag, random_orthonormal
 
 SEEDS = range(3)

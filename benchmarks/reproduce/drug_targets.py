@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
-from benchmarks.pages import table
 from benchmarks.reproduce.nrlmf import IMPORTANCE, NEIGHBORS, neighbors, nrlmf
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table
+from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, FactorizationCompleter
 from skmc.datasets import load_drug_target
 
@@ -117,8 +117,8 @@ def weights(X: np.ndarray) -> np.ndarray:
     return np.where(ones, IMPORTANCE, known)
 
 
-def section(results: Results) -> str:
-    """The section of the page, from the records."""
+def fields(results: Results) -> dict[str, object]:
+    """The fields of the page, from the records."""
 
     def shown(key: str) -> list[str]:
         means = [results.mean(f"drugs/{key}", metric) for metric in METRICS]
@@ -138,34 +138,10 @@ def section(results: Results) -> str:
 
     ways = {"CVS1": "missing", ZEROS: "zeros"}
     labels = {setting: f"{setting} ({of})" for setting, of in SETTINGS.items()}
-    return f"""\
-## Drugs and targets
-
-    python -m benchmarks.reproduce side-information drugs
-
-Mean over ten folds, for nuclear receptors (54 drugs, 26 targets, 90 interactions) over
-five divisions into folds. In CVS1, pairs are held out; in CVS2 and CVS3, whole drugs
-and whole targets, which are then answered from their features alone. Features of a drug
-are its similarities to all drugs, likewise for targets. Held-out pairs are missing, not
-zero. Means are those of each target, or of each drug in CVS3. A dash was not measured.
-AUPR of nuclear receptors in CVS1 has a standard error of about .02, over fifty folds.
-
-"Weighted" is `FactorizationCompleter` with `cell_weight`: a one counts as
-{IMPORTANCE} cells, and a zero as one cell, or as none if its drug or its target has no
-known one, so that these are answered from their features. This follows
-[NRLMF](https://doi.org/10.1371/journal.pcbi.1004760), the logistic factorization with
-graphs of nearest neighbors by Liu et al. 2016, including the number {IMPORTANCE}. NRLMF
-itself is our program of its formulas (`benchmarks/reproduce/nrlmf.py`) at the
-parameters that its authors' program has by default. "Weighted, graphs" is told the
-features and, as `row_graph` and `col_graph`, the graphs of NRLMF: similarities of the
-{NEIGHBORS} nearest neighbors.
-
-{compared(labels, first)}
-
-Published results on these data hold pairs out as zeros: they are zeros in training, and
-are then ranked. CVS1 in both ways, and NRLMF with half the squared error in place of
-the logistic loss. "Mean of five" is the mean of {N_FITS} fits of "weighted, graphs"
-that differ in `random_state`. Rank and weights are chosen on a tenth of the known
-cells, with about eight ones of nuclear receptors, so they differ from fit to fit:
-
-{compared(ways, IN_TWO_WAYS)}"""
+    return {
+        "importance": IMPORTANCE,
+        "neighbors": NEIGHBORS,
+        "n_fits": N_FITS,
+        "drugs": compared(labels, first),
+        "drugs_as_zeros": compared(ways, IN_TWO_WAYS),
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack
 
-from benchmarks.pages import hardware, table, write_page
 from benchmarks.reproduce.ratings import (
     MAX_RATING,
     METHODS,
@@ -13,7 +12,8 @@ from benchmarks.reproduce.ratings import (
     prediction_error,
     split,
 )
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.results import Results
 from skmc import BayesianFactorizationCompleter, Entries
 
 NAME = "leaderboards"
@@ -178,26 +178,10 @@ def write(results: Results) -> None:
     header = ["", *FOLDS, "mean", f"1m, {TENTH}", "s"]
     names = ["ratings", "method", "RMSE", "source", "what differs"]
     published = table(names, map(list, PUBLISHED))
-    page = f"""\
-# Leaderboards of MovieLens
-
-RMSE of predictions clipped to [{MIN_RATING}, {MAX_RATING}], of completers at their
-defaults (the Bayesian factorization with `heteroscedastic=True`) and of
-[myFM](https://myfm.readthedocs.io) 0.4 on the same ratings. u1 to u5 are the folds that
-come with MovieLens-100K. The tenth of MovieLens-1M is `default_rng(7).random(n) < .1`.
-One seed. `implicit` uses which ratings are in the training part, and not which are in
-the test part. The last column is the processor time of MovieLens-1M. A dash was not
-measured: more draws than the default of 120 were run on the folds only. {hardware()}
-
-    python -m benchmarks.reproduce leaderboards
-
-myFM's rows need the package `myfm`, and the arguments `myfm-100k myfm-1m`.
-
-{table(header, [row(method) for method in methods])}
-
-## Published results
-
-These were not measured here.
-
-{published}"""
-    write_page(NAME, [page])
+    fields = {
+        "low": MIN_RATING,
+        "high": MAX_RATING,
+        "measured": table(header, [row(method) for method in methods]),
+        "published": published,
+    }
+    write_page(NAME, fields)

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import KFold
 
-from benchmarks.problems import (
+from benchmarks.reproduce.ratings import ratings
+from benchmarks.shared.problems import (
     FIRST_SEED,
     PICTURES,
     SMALL_PICTURES,
@@ -22,8 +23,7 @@ from benchmarks.problems import (
     matrix,
     nonlinear_matrix,
 )
-from benchmarks.reproduce.ratings import ratings
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.results import Results
 from skmc import (
     FactorizationCompleter,
     IALMCompleter,

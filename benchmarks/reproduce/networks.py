@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from sklearn.datasets import load_sample_image
 
-from benchmarks.problems import (
+from benchmarks.reproduce import ratings
+from benchmarks.shared.problems import (
     FIRST_SEED,
     completion_error,
     energy_lost,
@@ -24,9 +25,8 @@ from benchmarks.problems import (
     matrix,
     nonlinear_matrix,
 )
-from benchmarks.reproduce import ratings
-from benchmarks.reproduce.results import Results
-from benchmarks.timing import prepared, solver_of
+from benchmarks.shared.results import Results
+from benchmarks.shared.timing import prepared, solver_of
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,

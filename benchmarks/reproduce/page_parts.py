@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.pages import table
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table
+from benchmarks.shared.results import Results
 
 
 def figure(results: Results, key: str, name: str, form: str, paper=None) -> str:

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from PIL import Image, ImageDraw
 
-from benchmarks.problems import FIRST_SEED
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.problems import FIRST_SEED
+from benchmarks.shared.results import Results
 from skmc import (
     AIRCompleter,
     BiharmonicCompleter,

@@ -6,11 +6,11 @@ import importlib.util
 
 import numpy as np
 
-from benchmarks.pages import hardware, save_figure, table, write_page
 from benchmarks.reproduce import pictures as ours
 from benchmarks.reproduce.page_parts import best, figure
 from benchmarks.reproduce.papers import DIP_TABLE1
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import save_figure, table, write_page
+from benchmarks.shared.results import Results
 
 NAME = "pictures"  # of the page and of its records
 SHOWN = ("flower", "text"), ("china", "random 80 %"), ("chelsea", "scratches")
@@ -26,12 +26,12 @@ VERSIONS = {
 def write(results: Results) -> None:
     if results.records:
         draw()
-    write_page(NAME, [INTRODUCTION.format(hardware=hardware()), *color(results)])
-    write_page(f"{NAME}-published", [PUBLISHED, published(results)])
-    write_page(f"{NAME}-masks", [MASKED, masked(results)])
+    write_page(NAME, {"color": color(results)})
+    write_page(f"{NAME}-published", {"published": published(results)})
+    write_page(f"{NAME}-masks", {"masked": masked(results)})
 
 
-def color(results: Results) -> list[str]:
+def color(results: Results) -> str:
     parts = []
     for kind in ours.MASKS:
         cases = {
@@ -64,7 +64,7 @@ def color(results: Results) -> list[str]:
         ]
         header = ["", *cases, "mean", "seconds"]
         parts += [f"## {kind.capitalize()}", table(header, rows)]
-    return parts
+    return "\n\n".join(parts)
 
 
 def published(results: Results) -> str:
@@ -128,56 +128,3 @@ def draw() -> None:
             axis.imshow(picture)
             axis.set_title(title)
     save_figure(whole, NAME)
-
-
-INTRODUCTION = """\
-# Color pictures: ours, scikit-image and OpenCV
-
-`python -m benchmarks.reproduce pictures` makes this page and [its
-records](pictures.json). Called again, it continues from these records; `pictures color`
-and `pictures gray` run one part.
-
-The pictures are the 192 x 192 pixels in the middle of those that scikit-image
-(astronaut, coffee, chelsea) and scikit-learn (flower, china) ship. A pixel is missing
-in all channels or in none. "Random" hides pixels where
-`RandomState(20210909).random_sample(shape) <= rate`, text is that of `patterns.text`
-with lines of an eighth of the height, and scratches are 16 straight lines of 1 to 3
-pixels in width from the same seed. The figures are PSNR in decibels over the *missing*
-pixels, and the mean processor seconds of a picture; {hardware}.
-
-All methods have their defaults. *Nonlocal* is `NonlocalCompleter`, with patches of all
-channels. *AIR* is `AIRCompleter` on single channels or decorrelated ones, whichever is
-better on held-out pixels. *Biharmonic* is `BiharmonicCompleter`, which calls
-scikit-image's `inpaint_biharmonic`. *OpenCV* is `cv2.inpaint` with a radius of 3 pixels
-(left out where OpenCV is not installed). The defaults of `NonlocalCompleter` were
-chosen on gray crops of monarch, flower and china, and how it treats large holes on gray
-versions of all five pictures at half their size, so none of them is quite new to it.
-
-A biharmonic surface is enough where an answer within a second matters more than the
-last decibels. It is better than OpenCV's methods in nearly all cases.
-
-![Three damaged pictures and their completions](pictures.png)"""
-MASKED = """\
-# Gray pictures, masks of the AIR paper
-
-`python -m benchmarks.reproduce pictures masks` makes this page from the pictures and
-masks in `SKMC_DATA` and [its records](pictures.json). The figures are NMAE over the
-hidden pixels of the 240 x 240 pixels in the middle of each picture, with one random
-mask; "-" is not measured. All methods have their defaults. Those of `NonlocalCompleter`
-were chosen on other pictures, with the exception of monarch; Barbara and Baboon were
-looked at for scores only."""
-PUBLISHED = """\
-# Gray pictures and published PSNR
-
-`python -m benchmarks.reproduce pictures gray` makes this page from the pictures in
-`SKMC_DATA` and [its records](pictures.json). The figures are PSNR in decibels over
-*all* pixels, observed ones included, as in the papers.
-
-CSC is convolutional sparse coding (Papyan, Romano, Sulam, Elad 2017) and DIP is deep
-image prior, both as reported in Table 1 of Ulyanov, Vedaldi, Lempitsky 2018, for half
-of the pixels missing at random. Masks of papers differ from ours, and so do some
-pictures; the second column says how. There is one random mask per case here.
-
-Published figures of group sparse representation (Zhang, Zhao, Gao 2014) and weighted
-nuclear-norm minimization (Gu et al. 2017), and figures at 80 %, are not listed: their
-tables were not available to us. Lena is not among our pictures."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.results import Results
 from skmc import (
     BayesianFactorizationCompleter,
     Entries,

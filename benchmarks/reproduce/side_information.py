@@ -10,10 +10,10 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.pages import hardware, table, write_page
 from benchmarks.reproduce import cold_films, drug_targets
 from benchmarks.reproduce.ratings import MAX_RATING, MIN_RATING, split
-from benchmarks.reproduce.results import Results
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.results import Results
 from skmc import AutoCompleter, BayesianFactorizationCompleter
 from skmc.datasets import load_flixster, load_movielens
 
@@ -104,28 +104,10 @@ def write(results: Results) -> None:
         for how in ("none", "graphs")
         if (record := results.records.get(f"ratings/{case}/auto, {how}/0"))
     )
-    page = f"""\
-# Features and graphs
-
-`FactorizationCompleter` (least squares) and `BayesianFactorizationCompleter` at their
-defaults, which choose weights on held-out known cells or sample them; one seed
-where nothing else is said. {hardware()}
-
-    python -m benchmarks.reproduce side-information"""
-    ratings_section = f"""\
-## Ratings
-
-RMSE of `BayesianFactorizationCompleter(heteroscedastic=True)` (plain; `implicit=True`)
-and of `AutoCompleter` with its default budget of a minute, here of processor time;
-predictions clipped to the scale. Flixster is the matrix and the split of [Monti et al.
-2017](https://arxiv.org/abs/1704.06803). The graphs are those of the files.
-
-{ratings_table}
-
-{stacks}"""
-    parts = [
-        drug_targets.section(results),
-        ratings_section,
-        cold_films.section(results),
-    ]
-    write_page(NAME, [page, *parts])
+    fields = {
+        **drug_targets.fields(results),
+        "ratings": ratings_table,
+        "stacks": stacks,
+        **cold_films.fields(results),
+    }
+    write_page(NAME, fields)

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from benchmarks.pages import save_figure, write_page
+from benchmarks.shared.pages import save_figure, write_page
 from skmc.linalg import ACTIVATIONS, Randomness
 from skmc.loop import solve
 from skmc.metrics import effective_rank, psnr
@@ -40,8 +40,7 @@ RATES = (1e-1, 1e-2, 1e-3, 1e-4)
 
 def figures() -> None:
     """Make ``docs/reproduction/spectral.md`` and its three pictures."""
-    parts = [INTRODUCTION, commuting(), gaussian(), digits()]
-    write_page("spectral", [part.strip() for part in parts])
+    write_page("spectral", {**commuting(), **gaussian(), **digits()})
 
 
 def truth(rng: np.random.RandomState) -> np.ndarray:
@@ -51,7 +50,7 @@ def truth(rng: np.random.RandomState) -> np.ndarray:
     return X / np.linalg.norm(X, "nuc")
 
 
-def commuting() -> str:
+def commuting() -> dict[str, object]:
     """Figure 2: measurements that share their singular vectors, spectral start."""
     ends: dict[float, list] = {0.0: [], 1e-2: []}
     for noise, found in ends.items():
@@ -69,9 +68,12 @@ def commuting() -> str:
             f"| {noise:g} | {norms.min():.4f} to {norms.max():.4f} | {least.min():.4f} "
             f"to {least.max():.4f} | {distances.max():.4f} | {missed.max():.4f} |"
         )
-    return COMMUTING.format(
-        n=N_COMMUTING, rows="\n".join(lines), low=min(rates), high=max(rates)
-    )
+    return {
+        "n_commuting": N_COMMUTING,
+        "commuting": "\n".join(lines),
+        "slowest": f"{min(rates):.3g}",
+        "fastest": f"{max(rates):.3g}",
+    }
 
 
 def one_commuting(
@@ -140,7 +142,7 @@ def draw_commuting(curves: dict) -> None:
     save_figure(figure, "spectral-commuting")
 
 
-def gaussian() -> str:
+def gaussian() -> dict[str, object]:
     """Figures 3 and 4: Gaussian measurements, start near zero."""
     models = {
         "linear": LinearSensingRegressor(device="cpu"),
@@ -182,9 +184,12 @@ def gaussian() -> str:
         + " |"
         for name, s in scores.items()
     ]
-    return GAUSSIAN.format(
-        n=N_SEEDS, rows="\n".join(lines), low=gain.min(), mean=gain.mean()
-    )
+    return {
+        "n_seeds": N_SEEDS,
+        "gaussian": "\n".join(lines),
+        "gain": f"{gain.mean():.1f}",
+        "least_gain": f"{gain.min():.1f}",
+    }
 
 
 def draw_gaussian(A: np.ndarray, y: np.ndarray, X: np.ndarray) -> None:
@@ -244,7 +249,7 @@ def draw_matrices(matrices: dict, X: np.ndarray) -> None:
     save_figure(figure, "spectral-matrices")
 
 
-def digits() -> str:
+def digits() -> dict[str, object]:
     """Figure 5: ten digits from Gaussian measurements."""
     file = Path(os.environ["SKMC_DATA"]) / "digits" / "mnist_train_first100.npz"
     with np.load(file) as stored:
@@ -282,73 +287,7 @@ def digits() -> str:
         lines.append(f"| {digit} | {place} | " + " | ".join(cells) + " |")
         print("figure 5:", lines[-1], flush=True)
     save_figure(figure, "spectral-digits")
-    return DIGITS.format(head=" | ".join(models), rows="\n".join(lines))
+    return {"models": " | ".join(models), "digits": "\n".join(lines)}
 
 
 PAPER = {"linear": "1.5, 7", "SNN": ".95, 20"}
-INTRODUCTION = """\
-# Spectral networks: what the paper shows, and what we get
-
-`python -m benchmarks.reproduce snn-figures` makes this page (Chu, Ghosh, Lam,
-Mukherjee 2024, section 5). Nothing on it was chosen by the truth: all estimators have
-their defaults but for what is named here. The paper's figures are curves without
-numbers; what its text says of them stands beside ours.
-
-`X` is `T T'` of size 10 x 10 with `T` (10, 6) uniform in [0, 1], divided by its nuclear
-norm; 50 measurements; noise of standard deviation .01.
-"""
-COMMUTING = """\
-## Figure 2: measurements that share their singular vectors
-
-`A_i = Phi diag(s_i) Phi'` with the eigenvectors `Phi` of `X` and sorted uniform `s_i`;
-spectral start with sorted uniform diagonals, `K = 2`, tanh, 100 000 steps of gradient
-flow, {n} seeds. "Least squares" is the nuclear norm of the diagonal that fits best,
-"distance" the largest one from `NuclearSensingRegressor(1e-5)`, relative, "missed" the
-largest `|s - sigma*|`.
-
-| noise | nuclear norm | of least squares | distance | missed |
-| --- | --- | --- | --- | --- |
-{rows}
-
-With 20 000 constant steps of .01 and no noise `|s(t) - s(end)|` falls like `exp(-r t)`,
-`r` between {low:.3g} and {high:.3g} over the second half in three seeds.
-
-![Descent with constant steps, with noise](spectral-commuting.png)
-
-Convergence is exponential, and to the convex answer, as Theorems 2 and 3 say: with
-noise to the nuclear norm of the answer that fits it, without to 1. That singular values
-do not exceed `sigma*` on the way, the other half of Theorem 2, is not so: `C (sigma* -
-H alpha)` may still be positive where one of them has arrived and others have not. The
-proof holds for diagonal `C`. In the paper's own experiment small singular values start
-above `sigma*`, which has zeros.
-"""
-GAUSSIAN = """\
-## Figures 3 and 4: Gaussian measurements
-
-Start near zero, medians of {n} seeds, PSNR in decibels; "paper" is what its text says
-of nuclear norm and PSNR.
-
-| model | paper | training error | nuclear norm | effective rank | PSNR |
-| --- | --- | --- | --- | --- | --- |
-{rows}
-
-SNN is {mean:.1f} dB above the linear model on average, {low:.1f} dB in the worst seed.
-
-![Descent with the largest constant rate that does not diverge](spectral-gaussian.png)
-
-![The matrices of one seed](spectral-matrices.png)
-"""
-DIGITS = """\
-## Figure 5: digits
-
-The first digit of each kind among the first 100 of MNIST, 28 x 28, grey values between
-0 and 1, 470 Gaussian measurements, noise of standard deviation .01; PSNR in decibels.
-SNN has `K = 4`, (4, 8, 16) are the layers of the authors' code (1000 steps); the
-nuclear norm has its default weight.
-
-| digit | number | {head} |
-| --- | --- | --- | --- | --- | --- |
-{rows}
-
-![Truth and recovered digits](spectral-digits.png)
-"""

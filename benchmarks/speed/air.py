@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from sklearn.impute import KNNImputer
 
-from benchmarks.pages import hardware, record
-from benchmarks.problems import hide, matrix
-from benchmarks.timing import in_turns, peak_memory, seconds_per_step, solver_of
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.timing import in_turns, peak_memory, seconds_per_step, solver_of
 from skmc import AIRCompleter, KNNCompleter
 from skmc.linalg import matmul
 from skmc.metrics import nmae
@@ -176,7 +176,7 @@ ONE_CHECKOUT = """
 import json, time, warnings
 import numpy as np
 import torch
-from benchmarks.timing import solver_of
+from benchmarks.shared.timing import solver_of
 from skmc import AIRCompleter, DMFCompleter
 
 warnings.simplefilter("ignore")

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.pages import hardware, record
-from benchmarks.timing import in_turns
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.timing import in_turns
 from skmc import Observed
 from skmc.linalg import Randomness
 from skmc.models import Autoencoder
@@ -124,7 +124,7 @@ CHILD = """
 import time, warnings
 import numpy as np
 import torch
-from benchmarks.timing import peak_memory
+from benchmarks.shared.timing import peak_memory
 from skmc import AutoencoderCompleter
 
 def peak():

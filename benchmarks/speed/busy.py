@@ -29,8 +29,8 @@ import torch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
-from benchmarks.pages import hardware, record
-from benchmarks.timing import solver_of
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.timing import solver_of
 from skmc import Entries, patterns
 from skmc.completers import (
     AIRCompleter,

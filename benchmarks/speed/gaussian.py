@@ -20,8 +20,8 @@ import torch
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from benchmarks.pages import hardware
-from benchmarks.timing import in_turns
+from benchmarks.shared.pages import hardware
+from benchmarks.shared.timing import in_turns
 from skmc import GaussianCompleter, patterns
 
 

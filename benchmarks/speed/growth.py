@@ -2,8 +2,9 @@
 
 Squares and tables of twenty columns, from a thousand to ten million cells, one thread.
 Each completer gets a process for each of the two shapes; it is ended when a size takes
-more than ``CAP`` seconds, so the whole takes about half an hour. Completers that are in
-``docs/reproduction/speed-growth.json`` already are run again only if they are named.
+more than ``CAP`` seconds, so the whole takes about half an hour. Completers that are
+already in ``docs/reproduction/records/speed-growth.json`` are run again only if they
+are named.
 ``page`` writes the page and the figure alone, ``costs`` prints what ``cost`` of each
 class would be by least squares.
 """
@@ -23,8 +24,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from benchmarks.pages import PAGES, hardware, record, save_figure, table, write_page
-from benchmarks.timing import peak_memory
+from benchmarks.shared.pages import (
+    RECORDS,
+    hardware,
+    record,
+    save_figure,
+    table,
+    write_page,
+)
+from benchmarks.shared.timing import peak_memory
 from skmc.checks import all_completers
 from skmc.completers import Cost, Size
 
@@ -137,7 +145,7 @@ def suggested(name: str, shapes: Mapping[str, Any]) -> Cost:
 
 def print_costs() -> None:
     """Print a cost for each completer of the record."""
-    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    known = json.loads((RECORDS / f"{NAME}.json").read_text())
     for name in (name for name in sorted(known) if name in COSTS):
         cost = suggested(name, known[name])
         seconds = "".join(f", {unit}={s:g}" for unit, s in cost.seconds.items())
@@ -175,7 +183,7 @@ def page() -> None:
     """Write the page and the figure from the record."""
     import matplotlib.pyplot as plt
 
-    known = json.loads((PAGES / f"{NAME}.json").read_text())
+    known = json.loads((RECORDS / f"{NAME}.json").read_text())
     found = {name: known[name] for name in known if name in COSTS}
     figure, axes = plt.subplots(1, 2, figsize=(13, 6), sharey=True, layout="tight")
     styles = ["-", "--", ":", "-."]
@@ -205,34 +213,17 @@ def page() -> None:
         "new rows",
         "GB (exponent)",
     ]
-    parts = [INTRODUCTION]
-    for shape in SHAPES:
-        parts += [f"## {TITLES[shape]}", table(header, rows_of(found, shape))]
-    write_page("growth", [*(p.strip() for p in parts), known.get("hardware", "")])
+    fields = {
+        "figure": f"{NAME}.png",
+        "cap": CAP,
+        "long": LONG,
+        "hardware": known["hardware"],
+        **{shape: table(header, rows_of(found, shape)) for shape in SHAPES},
+    }
+    write_page("growth", fields)
 
 
 TITLES = {"square": "Square matrices", "table": f"Tables of {N_COLS} columns"}
-INTRODUCTION = f"""
-# Growth of time and memory
-
-Every completer with its defaults, from a thousand to ten million cells: rank five,
-noise of a tenth, a fifth of the cells missing. One thread, processor seconds of one
-run. A shape ends where a size took more than {CAP} seconds on the clock, fit and new
-rows together. Other programs used the second core a little.
-
-![Processor seconds versus cells, on logarithmic axes]({NAME}.png)
-
-"largest" is the largest size that was finished, with the seconds of `fit_transform`,
-and with what `skmc methods --shape` says. "exponent" is the slope of the seconds over
-the cells on logarithmic axes, for times above {LONG} s. "in theory" is that of the
-estimate, which follows from the algorithm, between the two largest sizes. "new rows" is
-the exponent of `transform` of as many new rows, which computes the row space first.
-Memory is the growth of the peak of the process, new rows included. An exponent below
-that of the theory means that fixed costs still count, or that fits of larger matrices
-take fewer iterations. A dash means that fewer than two sizes took that long.
-
-`AutoCompleter` fits others within `max_time` and is left out.
-"""
 
 
 def main(arguments: list[str]) -> None:
@@ -245,7 +236,7 @@ def main(arguments: list[str]) -> None:
         print_costs()
         return
     if arguments != ["page"]:
-        path = PAGES / f"{NAME}.json"
+        path = RECORDS / f"{NAME}.json"
         for cls in all_completers():
             name = cls.__name__
             known = json.loads(path.read_text()) if path.exists() else {}

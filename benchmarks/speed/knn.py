@@ -14,7 +14,7 @@ import warnings
 
 import numpy as np
 
-from benchmarks.pages import hardware, record
+from benchmarks.shared.pages import hardware, record
 from skmc import KNNCompleter
 from skmc.metrics import rmse
 

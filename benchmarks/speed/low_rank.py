@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from scipy.sparse import coo_matrix
 
-from benchmarks.pages import hardware, record
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.timing import in_turns, peak_memory
 from benchmarks.speed import ncarl
 from benchmarks.speed.lapack import shrink_by_lapack
-from benchmarks.timing import in_turns, peak_memory
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
 from skmc.datasets import load_movielens

@@ -17,9 +17,9 @@ import time
 import numpy as np
 import torch
 
-from benchmarks.pages import hardware, record
-from benchmarks.problems import hide
-from benchmarks.timing import peak_memory
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.problems import hide
+from benchmarks.shared.timing import peak_memory
 from skmc import NonlocalCompleter
 from skmc.datasets import load_image
 from skmc.models import PatchGroups, lower_rank, principal

@@ -15,9 +15,9 @@ import warnings
 import numpy as np
 import torch
 
-from benchmarks.pages import hardware, record
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.timing import solver_of
 from benchmarks.speed.lapack import shrink_by_lapack
-from benchmarks.timing import solver_of
 from skmc import GradualNSRCompleter
 from skmc.solvers import CosineSchedule
 from skmc.terms import NuclearNorm

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pages import hardware, record
-from benchmarks.problems import PICTURES, hide, matrix
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.problems import PICTURES, hide, matrix
 from skmc.completers import PatchCNNCompleter
 from skmc.metrics import nmae
 

@@ -13,9 +13,9 @@ import torch
 from torch.nn.functional import pad
 from torch.utils.data import DataLoader, Dataset
 
-from benchmarks.pages import hardware, record
-from benchmarks.problems import hide, matrix
-from benchmarks.timing import in_turns, prepared
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.problems import hide, matrix
+from benchmarks.shared.timing import in_turns, prepared
 from skmc import Observed
 from skmc.completers import PatchCNNCompleter
 from skmc.linalg import Randomness

@@ -1,8 +1,8 @@
-"""AIR on many rows: ``python -m benchmarks.speed.rows [accuracy|large|growth|page]``.
+"""AIR on many rows: ``python -m benchmarks.speed.rows [accuracy|growth|page]``.
 
 ``accuracy`` compares the sparse graph with all pairs where both are possible.
 ``growth`` measures time and memory for up to 400 000 rows, each fit in a process of its
-own. Records are in ``docs/reproduction/air-rows.json``.
+own. Records are in ``docs/reproduction/records/air-rows.json``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.pages import PAGES, hardware, record, table, write_page
-from benchmarks.problems import matrix
-from benchmarks.timing import peak_memory
-from skmc import AIRCompleter, GaussianCompleter, KNNCompleter
+from benchmarks.shared.pages import RECORDS, hardware, record, table, write_page
+from benchmarks.shared.problems import matrix
+from benchmarks.shared.timing import peak_memory
+from skmc import AIRCompleter
 from skmc.datasets import load_expression, load_table
 from skmc.metrics import rmse
 
@@ -38,19 +38,19 @@ SIZES = [
 ]
 
 
-def truth_of(name: str, n_rows: int = N_ROWS) -> np.ndarray:
+def truth_of(name: str) -> np.ndarray:
     """Some complete rows with standardized columns, or a picture."""
     if name in PICTURES:
         return matrix(name)[0]
     if name == "digits":
-        return load_digits().data[:n_rows]
+        return load_digits().data[:N_ROWS]
     if name == "yeast":
         data = load_expression()
         alpha = [str(column).startswith("alpha") for column in data["columns"]]
         X = data.data[:, alpha].astype(float)
     else:
         X = load_table(FILES[name]).data.astype(float)
-    X = X[~np.isnan(X).any(1)][-n_rows:]
+    X = X[~np.isnan(X).any(1)][-N_ROWS:]
     return (X - X.mean(0)) / X.std(0)
 
 
@@ -97,27 +97,6 @@ def grown(n_rows: int, n_cols: int, max_iter: int) -> dict:
     }
 
 
-def large() -> dict:
-    """Errors and processor seconds on two tables of more than 2000 rows."""
-    found = {}
-    for name, n_rows in (("letter", 20_000), ("spambase", 4601)):
-        truth = truth_of(name, n_rows)
-        hidden = np.random.default_rng(1).random(truth.shape) < 0.2
-        X = np.ma.masked_array(truth, hidden)
-        row = {}
-        for completer in (
-            AIRCompleter(random_state=0),
-            AIRCompleter(lambda_row=0, random_state=0),
-            KNNCompleter(),
-            GaussianCompleter(random_state=0),
-        ):
-            start = time.process_time()
-            error = float(rmse(completer.fit_transform(X), truth, hidden))
-            row[repr(completer)] = error, time.process_time() - start
-        found[f"{name} {truth.shape[0]} x {truth.shape[1]}"] = row
-    return {"large": found}
-
-
 def growth() -> dict:
     """Seconds and peak memory for more and more rows."""
     found = {}
@@ -136,60 +115,25 @@ def growth() -> dict:
 
 def page() -> None:
     """Write the page from the records."""
-    known = json.loads((PAGES / "air-rows.json").read_text())
+    known = json.loads((RECORDS / "air-rows.json").read_text())
     errors = [
         [name, *(f"{value:.4f}" for value in row.values())]
         for name, row in known.get("accuracy", {}).items()
     ]
-    many = [
-        [name, *(f"{error:.4f} ({seconds:.1f} s)" for error, seconds in row.values())]
-        for name, row in known.get("large", {}).items()
-    ]
-    names = [f"`{c}`" for row in known.get("large", {}).values() for c in row]
     sizes = [
         [name, *(f"{value:.3g}" for value in row.values())]
         for name, row in known.get("growth", {}).items()
     ]
-    parts = [
-        INTRODUCTION,
-        table(["", "all pairs", "neighbors", "ratio"], errors),
-        *([LARGE, table(["", *dict.fromkeys(names)], many)] if many else []),
-        GROWTH,
-        table(["", "s", "processor s", "peak GB", "RMSE / deviation"], sizes),
-        known.get("hardware", ""),
-    ]
-    write_page("air-rows", [part.strip() for part in parts])
-
-
-INTRODUCTION = """
-# AIR with many rows
-
-Above 2000 rows, `AIRCompleter` learns similarities to 10 neighbors of each row only.
-Here it does so for 1500 rows or fewer, where all pairs can be compared as well. RMSE
-over hidden cells, columns of tables standardized (not digits), one seed. In tables, all
-pairs of columns are compared; in pictures, rows and columns have neighbors.
-
-The number of neighbors, the rank of the first fill and the times at which the neighbors
-are found again were chosen on other rows of letter, on airfoil and on Cameraman, all
-with other masks. The remaining cases were set aside before.
-"""
-LARGE = """
-## Tables of more than 2000 rows
-
-RMSE over a hidden fifth of the cells, columns standardized, and processor seconds.
-"""
-GROWTH = """
-## Time and memory
-
-One fit: a smooth function of four hidden variables, plus noise of a tenth, a fifth of
-the cells hidden. The default is 400 iterations; fits of 12 show how time and memory
-grow. Their neighbors are searched three times as well. The machine was shared by many
-other programs, so wall time says little.
-"""
+    fields = {
+        "accuracy": table(["", "all pairs", "neighbors", "ratio"], errors),
+        "growth": table(["", "s", "processor s", "peak GB", "RMSE / deviation"], sizes),
+        "hardware": known["hardware"],
+    }
+    write_page("air-rows", fields)
 
 
 if __name__ == "__main__":
-    what = sys.argv[1:] or ["accuracy", "large", "growth", "page"]
+    what = sys.argv[1:] or ["accuracy", "growth", "page"]
     if what[0] == "one":
         print(json.dumps(grown(*map(int, what[1:]))))
     else:
@@ -197,5 +141,5 @@ if __name__ == "__main__":
             if part == "page":
                 page()
             else:
-                run = {"accuracy": accuracy, "large": large, "growth": growth}[part]
+                run = {"accuracy": accuracy, "growth": growth}[part]
                 record("air-rows", run())

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pages import PAGES, hardware, record
-from benchmarks.timing import peak_memory
+from benchmarks.shared.pages import RECORDS, hardware, record
+from benchmarks.shared.timing import peak_memory
 
 NAME = "speed-scale"
 SWEEPS, RANK, WEIGHT = 5, 16, 0.05
@@ -175,7 +175,7 @@ def apart(folder: Path, how: str, workers: int = 0) -> dict:
 
 def measure(part: str, root: Path, sizes: list[int], again: bool) -> None:
     """Run the fits of a part that are not in the record."""
-    path = PAGES / f"{NAME}.json"
+    path = RECORDS / f"{NAME}.json"
     for n in sizes:
         folder = root / f"skmc-ratings-{n}"
         variants = [("blocks", 0), ("blocks", 1), ("blocks", 2)]

@@ -23,8 +23,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
-from benchmarks.pages import hardware, record
-from benchmarks.timing import in_turns, seconds_per_step, solver_of
+from benchmarks.shared.pages import hardware, record
+from benchmarks.shared.timing import in_turns, seconds_per_step, solver_of
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.pages import hardware, record
+from benchmarks.shared.pages import hardware, record
 from benchmarks.speed import scale
 
 REPEATS = {"1m": 3, "1e7": 1}

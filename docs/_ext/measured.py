@@ -1,4 +1,4 @@
-"""Tables of the pages, generated from the recorded results in docs/reproduction.
+"""Tables of the pages, generated from docs/reproduction/records.
 
 ``python docs/_ext/measured.py`` writes the figures of the README's table again.
 """
@@ -15,6 +15,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).parents[1] / "reproduction"
+RECORDS = RESULTS / "records"
 
 # The call that stands for each method of the results.
 CALLS = {
@@ -122,7 +123,7 @@ def records() -> dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]]:
     """(part, data) -> method -> seed -> record."""
     found: dict = {}
     for name in ("low-rank", "networks"):
-        for key, record in json.loads((RESULTS / f"{name}.json").read_text()).items():
+        for key, record in json.loads((RECORDS / f"{name}.json").read_text()).items():
             part, rest = key.split("/", 1)
             data, method, seed = rest.rsplit("/", 2)
             methods = found.setdefault((part, data), {})
@@ -197,7 +198,7 @@ def geometric(values: list[float]) -> float:
 def alternatives() -> str:
     """The README's comparison with other packages: the rows that are measured."""
     stored = {
-        name: json.loads((RESULTS / f"{name}.json").read_text())
+        name: json.loads((RECORDS / f"{name}.json").read_text())
         for name in ("auto", "low-rank", "pictures", "speed-air", "speed-spark")
     }
     lines = []
@@ -297,7 +298,9 @@ def commit(path: Path) -> str:
     """The commit that recorded a file, if there is a repository."""
     try:
         made = subprocess.run(
-            ["git", "log", "-1", "--format=%h", "--", path.name],
+            # Without the commits that only moved the file.
+            ["git", "log", "-1", "--follow", "--diff-filter=AM", "--format=%h", "--",
+             path.name],
             cwd=path.parent, capture_output=True, text=True, check=False,
         ).stdout.strip()  # fmt: skip
     except OSError:
@@ -308,7 +311,7 @@ def commit(path: Path) -> str:
 def speed() -> str:
     """All ratios of the speed records, as Markdown."""
     lines = []
-    for path in sorted(RESULTS.glob("speed-*.json")):
+    for path in sorted(RECORDS.glob("speed-*.json")):
         if path.stem == "speed-busy":  # has tables of its own
             continue
         name = path.stem.removeprefix("speed-")
@@ -321,7 +324,8 @@ def speed() -> str:
             f"### {name}",
             "",
             f"`python -m {module}{ARGUMENTS.get(name, '')}`, recorded in "
-            f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
+            f"[{path.name}](reproduction/records/{path.name}) by commit "
+            f"{commit(path)}.",
             "",
             "| benchmark | result | hardware |",
             "|---|---|---|",
@@ -333,7 +337,7 @@ def speed() -> str:
 
 def busy() -> str:
     """Fits and steps beside busy processes, as Markdown."""
-    path = RESULTS / "speed-busy.json"
+    path = RECORDS / "speed-busy.json"
     record = json.loads(path.read_text())
     beside = [f"{count} neighbors" for count in (0, 1, 2)]
     fits = [
@@ -373,14 +377,14 @@ def busy() -> str:
         f"{more[0]} and {more[1]} of it beside one and two busy processes.",
         "",
         f"`python -m benchmarks.speed.busy`, {record['hardware']}, recorded in",
-        f"[{path.name}](reproduction/{path.name}) by commit {commit(path)}.",
+        f"[{path.name}](reproduction/records/{path.name}) by commit {commit(path)}.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def spark() -> str:
     """Spark's ALS and ours, as Markdown."""
-    record = json.loads((RESULTS / "speed-spark.json").read_text())
+    record = json.loads((RECORDS / "speed-spark.json").read_text())
     titles = {"1m": "MovieLens-1M", "1e7": "$10^7$ synthetic ratings"}
     lines = [
         "| ratings | rank, weight, sweeps | program | seconds | RMSE, held out |",
@@ -399,7 +403,7 @@ def spark() -> str:
 
 def workers() -> str:
     """Fits in one process and on workers, as Markdown."""
-    path = RESULTS / "speed-scale.json"
+    path = RECORDS / "speed-scale.json"
     record = json.loads(path.read_text()).get("workers", {})
     hardware = record.pop("hardware", "")
     lines = [
@@ -430,16 +434,16 @@ def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
 
 def device() -> str:
     """The results of the CUDA benchmark, or that there are none."""
-    path = RESULTS / "gpu.json"
+    path = RECORDS / "gpu.json"
     if not path.exists():
         return (
             "There are no recorded measurements on a CUDA device. `python -m "
-            "benchmarks.gpu` compares the results and times of CPU and CUDA and "
+            "benchmarks.speed.gpu` compares the results and times of CPU and CUDA and "
             "records them.\n"
         )
     lines = [
-        f"`python -m benchmarks.gpu`, recorded in [gpu.json](reproduction/gpu.json) "
-        f"by commit {commit(path)}.",
+        "`python -m benchmarks.speed.gpu`, recorded in "
+        f"[gpu.json](reproduction/records/gpu.json) by commit {commit(path)}.",
         "",
         "| quantity | result |",
         "|---|---|",

@@ -19,7 +19,7 @@ axes[0].set(xlabel="epoch", title="mu: the slack weighs 1 / (2 mu)")
 axes[0].legend()
 
 # The plot directive runs this file in its own folder.
-records = json.loads(Path("../reproduction/networks.json").read_text())
+records = json.loads(Path("../reproduction/records/networks.json").read_text())
 for missing in ("50 %", "80 %"):
     errors = defaultdict(list)
     for key, record in records.items():

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator
 
 def record(name):
     # The plot directive runs this file in its own folder.
-    path = Path("../reproduction") / f"speed-{name}.json"
+    path = Path("../reproduction/records") / f"speed-{name}.json"
     return json.loads(path.read_text())["growth"]
 
 

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import NullFormatter
 
 # The plot directive runs this file in its own folder.
-path = Path("../reproduction/speed-scale.json")
+path = Path("../reproduction/records/speed-scale.json")
 record = json.loads(path.read_text())["growth"]
 hardware = record.pop("hardware")
 sizes = sorted(record, key=float)

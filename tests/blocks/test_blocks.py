@@ -1,0 +1,545 @@
+"""Ratings in files give the fits of ratings in memory."""
+
+from __future__ import annotations
+
+import errno
+import re
+import warnings
+import weakref
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from stored_ratings import NAMES, SHAPE, films, triplets, users, weighted_cells, write
+
+from skmc import (
+    Entries,
+    FactorizationCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SoftImputeCompleter,
+)
+from skmc.blocks import observed, sorting, writing
+from skmc.persistence import checkpoint
+
+pytestmark = pytest.mark.slow
+
+SMALL = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
+
+
+@pytest.fixture
+def files(tmp_path):
+    return write(tmp_path / "ratings", *triplets())
+
+
+def assert_same(found, expected, atol=1e-11):
+    for name in ("row_factors_", "col_factors_"):
+        wanted = getattr(expected, name)
+        np.testing.assert_allclose(getattr(found, name), wanted, rtol=0, atol=atol)
+    assert found.status_ == expected.status_
+    for name, values in expected.history_.items():
+        # Residuals far from the solution are of single precision.
+        rtol = 1e-4 if name == "residual" else 1e-6
+        np.testing.assert_allclose(found.history_[name], values, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("block_cells", [100, 10**6])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"biases": "columns", "scaling": "columns"},
+        {"biases": "rows", "per_cell": False, "scaling": None},
+        {"biases": None, "scaling": "global"},
+        {"rank": 9, "lambda_ridge": 0.02},
+    ],
+)
+def test_blocks_give_the_fit_in_memory(files, options, block_cells):
+    rows, cols, values = triplets()
+    # The residual of the first sweeps is far from 0, so that it can be compared.
+    params = {**SMALL, **options, "max_iter": 12, "tol": 1e-3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = FactorizationCompleter(**params).fit(
+            Entries.from_triplets(rows, cols, values, SHAPE)
+        )
+        ratings = Entries.from_parquet(files, *NAMES, block_cells=block_cells)
+        found = FactorizationCompleter(**params).fit(ratings)
+    assert_same(found, expected)
+    guess = found.predict_entries(users(rows), films(cols))
+    np.testing.assert_allclose(guess, expected.predict_entries(rows, cols), atol=1e-11)
+    new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
+    np.testing.assert_allclose(found.transform(new), expected.transform(new), atol=1e-9)
+
+
+def test_means(files):
+    rows, cols, values = triplets()
+    expected = MeanCompleter().fit(Entries.from_triplets(rows, cols, values, SHAPE))
+    found = MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+    guess = found.predict_entries(users(rows), films(cols))
+    np.testing.assert_allclose(guess, expected.predict_entries(rows, cols))
+    assert found.data_range_ == expected.data_range_
+
+
+def test_containers(tmp_path):
+    """Arrow files, one file, a list of files, and a sparse matrix mapped from files."""
+    rows, cols, values = triplets(np.float32)
+    table = pa.table({"user": rows, "film": cols, "stars": values})
+    (tmp_path / "arrow").mkdir()
+    feather.write_feather(table, tmp_path / "arrow/0.arrow", compression="uncompressed")
+    pq.write_table(table, tmp_path / "whole.parquet")
+    matrix = sp.csr_array((values, (rows, cols)), SHAPE)
+    for name in ("data", "indices", "indptr"):
+        path = tmp_path / f"{name}.npy"
+        np.save(path, getattr(matrix, name))
+        setattr(matrix, name, np.load(path, mmap_mode="r"))
+    expected = FactorizationCompleter(**SMALL).fit(matrix)
+    assert expected.row_factors_.dtype == np.float32
+    for ratings in (
+        Entries.from_parquet(tmp_path / "arrow", *NAMES),
+        Entries.from_parquet(tmp_path / "whole.parquet", *NAMES),
+        Entries.from_parquet([str(tmp_path / "whole.parquet")], *NAMES, block_cells=99),
+        Entries.from_memmap(matrix, block_cells=200),
+    ):
+        assert_same(FactorizationCompleter(**SMALL).fit(ratings), expected, atol=1e-4)
+
+
+def test_empty_rows_of_a_sparse_matrix_are_kept():
+    X = sp.csr_array(np.diag([1.0, 0, 2, 0, 3])[:, [0, 1, 2, 3, 4, 4, 4]])
+    with pytest.warns(UserWarning, match="no observed cell"):
+        expected = FactorizationCompleter(**{**SMALL, "rank": 1}).fit(X)
+    with pytest.warns(UserWarning, match="no observed cell"):
+        found = FactorizationCompleter(**{**SMALL, "rank": 1}).fit(
+            Entries.from_memmap(X, block_cells=1)
+        )
+    np.testing.assert_allclose(found.reconstruction_, expected.reconstruction_)
+
+
+def test_choices_do_not_depend_on_blocks(files):
+    """Each cell is held out or not whatever its block, in both orders."""
+    chosen = []
+    for size in (150, 10**6):
+        ratings = Entries.from_parquet(files, *NAMES, block_cells=size)
+        completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
+        chosen.append((completer.rank_, completer.lambda_ridge_))
+    assert chosen[0] == chosen[1]
+    cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+    held_out = {}
+    for side in ("row", "col"):
+        _, held = cells.split(0.1, 5)
+        block = next((held if side == "row" else held.T).map(_block))
+        places = zip(block.rows.tolist(), block.cols.tolist(), strict=True)
+        held_out[side] = {place if side == "row" else place[::-1] for place in places}
+    assert held_out["row"] == held_out["col"]
+    # Four standard deviations of a binomial share.
+    n = float(cells.n_observed)
+    assert abs(len(held_out["row"]) / n - 0.1) < 4 * np.sqrt(0.1 * 0.9 / n)
+
+
+def test_one_block_at_a_time(files, monkeypatch):
+    alive, most, load = weakref.WeakSet(), [0], observed.loaded
+
+    def counting(*args):
+        block = load(*args)
+        alive.add(block.values)
+        most[0] = max(most[0], len(alive))
+        return block
+
+    monkeypatch.setattr(observed, "loaded", counting)
+    ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
+    FactorizationCompleter(**SMALL).fit(ratings)
+    assert most[0] <= 2  # the next one is read before the name of the last is bound
+
+
+def test_progress_is_logged_by_block(files, caplog):
+    caplog.set_level("INFO", logger="skmc.blocks")
+    ratings = Entries.from_parquet(files, *NAMES, block_cells=100)
+    FactorizationCompleter(**SMALL).fit(ratings)
+    said = caplog.messages
+    n = int(re.search(r"of (\d+)$", said[-1])[1])
+    assert n > 1 and f"block of rows: {n} of {n}" in said
+    assert f"block of rows sorted: 1 of {n}" in said
+
+
+def test_blocks_of_a_cluster_are_shared_out_evenly():
+    assert sorting.block_size(100, 40, 1) == 34
+    assert sorting.block_size(100, 40, 2) == 25  # four blocks for two workers
+    assert sorting.block_size(3, 40, 2) == 2
+
+
+def test_a_folder_is_used_again(files, tmp_path, monkeypatch):
+    folder = tmp_path / "blocks"
+    ratings = Entries.from_parquet(files, *NAMES, folder=folder)
+    expected = FactorizationCompleter(**SMALL).fit(ratings)
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "counted", None)
+        assert_same(FactorizationCompleter(**SMALL).fit(ratings), expected, 0)
+    rows, cols, values = triplets()
+    write(files, rows, cols, 2 * values)
+    again = MeanCompleter().fit(ratings)
+    np.testing.assert_allclose(again.data_range_, np.multiply(2, expected.data_range_))
+
+
+def test_duplicates_in_different_files(tmp_path):
+    rows, cols, values = triplets()
+    more = [np.append(x, x[:3]) for x in (rows, cols)]
+    folder = write(tmp_path / "s", *more, np.append(values, values[:3] + 1))
+    with pytest.raises(ValueError, match="occurs more than once; pass duplicates="):
+        MeanCompleter().fit(Entries.from_parquet(folder, *NAMES))
+    for how, added in (("last", 1), ("mean", 0.5)):
+        ratings = Entries.from_parquet(
+            folder, *NAMES, duplicates=how, folder=tmp_path / how, block_cells=100
+        )
+        cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+        expected = Entries.from_triplets(
+            rows, cols, np.append(values[:3] + added, values[3:]), SHAPE
+        )
+        found = np.concatenate([b.values for b in cells.map(_block)])
+        order = np.lexsort((cols, rows))
+        np.testing.assert_allclose(found, expected.values[order])
+    with pytest.raises(ValueError, match="duplicates must be one of"):
+        Entries.from_parquet(folder, *NAMES, duplicates="first")
+
+
+def _block(block, own):
+    return block
+
+
+def test_the_error_names_the_duplicate(tmp_path):
+    folder = write(
+        tmp_path / "s", np.array([3, 1, 3]), np.array([4, 0, 4]), np.ones(3), 1
+    )
+    match = "row 'u003é' and column 4000000000000000 occurs more than once"
+    with pytest.raises(ValueError, match=match):
+        MeanCompleter().fit(Entries.from_parquet(folder, *NAMES))
+
+
+def write_weighted(folder, *cells, names=(*NAMES, "times")):
+    """Two files, in which identifiers are positions."""
+    folder.mkdir(exist_ok=True)
+    for k, part in enumerate(np.array_split(np.arange(len(cells[0])), 2)):
+        table = dict(zip(names, (column[part] for column in cells), strict=True))
+        pq.write_table(pa.table(table), folder / f"{k}.parquet", row_group_size=90)
+    return folder
+
+
+@pytest.mark.parametrize("block_cells", [100, 300, 10**6])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"biases": "columns", "scaling": "columns", "per_cell": False},
+        {"rank": 9, "lambda_ridge": 0.02},
+    ],
+)
+def test_weights_give_the_fit_in_memory(tmp_path, options, block_cells):
+    rows, cols, values, weights = weighted_cells()
+    params = {**SMALL, **options, "max_iter": 12, "tol": 1e-3}
+    folder = write_weighted(tmp_path / "r", rows, cols, values, weights)
+    ratings = Entries.from_parquet(folder, *NAMES, "times", block_cells=block_cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = FactorizationCompleter(**params).fit(
+            Entries.from_triplets(rows, cols, values, SHAPE), cell_weight=weights
+        )
+        found = FactorizationCompleter(**params).fit(ratings)
+    assert_same(found, expected)
+    assert found.data_range_ == expected.data_range_
+    guess = found.predict_entries(rows, cols)
+    np.testing.assert_allclose(guess, expected.predict_entries(rows, cols), atol=1e-9)
+    new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
+    np.testing.assert_allclose(found.transform(new), expected.transform(new), atol=1e-9)
+    error = np.abs(guess - values).mean()  # of cells of weight 0, too
+    low, high = values.min(), values.max()
+    assert found.score(ratings) == pytest.approx(-error / (high - low))
+
+
+def test_equal_weights_change_no_choice(tmp_path):
+    """Errors of held-out cells are multiplied by the weights, too."""
+    rows, cols, values, _ = weighted_cells()
+    chosen, errors = [], []
+    for weight in (1.0, 0.01):
+        folder = write_weighted(
+            tmp_path / str(weight), rows, cols, values, np.full(len(rows), weight)
+        )
+        ratings = Entries.from_parquet(folder, *NAMES, "times", block_cells=200)
+        completer = FactorizationCompleter(random_state=0, device="cpu").fit(ratings)
+        chosen.append((completer.rank_, completer.lambda_ridge_))
+        cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+        _, held_out = cells.split(0.1, 5)
+        errors.append(float(held_out.misfit(cells.zero()) / weight))
+    assert chosen[0] == chosen[1]
+    assert errors[0] == pytest.approx(errors[1])
+
+
+def sorted_cells(ratings):
+    """Values and weights after sorting into blocks, by rows and then columns."""
+    cells = observed.BlockObserved(writing.sorted_blocks(ratings))
+    blocks = list(cells.map(_block))
+    return [np.concatenate([getattr(b, k) for b in blocks]) for k in BLOCK_COLUMNS]
+
+
+BLOCK_COLUMNS = ("values", "weights")
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "value", "weight"), [("last", 5.0, 1.0), ("mean", 3.5, 4.0)]
+)
+def test_weights_of_duplicates(tmp_path, duplicates, value, weight):
+    """A cell of weight 0 is no duplicate."""
+    rows, cols = np.array([0, 1, 0, 1, 0]), np.array([0, 1, 0, 1, 0])
+    values = np.array([3.0, 1.0, 5.0, 9.0, 7.0])
+    weights = np.array([3, 2, 1, 0, 0])
+    folder = write_weighted(tmp_path / "r", rows, cols, values, weights)
+    ratings = Entries.from_parquet(
+        folder, *NAMES, "times", duplicates=duplicates, block_cells=1
+    )
+    assert [list(x) for x in sorted_cells(ratings)] == [[value, 1], [weight, 2]]
+
+
+def test_weight_two_is_the_rating_twice(tmp_path):
+    rows, cols, values, _ = weighted_cells()
+    twice = np.arange(len(rows)) % 3 == 0
+    once = write_weighted(tmp_path / "1", rows, cols, values, 0.1 * (1 + twice))
+    again = [np.append(x, x[twice]) for x in (rows, cols, values)]
+    more = write_weighted(tmp_path / "2", *again, np.full(len(again[0]), 0.1))
+    found = [
+        sorted_cells(Entries.from_parquet(x, *NAMES, "times", duplicates="mean"))
+        for x in (once, more)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_weight_zero_is_absent_and_one_changes_nothing(tmp_path):
+    rows, cols, values, weights = weighted_cells()
+    seen = weights > 0
+    cells = [rows, cols, values, np.where(seen, 1, 0)]
+    folder = write_weighted(tmp_path / "0", *cells)
+    found = FactorizationCompleter(**SMALL).fit(
+        Entries.from_parquet(folder, *NAMES, "times", block_cells=200)
+    )
+    left = [x[seen] for x in cells]
+    rest = write_weighted(tmp_path / "rest", *left)
+    expected = FactorizationCompleter(**SMALL).fit(Entries.from_parquet(rest, *NAMES))
+    assert_same(found, expected)
+    none = write_weighted(tmp_path / "none", *cells[:3], np.zeros(len(rows)))
+    with pytest.raises(ValueError, match="no observed cell"):
+        FactorizationCompleter(**SMALL).fit(Entries.from_parquet(none, *NAMES, "times"))
+
+
+@pytest.mark.parametrize(
+    ("times", "error", "match"),
+    [
+        ([-1.0], ValueError, "'times' of .*z.parquet holds -1.0; weights must be fin"),
+        ([np.nan], ValueError, "'times' of .*z.parquet holds nan; weights must be"),
+        ([np.inf], ValueError, "'times' of .*z.parquet holds inf; weights must be"),
+        (["often"], TypeError, "'times' of .*z.parquet has type string; weights must"),
+        (pa.array([None], "double"), ValueError, "'times' of .* has missing cells"),
+        (None, ValueError, r"z.parquet has no column 'times'; it has \["),
+    ],
+)
+def test_bad_weights(tmp_path, times, error, match):
+    folder = write_weighted(tmp_path / "r", *weighted_cells())
+    table = {"user": [0], "film": [99], "stars": [1.0], "times": times}
+    if times is None:
+        del table["times"]
+    pq.write_table(pa.table(table), folder / "z.parquet")
+    ratings = Entries.from_parquet(folder, *NAMES, "times")
+    with pytest.raises(error, match=match):
+        FactorizationCompleter(**SMALL).fit(ratings)
+
+
+def test_who_takes_weights(files):
+    ratings = Entries.from_parquet(files, *NAMES, "age")
+    with pytest.raises(ValueError, match="takes weights of cells in memory only"):
+        MeanCompleter().fit(ratings)
+    with pytest.raises(ValueError, match="name a column of weights where you make X"):
+        FactorizationCompleter(**SMALL).fit(ratings, cell_weight=[1.0])
+    with pytest.raises(ValueError, match="must name different columns"):
+        Entries.from_parquet(files, *NAMES, "stars")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (
+            {"user": [1]},
+            ValueError,
+            "'user' is large_string in .*part-0.* and int64 in",
+        ),
+        ({"film": [1.5]}, TypeError, "'film' .*z.parquet has type double; identifiers"),
+        ({"film": [None]}, TypeError, "'film' .*z.parquet has type null"),
+        (
+            {"film": pa.array([None], "int64")},
+            ValueError,
+            "'film' .* has missing cells",
+        ),
+        ({"stars": [np.nan]}, ValueError, "'stars' of .*z.parquet holds nan; leave"),
+        ({"stars": [np.inf]}, ValueError, "holds inf"),
+        ({"stars": ["good"]}, TypeError, "'stars' .* has type string; values must be"),
+        ({"stars": [np.float32(1)]}, ValueError, "'stars' is float64 .* and float32"),
+        ({"stars": None}, ValueError, r"z.parquet has no column 'stars'; it has \["),
+    ],
+)
+def test_bad_files(files, change, error, match):
+    table = {"user": ["u"], "film": [7], "stars": [1.0], **change}
+    table = {name: column for name, column in table.items() if column is not None}
+    pq.write_table(pa.table(table), files / "z.parquet")
+    with pytest.raises(error, match=match):
+        MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+
+
+def test_empty_files(files, tmp_path):
+    expected = MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+    empty = pq.read_table(files / "part-0.parquet")[:0]
+    pq.write_table(empty, files / "empty.parquet")
+    found = MeanCompleter().fit(Entries.from_parquet(files, *NAMES))
+    assert found.data_range_ == expected.data_range_
+    pq.write_table(empty, tmp_path / "only.parquet")
+    with pytest.raises(ValueError, match="no observed cell"):
+        MeanCompleter().fit(Entries.from_parquet(tmp_path / "only.parquet", *NAMES))
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(ValueError, match="holds no files of ratings"):
+        MeanCompleter().fit(Entries.from_parquet(tmp_path / "nothing", *NAMES))
+
+
+def test_csv_gives_the_fit_to_parquet(files, tmp_path):
+    """With and without a header, whatever the separator; several files at once."""
+    expected = FactorizationCompleter(**SMALL).fit(
+        Entries.from_parquet(files, *NAMES, block_cells=200)
+    )
+    (tmp_path / "csv").mkdir()
+    for file in files.iterdir():
+        pyarrow.csv.write_csv(
+            pq.read_table(file, columns=[*NAMES]),
+            tmp_path / "csv" / f"{file.stem}.dat",
+            pyarrow.csv.WriteOptions(include_header=False, delimiter=";"),
+        )
+    ratings = Entries.from_csv(
+        tmp_path / "csv",
+        *NAMES,
+        block_cells=200,
+        read_options=pyarrow.csv.ReadOptions(column_names=NAMES),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=";"),
+    )
+    found = FactorizationCompleter(**SMALL).fit(ratings)
+    assert_same(found, expected)
+    np.testing.assert_array_equal(found.row_ids_, expected.row_ids_)
+    assert found.score(ratings) == pytest.approx(expected.score(ratings))
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "match"),
+    [
+        ("user;film;stars\na;7;4", ValueError, "r.csv has no column 'user'.*parse_opt"),
+        ("user,film,stars\na,7,4\nb,8", ValueError, "r.csv.*Row #3: Expected 3 col"),
+        ("user,film,stars\na,7,4\nb,7,-", ValueError, "r.csv.*Row #3: .* value '-'"),
+        ("user,film,stars\na,7,4\n,7,3", ValueError, "'user' of .*r.csv has missing"),
+        (
+            "user,film,stars\na,7.5,4",
+            TypeError,
+            "'film' of .*r.csv has type double; identifiers must .*convert_options",
+        ),
+        (
+            "user,film,stars\n" + 150_000 * "a,17,4\n" + "a,x7,4",
+            ValueError,
+            "r.csv.*Row #150002: .* value 'x7'; see .*convert_options",
+        ),
+    ],
+)
+def test_bad_csv(tmp_path, text, error, match):
+    (tmp_path / "r.csv").write_text(text)
+    with pytest.raises(error, match=match):
+        MeanCompleter().fit(Entries.from_csv(tmp_path / "r.csv", *NAMES))
+
+
+def test_unknown_identifiers(files):
+    completer = FactorizationCompleter(**SMALL)
+    completer.fit(Entries.from_parquet(files, *NAMES))
+    priors = completer._priors
+    with pytest.warns(UserWarning, match="rows has 2 identifiers .* such as 'who'"):
+        found = completer.predict_entries(
+            ["who", "who", users([0])[0]], films([3, 4, 3])
+        )
+    np.testing.assert_allclose(found[:2], priors.col_means[[3, 4]])
+    with pytest.warns(UserWarning, match="cols has 1 identifiers"):
+        found = completer.predict_entries(users([2]), [17])
+    np.testing.assert_allclose(found, priors.row_means[2])
+    with pytest.raises(TypeError, match="rows must be strings"):
+        completer.predict_entries([1], films([3]))
+
+
+@pytest.mark.parametrize("n_written", [0, 1, 3, 6])
+def test_a_full_disk(files, tmp_path, monkeypatch, n_written):
+    """Nothing half-written is left, and the source is untouched."""
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    folder, write_table = tmp_path / "blocks", pq.write_table
+    count = iter(range(1000))
+
+    def failing(*args, **kwargs):
+        if next(count) >= n_written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_table(*args, **kwargs)
+
+    monkeypatch.setattr(pq, "write_table", failing)
+    ratings = Entries.from_parquet(files, *NAMES, folder=folder, block_cells=200)
+    with pytest.raises(OSError, match=r"The disk of .*blocks is full\. Sorting needs"):
+        MeanCompleter().fit(ratings)
+    assert not list(folder.iterdir())
+    assert before == {path: path.read_bytes() for path in files.iterdir()}
+
+
+def test_a_killed_sort_is_repeated(files, tmp_path, monkeypatch):
+    ratings = Entries.from_parquet(files, *NAMES, folder=tmp_path / "b")
+    with monkeypatch.context() as patch:
+        patch.setattr(writing.shutil, "rmtree", lambda *args, **kwargs: None)
+        patch.setattr(sorting, "statistics", None)
+        with pytest.raises(TypeError):
+            MeanCompleter().fit(ratings)
+    assert list((tmp_path / "b" / writing.OWN / "unfinished").iterdir())
+    MeanCompleter().fit(ratings)
+    assert not (tmp_path / "b" / writing.OWN / "unfinished").exists()
+
+
+def test_who_takes_them(files):
+    ratings = Entries.from_parquet(files, *NAMES)
+    assert repr(ratings) == "StoredEntries('stars' by 'user' and 'film')"
+    for completer in (KNNCompleter(), SoftImputeCompleter()):
+        with pytest.raises(TypeError, match="Only FactorizationCompleter and Mean"):
+            completer.fit(ratings)
+    with pytest.raises(ValueError, match="missing_values=0 has no effect"):
+        MeanCompleter(missing_values=0).fit(ratings)
+
+
+def test_a_crash_costs_one_sweep(files, tmp_path, monkeypatch):
+    """A checkpoint resumes between two sweeps, with the blocks sorted before."""
+    ratings = Entries.from_parquet(
+        files, *NAMES, folder=tmp_path / "blocks", block_cells=200
+    )
+    completer = FactorizationCompleter(**SMALL, max_iter=8, tol=1e-12)
+    load, count, crash = observed.loaded, [], 0
+
+    def failing(*args):
+        count.append(0)
+        if len(count) == crash:
+            raise RuntimeError("a crash")
+        return load(*args)
+
+    monkeypatch.setattr(observed, "loaded", failing)
+    with pytest.warns(UserWarning, match="stopped after 8"):
+        expected = completer.fit(ratings).row_factors_
+    whole = len(count)
+    crash = whole + whole // 2
+    for outcome in (
+        pytest.raises(RuntimeError, match="a crash"),
+        pytest.warns(UserWarning, match="stopped after 8"),
+    ):
+        with outcome, checkpoint(tmp_path / "fit", every=0):
+            completer.fit(ratings)
+    np.testing.assert_array_equal(completer.row_factors_, expected)
+    assert len(count) < crash + whole

@@ -1,0 +1,699 @@
+"""Candidates, and the stack of them that is best on held-out cells."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import re
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import low_rank
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+
+from skmc import (
+    AutoCompleter,
+    Entries,
+    FactorizationCompleter,
+    GaussianCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+    TreesCompleter,
+    patterns,
+)
+from skmc.completers import Size
+from skmc.completers.auto import _candidates, _fit
+from skmc.completers.auto._candidates import Candidate, family
+from skmc.completers.auto._cross_fit import CrossFit, Trial
+from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, simplex_minimum
+from skmc.completers.auto._units import units_of
+from skmc.metrics import rmse
+from skmc.persistence import checkpoint
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
+
+
+class Broken(BaseEstimator):
+    def fit_transform(self, X, y=None):
+        raise np.linalg.LinAlgError("singular")
+
+
+class Slow(SVDCompleter):
+    n_fits = 0
+
+    def _fit_cells(self, given, y=None):
+        Slow.n_fits += 1
+        time.sleep(0.3)
+        return super()._fit_cells(given, y)
+
+
+@pytest.fixture
+def matrix():
+    """Low rank and noise; the truth and the masked array."""
+    truth = low_rank(60, 30) + 0.1 * np.random.RandomState(1).randn(60, 30)
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    return truth, np.ma.masked_array(np.where(hidden, 1e9, truth), hidden)
+
+
+def board(auto):
+    return auto.leaderboard_.set_index("candidate")
+
+
+@pytest.fixture
+def held_out():
+    """Residuals of four candidates on held-out cells: rows, columns, residuals."""
+    rng = np.random.RandomState(0)
+    rows, cols = rng.randint(60, size=400), rng.randint(5, size=400)
+    noise = rng.randn(400, 1)
+    own = rng.randn(400, 4) * (1 + (cols[:, None] + np.arange(4)) % 4)
+    return rows, cols, noise + own
+
+
+def squares(residuals, cols):
+    return np.bincount(cols, residuals**2)
+
+
+def test_the_minimum_on_the_simplex():
+    rng = np.random.RandomState(0)
+    R = rng.randn(200, 3) + np.array([1, 0, 3])
+    G = R.T @ R
+    w = simplex_minimum(G)
+    assert w.min() >= 0
+    assert w.sum() == pytest.approx(1)
+    others = np.vstack([np.eye(3), rng.dirichlet(np.ones(3), 500)])
+    values = np.einsum("ip,pq,iq->i", others, G, others)
+    assert w @ G @ w <= values.min() * (1 + 1e-8)
+    # Two candidates: a quadratic in one weight.
+    (a, b), (_, c) = G[:2, :2]
+    best = np.clip((c - b) / (a + c - 2 * b), 0, 1)
+    np.testing.assert_allclose(simplex_minimum(G[:2, :2]), [best, 1 - best], atol=1e-6)
+    G[:, 1] = G[1] = 0  # without error
+    np.testing.assert_allclose(simplex_minimum(G), [0, 1, 0], atol=1e-4)
+    np.testing.assert_allclose(simplex_minimum(np.zeros((2, 2))), 0.5)
+
+
+@pytest.mark.parametrize("prior", PRIOR_CELLS)
+def test_a_stack_is_not_worse_than_its_members(held_out, prior):
+    """On its own cells, for every size of the shrinkage, as its docstring derives."""
+    rows, cols, R = held_out
+    found = Stacking.of(R, rows, cols, 5, [prior])
+    own = squares(found.own_residuals, cols)
+    common = squares(R @ found.common, cols)
+    assert (own <= common * (1 + 1e-8)).all()
+    singles = np.square(R).sum(0)
+    assert own.sum() <= common.sum() * (1 + 1e-8) <= singles.min() * (1 + 1e-7)
+    np.testing.assert_allclose(
+        found.own_residuals, (found.columns[cols] * R).sum(1), atol=1e-12
+    )
+
+
+def test_shrinkage_goes_from_the_column_to_the_common_weights(held_out):
+    rows, cols, R = held_out
+    grams = [R[cols == j].T @ R[cols == j] for j in range(5)]
+    alone = [simplex_minimum(G) for G in grams]
+    common = simplex_minimum(np.sum(grams, 0))
+    distance = []
+    for prior in (1e-9, 10, 100, 1000, 1e9):
+        columns = Stacking.of(R, rows, cols, 6, [prior]).columns
+        distance.append(np.abs(columns[:5] - common).sum())
+        np.testing.assert_allclose(columns[5], common)  # no held-out cell
+        if prior < 1:
+            np.testing.assert_allclose(columns[:5], alone, atol=1e-6)
+    assert distance[0] > 1 > 1e-5 > distance[-1]
+    assert distance == sorted(distance, reverse=True)
+    # Columns differ, so the common weights do worse on rows that were left out.
+    assert Stacking.of(R, rows, cols, 5).prior_cells < 1000
+    # Where they are alike, each column alone knows too little.
+    alike = np.random.RandomState(1).randn(400, 4) + held_out[2][:, :1]
+    assert Stacking.of(alike, rows, cols, 5).prior_cells >= 100
+
+
+def test_residuals_are_those_of_weights_from_other_rows(held_out):
+    rows, cols, R = held_out
+    found = Stacking.of(R, rows, cols, 5, [np.inf])
+    for row in range(3):
+        out = rows == row
+        weights, *_ = np.linalg.lstsq(R[out], found.residuals[out], rcond=None)
+        again = Stacking.of(R[~out], rows[~out], cols[~out], 5, [np.inf])
+        assert np.abs(again.common - found.common).max() < 0.05
+        if out.sum() >= 4:
+            assert weights.sum() == pytest.approx(1)
+    assert np.square(found.residuals).sum() > np.square(found.own_residuals).sum()
+
+
+def test_trees_where_columns_bend_and_lines_where_not():
+    """Each column has the weights that suit it."""
+    rng = np.random.RandomState(0)
+    t = rng.rand(250, 2)
+    table = np.column_stack(
+        [t, np.sin(9 * t[:, 0]), np.sin(9 * t[:, 1]), t @ [1, 2], t @ [2, -1]]
+    )
+    table += 0.02 * rng.randn(*table.shape)
+    truth = table * [1, 10, 100, 1, 1000, 1]
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    X = np.ma.masked_array(truth, hidden)
+    candidates = {
+        "lines": GaussianCompleter(0, random_state=0),
+        "trees": TreesCompleter(n_estimators=10, random_state=0),
+    }
+    auto = AutoCompleter(candidates, random_state=0).fit(X)
+    trees = auto.column_weights_["trees"]
+    assert trees[2:4].min() > 0.6 > 0.4 > trees[4:].max()
+    assert "trees" in auto.verdict_ and "lines" in auto.verdict_
+    z = auto._fitted.row_map.scaling.standardise(torch.from_numpy(truth)).numpy()
+    singles = [
+        rmse(c.transform(np.ma.masked_array(z, hidden)), z, hidden)
+        for c in auto.completers_.values()
+    ]
+    scale = auto._fitted.row_map.scaling.scale.numpy()
+    assert rmse(auto.transform(X) / scale, truth / scale, hidden) < 0.95 * min(singles)
+
+
+def test_nothing_is_promised_of_noise():
+    noise = np.random.RandomState(0).randn(150, 8)
+    X = np.ma.masked_array(noise, np.random.RandomState(1).rand(150, 8) < 0.2)
+    names = ("means", "KNN", "SVD", "IALM")
+    auto = AutoCompleter(names, random_state=0).fit(X)
+    said = float(re.search(r"([\d.]+)% of that of column means", auto.verdict_)[1])
+    assert 95 < said < 108
+    assert rmse(auto.reconstruction_, noise, X.mask) < 1.03 * rmse(
+        MeanCompleter().fit(X).reconstruction_, noise, X.mask
+    )
+
+
+def test_one_candidate_is_enough_if_it_is_best(matrix):
+    _, X = matrix
+    names = ("means", "KNN", "SVD")
+    auto = AutoCompleter(names, random_state=0).fit(X)
+    table = board(auto)
+    assert table["error"].is_monotonic_increasing
+    assert table.index[0] == "SVD"
+    assert auto.weights_["SVD"] > 0.8
+    assert table.loc["SVD", "status"] == "in the stack"
+    alone = AutoCompleter(["KNN"], random_state=0).fit(X)
+    assert alone.weights_ == {"KNN": 1.0}
+    assert alone.verdict_ == "KNN alone, of 1 candidate."
+    np.testing.assert_allclose(alone.transform(X), KNNCompleter().fit(X).transform(X))
+
+
+class Half(SVDCompleter):
+    """Its noise is its own."""
+
+    def __init__(self, start=0, rank=2, random_state=0):
+        super().__init__(rank, random_state=random_state)
+        self.start = start
+
+    def _fit_cells(self, given, y=None):
+        outcome = super()._fit_cells(given, y)
+        noise = np.random.RandomState(self.start).randn(*given.matrix.shape)
+        outcome.fitted.completion += 0.5 * noise
+        return outcome
+
+
+def test_what_a_stack_is(matrix):
+    """Errors that are independent average out."""
+    truth, X = matrix
+    candidates = {"a": Half(0), "b": Half(1), "means": MeanCompleter()}
+    stack = AutoCompleter(candidates, random_state=0).fit(X)
+    assert stack.weights_.keys() == {"a", "b"}
+    assert sum(stack.weights_.values()) == pytest.approx(1)
+    assert min(stack.weights_.values()) > 0.3
+    combined = sum(
+        stack.column_weights_[k] * stack.completers_[k].reconstruction_
+        for k in stack.weights_
+    )
+    np.testing.assert_allclose(stack.reconstruction_, combined)
+    single = rmse(stack.completers_["a"].reconstruction_, truth, X.mask)
+    assert rmse(stack.reconstruction_, truth, X.mask) < 0.85 * single
+    assert stack.verdict_.startswith("A stack of ")
+    spread = np.sqrt(np.square(stack.predict_std(X)[X.mask]).mean())
+    error = rmse(stack.reconstruction_, truth, X.mask)
+    assert 0.7 < spread / np.hypot(error, 0.1) < 1.4  # the cells have noise too
+
+
+def test_candidates_that_a_user_names_are_tried(matrix):
+    _, X = matrix
+    candidates = {"means": MeanCompleter(), "slow": Slow(), "svd": SVDCompleter()}
+    before = Slow.n_fits
+    auto = AutoCompleter(candidates, max_time=1e-3, random_state=0).fit(X)
+    assert board(auto)["error"].notna().all()
+    # There was no time for other parts, nor to fit it again.
+    assert Slow.n_fits == before + 1
+    assert set(board(auto)["cells"]) == {board(auto)["cells"].iloc[0]}
+    assert np.isfinite(auto.transform(X)).all()
+
+
+def test_what_the_time_does_not_allow(matrix, monkeypatch):
+    _, X = matrix
+    found = [
+        Candidate("means", MeanCompleter(), lambda s: 1e-9),
+        Candidate("forever", Slow(), lambda s: 1e9),
+        Candidate("sooner", KNNCompleter(), lambda s: 1e-9),
+    ]
+    monkeypatch.setattr(_candidates, "family", lambda seed, device: found)
+    before = Slow.n_fits
+    auto = AutoCompleter(max_time=30, random_state=0).fit(X)
+    assert Slow.n_fits == before
+    assert re.match("not tried: a fit and", board(auto).loc["forever", "status"])
+    decided = r"forever \(a fit and the last fits take about 2e\+09 s, \d+ s are left\)"
+    assert re.search(f"Not tried: {decided}", auto.verdict_)
+    assert "of 2 candidates" in auto.verdict_
+
+
+def test_costs_count_the_known_cells():
+    ratings, table = Size(3000, 3000, 123_000), Size(1000, 20, 16_000)
+    cost = {c.name: c.cost for c in family(0, "cpu")}
+    for name in ("Factorization", "Bayesian", "Bayesian, implicit"):
+        assert cost[name](ratings) < 60
+        assert cost[name](ratings._replace(n_observed=9_000_000)) > 60
+    assert cost["SVD"](ratings) > 10 * cost["Factorization"](ratings)
+    assert max(c(table) for c in cost.values()) < 20
+    for c in cost.values():
+        assert 0 < c(table) <= c(Size(2000, 20, 32_000))
+    # Measured on 80 000 ratings: a grid with one hole, slow EM, donors of rare columns.
+    sparse, full = Size(943, 1682, 80_000), Size(943, 1682, 943 * 1682)
+    for name, seconds in (("biharmonic", 165), ("Gaussian", 20), ("KNN", 4)):
+        assert seconds / 2 < cost[name](sparse) < 2 * seconds
+        assert cost[name](full) < cost[name](sparse) / 2
+        assert np.isfinite(cost[name](full._replace(n_observed=0)))
+
+
+def test_many_rows_are_judged_on_some(matrix, monkeypatch):
+    truth, X = matrix
+    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
+    fits = []
+
+    class Watched(SVDCompleter):
+        def _fit_cells(self, given, y=None):
+            fits.append(len(given.matrix))
+            if len(given.matrix) > 25 and self.rank == 3:
+                raise MemoryError("too many rows")
+            return super()._fit_cells(given, y)
+
+    for rank, last in ((2, 60), (3, 25)):
+        candidates = {"svd": Watched(rank, random_state=0)}
+        auto = AutoCompleter(candidates, random_state=0).fit(X)
+        assert set(fits[:-1]) <= {25, 60} and fits[0] == 25 and fits[-1] == last
+        assert rmse(auto.reconstruction_, truth, X.mask) < 0.5
+        np.testing.assert_allclose(
+            auto.transform(X)[X.mask], auto.reconstruction_[X.mask]
+        )
+        fits.clear()
+
+
+def test_new_rows_each_on_its_own(matrix):
+    truth, X = matrix
+    candidates = {
+        "chained": IterativeImputer(max_iter=2, tol=1e3, random_state=0),
+        "svd": SVDCompleter(random_state=0),
+    }
+    auto = AutoCompleter(candidates, random_state=0).fit(X[:50])
+    whole = auto.transform(X)
+    np.testing.assert_array_equal(whole[:50], auto.transform(X[:50]))
+    for i in range(45, 60):
+        np.testing.assert_allclose(auto.transform(X[i : i + 1])[0], whole[i])
+    new = rmse(whole[50:], truth[50:], X.mask[50:])
+    assert new < 0.3 * rmse(np.zeros((10, 30)), truth[50:], X.mask[50:])
+    parts = sum(
+        auto.column_weights_[k] * c.transform(X[50:].filled(np.nan))
+        for k, c in auto.completers_.items()
+    )
+    np.testing.assert_allclose(whole[50:][X.mask[50:]], parts[X.mask[50:]])
+    assert auto.score(X) < 0
+
+
+@pytest.mark.parametrize("fits_before", [0, 1])
+def test_an_interruption_keeps_the_best_so_far(matrix, fits_before):
+    _, X = matrix
+    left = [fits_before]
+
+    class Impatient(SVDCompleter):
+        def _fit_cells(self, given, y=None):
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            return super()._fit_cells(given, y)
+
+    candidates = {"means": MeanCompleter(), "KNN": KNNCompleter(), "i": Impatient()}
+    auto = AutoCompleter(candidates, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        auto.fit(X)
+    assert auto.weights_
+    assert np.isfinite(auto.transform(X)).all()
+    assert len(board(auto)) == (3 if fits_before else 2)
+    with pytest.raises(KeyboardInterrupt):
+        left[0] = 0
+        AutoCompleter({"i": Impatient()}).fit(X)
+
+
+def test_parts_are_distributed_like_the_missing_cells():
+    rng = np.random.RandomState(0)
+    X = rng.randn(80, 6)
+    X[rng.rand(80, 6) < 0.3] = np.nan
+    X[:, 4:] = 1.0
+    parts = patterns.parts_like_missing(X, 5, random_state=0)
+    assert (parts[np.isnan(X)] == -1).all()
+    assert (parts[:, 4:] == -1).all()
+    for column in range(4):
+        count = np.bincount(parts[:, column][parts[:, column] >= 0], minlength=5)
+        assert np.ptp(count) <= 1
+    counts = (parts >= 0).sum(1)
+    observed = np.isfinite(X).sum(1)
+    assert (counts == np.isfinite(X[:, :4]).sum(1))[observed > 1].all()
+    np.testing.assert_array_equal(
+        parts, patterns.parts_like_missing(X, 5, random_state=0)
+    )
+    # A hole, at other places.
+    X = rng.randn(60, 40)
+    X[10:20, 5:15] = np.nan
+    parts = patterns.parts_like_missing(X, 4, random_state=0)
+    assert (parts[np.isnan(X)] == -1).all()
+    for k in range(4):
+        hidden = parts == k
+        assert (hidden[1:] & hidden[:-1]).sum() > 0.7 * hidden.sum() > 0
+    assert (patterns.parts_like_missing([[1.0, np.nan]]) == -1).all()
+    with pytest.raises(ValueError, match="n_parts must be at least 2"):
+        patterns.parts_like_missing(X, 1)
+
+
+def test_too_few_cells_to_judge():
+    auto = AutoCompleter(random_state=0).fit([[1.0, 2.0]])
+    assert auto.weights_ == {"means": 1.0}
+    assert auto.verdict_.startswith("Too few cells")
+    assert np.isnan(auto.leaderboard_["error"]).all()
+    np.testing.assert_array_equal(auto.transform([[np.nan, 2.0]]), [[1.0, 2.0]])
+
+
+def test_what_fails_is_a_row(matrix):
+    _, X = matrix
+    candidates = {
+        "broken": Broken(),
+        "refuses": SVDCompleter(rank=99),
+        "means": MeanCompleter(),
+    }
+    auto = AutoCompleter(candidates, random_state=0).fit(X)
+    table = board(auto)
+    assert "LinAlgError('singular')" in table.loc["broken", "status"]
+    assert "rank=99 is above" in table.loc["refuses", "status"]
+    assert auto.weights_ == {"means": 1.0}
+    assert "Failed: broken (LinAlgError('singular')), refuses" in auto.verdict_
+    with pytest.raises(ValueError, match="None of the candidates could be fitted: bro"):
+        AutoCompleter({"broken": Broken()}).fit(X)
+
+
+def test_flat_and_rough_columns_of_a_picture_have_one_unit():
+    i, j = np.arange(60)[:, None], np.arange(50)
+    picture = (1 + j**2 / 100) * np.sin(i / 8 + j / 9)
+    table = picture[:, np.random.RandomState(0).permutation(50)]
+    for cells, one in ((picture, True), (table, False)):
+        scale = units_of(cells).scale
+        assert bool((scale == scale[:, :1]).all()) == one
+
+
+def test_units_of_columns_do_not_matter(matrix):
+    _, X = matrix
+    units = 10.0 ** np.arange(-3, 3).repeat(5)
+    auto = AutoCompleter(("means", "KNN", "SVD"), random_state=0)
+    a = clone(auto).fit(X * units)
+    b = clone(auto).fit(X * units * 7 + 100 * units)
+    np.testing.assert_allclose(board(a)["error"], board(b)["error"], rtol=1e-6)
+    np.testing.assert_allclose(
+        b.transform(X * units * 7 + 100 * units),
+        a.transform(X * units) * 7 + 100 * units,
+    )
+    # KNN alone looks at the columns of large units only.
+    assert board(a).loc["KNN", "error"] < 0.9
+
+
+def test_imputers_of_scikit_learn(matrix):
+    truth, X = matrix
+    candidates = {"mean": SimpleImputer(), "knn": KNNImputer(n_neighbors=3)}
+    auto = AutoCompleter(candidates, random_state=0)
+    completed = auto.fit_transform(X)
+    assert auto.weights_.keys() == {"knn"}
+    np.testing.assert_allclose(
+        completed, KNNImputer(n_neighbors=3).fit_transform(X.filled(np.nan))
+    )
+    assert rmse(completed, truth, X.mask) < 1
+    again = pickle.loads(pickle.dumps(auto))
+    np.testing.assert_array_equal(again.transform(X), completed)
+    assert again.verdict_ == auto.verdict_
+
+
+def test_candidates_that_are_none(matrix):
+    _, X = matrix
+    with pytest.raises(
+        ValueError, match=r"candidates contains 'kNN'; .* names are \['AIR'"
+    ):
+        AutoCompleter(("means", "kNN")).fit(X)
+    with pytest.raises(ValueError, match="candidates is empty"):
+        AutoCompleter({}).fit(X)
+
+
+def test_cells_are_held_out_as_they_are_missing():
+    rng = np.random.RandomState(0)
+    X = rng.randn(60, 40)
+    X[10:20, 5:15] = np.nan
+    X[40:44, 20:38] = np.nan
+    hidden = patterns.like_missing(X, 0.1, random_state=0)
+    assert not (hidden & np.isnan(X)).any()
+    assert 0.05 < hidden.sum() / (~np.isnan(X)).sum() < 0.2
+    beside = hidden[1:] & hidden[:-1]
+    assert beside.sum() > 0.7 * hidden.sum()
+    # Where most is missing, in pieces, a piece of it.
+    most = np.full((60, 40), np.nan)
+    most[10:30, 5:25] = 1
+    most[40:50, 30:] = 1
+    hidden = patterns.like_missing(most, 0.1, random_state=0)
+    assert 0 < hidden.sum() <= 0.2 * np.isfinite(most).sum()
+    # At random: from columns as much as they miss.
+    X = rng.randn(300, 4)
+    X[rng.rand(300) < 0.4, 1] = np.nan
+    X[rng.rand(300) < 0.1, 2] = np.nan
+    count = patterns.like_missing(X, 0.1, random_state=0).sum(0)
+    assert count[0] == count[3] == 0
+    assert count[1] > 1.5 * count[2] > 0
+    # No row and no column loses all.
+    X = rng.randn(30, 3)
+    X[rng.rand(30, 3) < 0.6] = np.nan
+    left = np.isfinite(X) & ~patterns.like_missing(X, 1.0, random_state=0)
+    assert (left.any(1) == np.isfinite(X).any(1)).all()
+    assert left.any(0).all()
+    np.testing.assert_array_equal(
+        patterns.like_missing(X, random_state=3),
+        patterns.like_missing(X, random_state=3),
+    )
+
+
+def test_tables_of_others_output(matrix):
+    """An imputer may be set to answer with data frames."""
+    _, X = matrix
+    filled = X.filled(np.nan)
+    imputers = {"s": SimpleImputer(keep_empty_features=True)}
+    plain = AutoCompleter(imputers, random_state=0).fit(filled)
+    with config_context(transform_output="pandas"):
+        framed = AutoCompleter(imputers, random_state=0).fit(filled)
+        assert isinstance(framed.transform(filled), pd.DataFrame)
+        assert framed.score(filled) == plain.score(filled)
+    assert np.array_equal(framed.reconstruction_, plain.reconstruction_)
+
+
+class FailsOnAll(SVDCompleter):
+    """Fits a part of the cells, but not all of them."""
+
+    def _fit_cells(self, given, y=None):
+        if np.isnan(given.matrix).mean() < 0.25:
+            raise MemoryError("all are too many")
+        return super()._fit_cells(given, y)
+
+
+def test_a_fit_that_fails_in_the_end_keeps_the_first(matrix):
+    _, X = matrix
+    auto = AutoCompleter({"f": FailsOnAll(rank=3)}, random_state=0).fit(X)
+    assert np.isfinite(auto.transform(X)).all()
+
+
+def test_too_few_cells_to_judge_take_what_fits():
+    X = np.array([[1.0, np.nan], [2.0, 3.0]])
+    wide = SimpleImputer(add_indicator=True)
+    auto = AutoCompleter({"wide": wide, "m": MeanCompleter()}, random_state=0).fit(X)
+    assert auto.weights_ == {"m": 1.0}
+    assert "matrix of shape (2, 3)" in board(auto).loc["wide", "status"]
+    with pytest.raises(
+        ValueError, match="None of the candidates could be fitted: wide"
+    ):
+        AutoCompleter({"wide": wide}).fit(X)
+
+
+def test_empty_columns_do_not_forbid_judging():
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.randn(40, 2) @ rng.randn(2, 6), np.full(40, np.nan)]
+    hidden = patterns.like_missing(X, 0.1, random_state=0)
+    assert 15 < hidden.sum() < 35 and not hidden[:, 6].any()
+    assert not patterns.like_missing(np.full((3, 3), np.nan)).any()
+
+
+def test_others_estimators_in_a_checkpoint(matrix, tmp_path):
+    _, X = matrix
+    imputer = SimpleImputer(keep_empty_features=True)
+    with checkpoint(tmp_path / "fit"):
+        AutoCompleter({"s": imputer}, random_state=0).fit(X)
+
+
+def test_intervals_contain_what_is_hidden():
+    """In unlike units, for fitted and for new rows, and in the numbers of a table."""
+    rng = np.random.RandomState(0)
+    truth = low_rank(240, 8) + 0.3 * rng.randn(240, 8)
+    truth = 50 + truth * np.array([1, 1, 10, 10, 100, 100, 1, 1])
+    hidden = rng.rand(240, 8) < 0.25
+    X = np.where(hidden, np.nan, truth)
+    auto = AutoCompleter(["means", "SVD", "Gaussian"], random_state=0).fit(X[:200])
+    for rows, least in ((slice(200), 0.84), (slice(200, 240), 0.78)):
+        low, high = auto.predict_interval(X[rows], 0.9)
+        std, missing = auto.predict_std(X[rows]), hidden[rows]
+        assert (std[~missing] == 0).all() and (std[missing] > 0).all()
+        assert (low[~missing] == X[rows][~missing]).all()
+        inside = (low <= truth[rows]) & (truth[rows] <= high)
+        assert least < inside[missing].mean() < 0.97
+    wide, narrow = (np.subtract(*auto.predict_interval(X, q)) for q in (0.9, 0.5))
+    assert (wide <= narrow).all() and (wide < narrow)[hidden].all()
+    frame = pd.DataFrame(X[:200], columns=list("abcdefgh"))
+    frame["sign"] = np.where(truth[:200, 0] > 50, "up", "down")
+    frame.loc[::7, "sign"] = None
+    table = AutoCompleter(["means", "SVD"], random_state=0).fit(frame)
+    low, high = table.predict_interval(frame)
+    assert (
+        np.isnan(low[:, -1]).all() and np.isnan(table.predict_std(frame)[:, -1]).all()
+    )
+    inside = (low <= np.c_[truth, truth[:, 0]][:200]) & (high >= low)
+    assert inside[:, :8][hidden[:200]].mean() > 0.9
+    with pytest.raises(ValueError, match="level must lie in"):
+        auto.predict_interval(X, 1.0)
+
+
+@pytest.fixture(scope="module")
+def described():
+    """Rows and columns whose factors follow from their features; some have no cell."""
+    rng = np.random.RandomState(0)
+    R, F = rng.randn(40, 3), rng.randn(30, 3)
+    F /= np.linalg.norm(F, axis=1, keepdims=True)  # columns of one unit
+    truth = R @ F.T + 0.1 * rng.randn(40, 30)
+    X = np.where(rng.rand(40, 30) < 0.3, np.nan, truth)
+    X[:, :4], X[5:8] = np.nan, np.nan
+    return truth, X, {"row_features": R, "col_features": F}
+
+
+def test_candidates_get_features_and_are_tried_without(described):
+    truth, X, known = described
+    completer = AutoCompleter(["means", "Factorization"], random_state=0)
+    with pytest.warns(UserWarning, match="no observed cell"):
+        plain = completer.fit(X).reconstruction_
+    whole = completer.fit(X, **known).reconstruction_
+    tried = set(completer.leaderboard_["candidate"])
+    assert tried == {"means", "Factorization", "Factorization, informed"}
+    assert completer.weights_["Factorization, informed"] > 0.5
+
+    def off(found, *cells):
+        return np.abs(found - truth)[cells].mean()
+
+    warm, cold = slice(8, None), slice(None, 4)
+    assert off(whole, warm, cold) < 0.5 * off(plain, warm, cold)
+    assert off(whole, slice(5, 8), cold) < 0.5 * off(plain, slice(5, 8), cold)
+    assert off(whole, slice(5, 8), warm) < 0.5 * off(plain, slice(5, 8), warm)
+    missing = np.isnan(X)
+    np.testing.assert_array_equal(completer.transform(X)[missing], whole[missing])
+    found = completer.predict_entries([5, 6, 20], [9, 9, 0])
+    np.testing.assert_array_equal(found, whole[[5, 6, 20], [9, 9, 0]])
+    again = pickle.loads(pickle.dumps(completer))
+    np.testing.assert_array_equal(again.transform(X), completer.transform(X))
+    # Other matrices hold rows of which nothing is known.
+    with pytest.warns(UserWarning, match="no observed cell"):
+        empty = completer.transform(np.full((1, 30), np.nan))[0, 4:]
+    np.testing.assert_allclose(empty, np.nanmean(X[:, 4:], 0))
+
+
+def test_candidates_without_features_are_tried_as_they_are(described):
+    _, X, known = described
+    completer = AutoCompleter(["means", "KNN"], random_state=0)
+    with pytest.warns(UserWarning, match="no observed cell"):
+        expected = completer.fit(X).reconstruction_
+    own = {"mine": SimpleImputer(keep_empty_features=True)}
+    for chosen in (completer, AutoCompleter(own, random_state=0)):
+        with pytest.warns(UserWarning, match="None of the candidates takes row_feat"):
+            chosen.fit(X, **known)
+    np.testing.assert_array_equal(completer.reconstruction_, expected)
+
+
+def test_samples_of_rows_have_their_own_features(described, monkeypatch):
+    _, X, known = described
+    seen = []
+    fit = FactorizationCompleter.fit
+
+    @functools.wraps(fit)
+    def spied(self, cells, *args, **given):
+        if "row_features" in given:
+            seen.append((cells, given["row_features"], given["row_graph"]))
+        return fit(self, cells, *args, **given)
+
+    monkeypatch.setattr(FactorizationCompleter, "fit", spied)
+    monkeypatch.setattr(_fit, "MAX_ROWS", 25)
+    graph = np.add.outer(np.arange(40.0), np.arange(40.0))
+    one = FactorizationCompleter(3, lambda_ridge=0.1, lambda_side=0.3)
+    completer = AutoCompleter({"one": one}, random_state=0)
+    completer.fit(X, **known, row_graph=graph)
+    assert {len(features) for _, features, _ in seen} == {25, 40}
+    for _, features, part in seen:
+        rows = [
+            int(np.flatnonzero((known["row_features"] == f).all(1))[0])
+            for f in features
+        ]
+        own = graph[rows][:, rows] * (1 - np.eye(len(rows)))
+        np.testing.assert_array_equal(part.toarray(), own)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"row_features": np.ones((3, 2))},
+            "row_features has 3 lines, but there are 40",
+        ),
+        ({"col_graph": np.triu(np.ones((30, 30)))}, "col_graph is not symmetric"),
+        ({"row_graph": -np.ones((40, 40))}, "weights must be finite and at least 0"),
+        ({"col_features": [[np.nan]] * 30}, "col_features has missing values"),
+    ],
+)
+def test_bad_features(given, message, described):
+    with pytest.raises(ValueError, match=message):
+        AutoCompleter(["means"], random_state=0).fit(described[1], **given)
+
+
+def test_columns_of_words_have_no_features():
+    X = pd.DataFrame({"a": ["x", "y", "x", None] * 5, "b": np.arange(20.0)})
+    completer = AutoCompleter(["means"], random_state=0)
+    with pytest.raises(ValueError, match="col_features needs a matrix"):
+        completer.fit(X, col_features=np.ones((2, 1)))
+    with pytest.warns(UserWarning, match="None of the candidates takes row_features"):
+        completer.fit(X, row_features=np.ones((20, 1)))
+
+
+def test_a_slow_member_does_not_keep_others_from_being_tried():
+    """Time is kept for the last fit of the best candidate, not of all with a weight."""
+    cells = Entries(np.arange(12.0).reshape(3, 4))
+    race = CrossFit(cells, np.arange(12) % 2, Size(3, 4, 12), 1000, {})
+    off = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    for name, seconds, residuals in (("good", 10, off), ("slow", 600, 2 * off[::-1])):
+        candidate = Candidate(name, MeanCompleter())
+        race.trials.append(
+            Trial(candidate, seconds, 1.0, seconds=seconds, residuals=[residuals])
+        )
+    asked = [Trial(Candidate("new", SVDCompleter()), cost, 1.0) for cost in (450, 550)]
+    assert race._against(asked[0], named=False) is None
+    assert "about 1.1e+03 s, 1e+03 s are left" in race._against(asked[1], named=False)

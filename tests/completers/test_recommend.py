@@ -1,0 +1,341 @@
+"""Predictions where the data are, and the best columns of each row."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import shutil
+import warnings
+from pathlib import Path
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from conftest import low_rank
+from scipy.sparse import csr_array
+from stored_ratings import NAMES, SHAPE, films, triplets, users, write
+
+from skmc import (
+    BayesianFactorizationCompleter,
+    Entries,
+    FactorizationCompleter,
+    KNNCompleter,
+    MeanCompleter,
+    SVDCompleter,
+)
+from skmc.completers import _recommend
+from skmc.persistence import load, save
+
+pytestmark = pytest.mark.slow
+
+PARAMS = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
+
+
+@pytest.mark.parametrize("scaling", ["global", "columns"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_best_columns(stored, scaling, tmp_path, monkeypatch):
+    monkeypatch.setattr(_recommend, "BLOCK", 7 * SHAPE[1])  # rows come in blocks
+    rows, cols, values = triplets()
+    cells = Entries.from_triplets(rows, cols, values, SHAPE)
+    completer = FactorizationCompleter(**PARAMS, scaling=scaling).fit(cells)
+    whole = completer.reconstruction_
+    i = np.random.RandomState(0).permutation(SHAPE[0])
+    asked, named = i, np.arange(SHAPE[1])
+    if stored:
+        files = write(tmp_path / "s", rows, cols, values)
+        completer.fit(
+            Entries.from_parquet(files, *NAMES, folder=tmp_path / "b", block_cells=100)
+        )
+        asked, named = users(i), films(named)
+    items, found = completer.recommend(asked, 4, exclude_seen=False)
+    order = np.argsort(-whole[i], axis=1)[:, :4]
+    np.testing.assert_array_equal(items, named[order])
+    np.testing.assert_allclose(found, np.take_along_axis(whole[i], order, 1), atol=1e-9)
+    whole[rows, cols] = -np.inf
+    items, found = completer.recommend(asked, SHAPE[1])
+    order = np.argsort(-whole[i], axis=1, kind="stable")
+    left = np.isfinite(np.take_along_axis(whole[i], order, 1))
+    assert (found.mask == ~left).all()
+    np.testing.assert_array_equal(items[left], named[order][left])
+
+
+def test_errors_of_recommend(tmp_path):
+    files = write(tmp_path / "s", *triplets())
+    completer = FactorizationCompleter(**PARAMS)
+    completer.fit(Entries.from_parquet(files, *NAMES))
+    with pytest.warns(UserWarning, match="users has 1 identifiers"):
+        items, _ = completer.recommend(["nobody"], 1, exclude_seen=False)
+    assert items[0, 0] == films(completer._priors.col_means.argmax())
+    with pytest.raises(ValueError, match="n must be >= 1"):
+        completer.recommend(users([1]), 0)
+    rows, cols, values = triplets()
+    completer.fit(Entries.from_triplets(rows, cols, values))
+    with pytest.raises(ValueError, match="outside"):
+        completer.recommend([SHAPE[0]])
+
+
+RECOMMENDERS = [
+    FactorizationCompleter(**PARAMS),
+    FactorizationCompleter(**PARAMS, biases="columns", scaling="columns"),
+    BayesianFactorizationCompleter(2, n_draws=5, implicit=True, random_state=0),
+]
+
+
+@pytest.mark.parametrize("completer", RECOMMENDERS)
+def test_new_rows_with_the_cells_of_a_row_have_its_recommendations(completer):
+    rows, cols, values = triplets()
+    frame = pd.DataFrame({"user": users(rows), "film": films(cols), "stars": values})
+    completer.fit(Entries.from_frame(frame, *NAMES))
+    asked = frame.user.unique()[[3, 1]]
+    items, found = completer.recommend(asked, 5)
+    shape = (2, SHAPE[1])
+    for k, user in enumerate(asked):
+        own = frame[frame.user == user]
+        ratings = dict(zip(own.film, own.stars, strict=True))
+        new = completer.recommend(ratings, 5)
+        np.testing.assert_array_equal(new[0], items[[k]])
+        np.testing.assert_allclose(new[1], found[[k]])
+    # Both at once, in another order of rows and with fewer columns.
+    both = frame[frame.user.isin(asked)]
+    entries = Entries.from_frame(both, *NAMES)
+    order = np.argsort(asked)
+    new = completer.recommend(entries, 5, exclude_seen=False)
+    again = completer.recommend(entries.ids[0], 5, exclude_seen=False)
+    np.testing.assert_array_equal(new[0], again[0])
+    place = np.searchsorted(asked, both.user, sorter=order), both.film // 10**15
+    matrix = csr_array((both.stars, place), shape)
+    np.testing.assert_array_equal(completer.recommend(matrix, 5)[0], items[order])
+    with pytest.warns(UserWarning, match="columns of users has 1 identifiers .* 17; t"):
+        completer.recommend(ratings | {17: 1.0}, 5)
+    with pytest.warns(UserWarning, match="1 new rows without a value in a column of"):
+        new = completer.recommend({}, 3)
+    if not completer._priors.informed_rows:
+        best = films(np.argsort(-completer._priors.col_means)[:3])
+        np.testing.assert_array_equal(new[0][0], best)
+    with pytest.raises(ValueError, match="users has no value of 17; leave it out"):
+        completer.recommend({17: np.nan})
+    with pytest.raises(ValueError, match="has no identifiers, unlike the fit"):
+        completer.recommend(Entries([[1.0]]))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_columns_to_rank_and_to_leave_out(named):
+    rows, cols, values = triplets()
+    cells = Entries.from_triplets(rows, cols, values, SHAPE)
+    of = films if named else np.asarray
+    if named:
+        frame = {"user": rows, "film": films(cols), "stars": values}
+        cells = Entries.from_frame(frame, *NAMES)
+    completer = FactorizationCompleter(**PARAMS).fit(cells)
+    every = completer.recommend([4, 9], SHAPE[1], exclude_seen=False)[0]
+    out, some = of(range(0, 30, 7)), of(range(20))
+    for params, kept in (
+        ({"exclude": out}, ~np.isin(every, out)),
+        ({"among": some}, np.isin(every, some)),
+        ({"among": some, "exclude": out}, np.isin(every, np.setdiff1d(some, out))),
+    ):
+        items, _ = completer.recommend([4, 9], 30, exclude_seen=False, **params)
+        for found, expected, chosen in zip(items, every, kept, strict=True):
+            np.testing.assert_array_equal(found.compressed(), expected[chosen])
+    if not named:
+        with pytest.raises(ValueError, match=r"among contains 30 .* outside 0\.\.29"):
+            completer.recommend([4], among=[30])
+        with pytest.raises(ValueError, match="users has 31 columns, but the fit has 3"):
+            completer.recommend(csr_array((1, 31)))
+
+
+@pytest.mark.parametrize("completer", RECOMMENDERS)
+def test_similar_columns(completer):
+    """Cosines are symmetric; no column is similar to itself or to an empty one."""
+    rows, cols, values = triplets()
+    keep = cols != 11
+    shape = (SHAPE[0], SHAPE[1] + 1)
+    cells = Entries.from_triplets(rows[keep], cols[keep], values[keep], shape)
+    with pytest.warns(UserWarning, match="have no observed cell"):
+        completer.fit(cells)
+    items, cosines = completer.similar_items(np.arange(shape[1]), 40)
+    n, empty = SHAPE[1] - 2, [11, 30]  # similar to a column, and similar to none
+    count = np.where(np.isin(np.arange(31), empty), 0, n)
+    np.testing.assert_array_equal(cosines.count(1), count)
+    whole = np.full((31, 31), np.nan)
+    for i, (found, cosine) in enumerate(zip(items, cosines, strict=True)):
+        whole[i, found.compressed()] = cosine.compressed()
+    np.testing.assert_allclose(whole, whole.T, atol=1e-12)
+    assert np.isnan(np.diag(whole)).all() and np.isnan(whole[:, empty]).all()
+    assert (np.diff(cosines[0].compressed()) <= 0).all()
+    if isinstance(completer, FactorizationCompleter):
+        V = np.delete(completer.col_factors_[:, :2], empty, 0)
+        V /= np.linalg.norm(V, axis=1, keepdims=True)
+        found = np.delete(np.delete(whole, empty, 0), empty, 1)
+        off = ~np.eye(len(V), dtype=bool)
+        np.testing.assert_allclose(found[off], (V @ V.T)[off], atol=1e-9)
+    with pytest.raises(ValueError, match="items contains 31"):
+        completer.similar_items([31])
+
+
+def test_the_cells_of_a_fit_stay_as_long_as_the_completer(tmp_path):
+    """Without files and folder, answers are those of a fit in memory."""
+    rows, cols, values = triplets()
+    files = write(tmp_path / "s", rows, cols, values)
+    frame = pd.DataFrame({"user": users(rows), "film": films(cols), "stars": values})
+    expected = FactorizationCompleter(**PARAMS).fit(Entries.from_frame(frame, *NAMES))
+    ratings = Entries.from_parquet(files, *NAMES, block_cells=200)
+    completer = FactorizationCompleter(**PARAMS).fit(ratings)
+    blocks = Path(completer._fitted.seen.folder)
+    shutil.rmtree(files)
+    del ratings
+    gc.collect()
+    asked = users(range(SHAPE[0]))
+    np.testing.assert_array_equal(
+        completer.recommend(asked, 5)[0], expected.recommend(asked, 5)[0]
+    )
+    save(completer, tmp_path / "als.safetensors")
+    copies = load(tmp_path / "als.safetensors"), pickle.loads(pickle.dumps(completer))
+    assert copies[0].recommend(asked, 1)[0].count() == len(asked)
+    more = frame.head(90).assign(stars=frame.stars + 1)
+    more.loc[0, "user"] = "new"
+    for each in (completer, expected):
+        each.partial_fit(Entries.from_frame(more, *NAMES))
+    np.testing.assert_allclose(
+        completer.reconstruction_, expected.reconstruction_, atol=1e-9
+    )
+    gc.collect()
+    assert not blocks.exists()
+    for copy in copies:
+        with pytest.raises(FileNotFoundError, match="with a folder of their own"):
+            copy.recommend(asked)
+
+
+@pytest.mark.parametrize(
+    "completer",
+    [
+        MeanCompleter(),
+        KNNCompleter(),
+        SVDCompleter(rank=2),
+        FactorizationCompleter(**PARAMS),
+    ],
+)
+def test_transform_of_dask_collections(completer):
+    """Nothing is computed before its turn; columns have names."""
+    X = low_rank(24, 8)
+    X[np.random.RandomState(0).rand(*X.shape) < 0.2] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcdefgh"), index=range(100, 124))
+    with warnings.catch_warnings(action="ignore"):
+        completer.fit(frame)
+        expected = completer.transform(frame)
+        lazy = completer.transform(dd.from_pandas(frame, npartitions=3))
+        assert list(lazy.columns) == list("abcdefgh")
+        found = lazy.compute(scheduler="synchronous")
+        pd.testing.assert_index_equal(found.index, frame.index)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        completer.fit(X)
+        lazy = completer.transform(da.from_array(X, chunks=(10, 5)))
+        assert lazy.shape == X.shape
+        found = lazy.compute(scheduler="synchronous")
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+# Dask itself.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_cells_of_dask_collections(tmp_path):
+    rows, cols, values = triplets()
+    files = write(tmp_path / "s", rows, cols, values)
+    ratings = Entries.from_parquet(files, *NAMES)
+    completer = FactorizationCompleter(**PARAMS).fit(ratings)
+    expected = completer.predict_entries(users(rows), films(cols))
+    frame = dd.read_parquet(files)
+    lazy = completer.predict_entries(frame["user"], frame["film"])
+    guess = lazy.compute(scheduler="synchronous")
+    np.testing.assert_allclose(guess, expected)
+    score = -np.abs(guess - values).mean() / np.ptp(values)
+    assert completer.score(ratings) == pytest.approx(score)
+    from_frame = Entries.from_dask(frame, *NAMES, folder=tmp_path / "b")
+    assert completer.score(from_frame) == pytest.approx(score)
+    completer.fit(Entries.from_triplets(rows, cols, values))
+    lazy = completer.predict_entries(
+        da.from_array(rows, chunks=100), da.from_array(cols, chunks=100)
+    )
+    found = lazy.compute(scheduler="synchronous")
+    np.testing.assert_allclose(found, completer.predict_entries(rows, cols))
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_factors_of_rows_are_solved_when_asked_for(implicit, dtype):
+    """From the cells, weights and features of the fit, and equal to those of all."""
+    rng = np.random.RandomState(0)
+    X = low_rank(40, 12) + 0.3 * rng.randn(40, 12)
+    X[rng.rand(40, 12) < 0.4] = np.nan
+    X[3] = np.nan
+    known = {"row_features": rng.randn(40, 2), "cell_weight": 1 + rng.rand(40, 12)}
+    completer = BayesianFactorizationCompleter(
+        3, n_draws=8, implicit=implicit, random_state=0
+    ).fit(X.astype(dtype), **known)
+    whole = completer.reconstruction_
+    product = completer.row_factors_ @ completer.col_factors_.T
+    tol = {"float64": 1e-9, "float32": 1e-4}[dtype]
+    scaled = completer._fitted.scaling.undo(torch.from_numpy(product)).numpy()
+    np.testing.assert_allclose(scaled, whole, atol=tol)
+    rows, cols = rng.randint(40, size=50), rng.randint(12, size=50)
+    found = completer.predict_entries(rows, cols)
+    np.testing.assert_allclose(found, whole[rows, cols], atol=tol)
+    items, values = completer.recommend([7, 3], 12, exclude_seen=False)
+    order = np.argsort(-whole[[7, 3]], 1)
+    np.testing.assert_array_equal(items, order)
+    expected = np.take_along_axis(whole[[7, 3]], order, 1)
+    np.testing.assert_allclose(values, expected, atol=tol)
+    again = pickle.loads(pickle.dumps(completer)).reconstruction_
+    np.testing.assert_array_equal(again, whole)
+
+
+@pytest.mark.parametrize("known", [(), ("row_features",)])
+@pytest.mark.parametrize("heteroscedastic", [False, True])
+def test_deviations_of_single_cells_are_those_of_the_matrix(heteroscedastic, known):
+    """In columns of different units, and for rows without a cell."""
+    rng = np.random.RandomState(0)
+    X = low_rank(40, 12) * np.arange(1, 13) + 0.3 * rng.randn(40, 12)
+    X[rng.rand(40, 12) < 0.4] = np.nan
+    X[3] = X[:, 5] = np.nan
+    completer = BayesianFactorizationCompleter(
+        3,
+        n_draws=8,
+        implicit=True,
+        heteroscedastic=heteroscedastic,
+        scaling="columns",
+        keep_observed=False,
+        random_state=0,
+    )
+    known = {name: rng.randn(40, 2) for name in known}
+    with warnings.catch_warnings(action="ignore"):
+        dense = completer.fit(X, **known).predict_std(X)
+    rows, cols = rng.randint(40, size=90), rng.randint(12, size=90)
+    rows[0] = 3
+    found = completer.predict_entries_std(rows, cols)
+    np.testing.assert_allclose(found, dense[rows, cols], rtol=1e-9)
+    assert np.isnan(found[cols == 5]).all() and (found[cols != 5] > 0).all()
+    of_row = completer.predict_entries_std(7, range(12))
+    np.testing.assert_allclose(of_row, dense[7], rtol=1e-9)
+
+
+def test_heavier_cells_lower_the_deviation():
+    """In each draw, whatever their values: its expectations have no spread."""
+    X = low_rank(30, 12) + 0.3 * np.random.RandomState(0).randn(30, 12)
+    X[np.random.RandomState(1).rand(30, 12) < 0.4] = np.nan
+    completer = BayesianFactorizationCompleter(2, n_draws=1, random_state=0)
+    completer.fit(X, cell_weight=np.ones_like(X))
+    light = completer.predict_entries_std(4, range(12))
+    completer._fitted.weights = 2 * completer._fitted.weights
+    assert (completer.predict_entries_std(4, range(12)) < light).all()
+
+
+def test_a_row_takes_the_memory_of_its_cells():
+    X = np.tile(low_rank(20, 10), (40, 1)) + np.random.RandomState(0).randn(800, 10)
+    sizes = [
+        len(pickle.dumps(BayesianFactorizationCompleter(8, n_draws=20).fit(X[:m])))
+        for m in (400, 800)
+    ]
+    # A value, a column and a start; means and flags of the row.
+    assert (sizes[1] - sizes[0]) / 400 < 10 * 12 + 40

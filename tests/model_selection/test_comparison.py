@@ -1,0 +1,230 @@
+"""Splitters of cells, and the comparison that uses them."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import re
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from conftest import low_rank
+from scipy import stats
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.model_selection import GridSearchCV, KFold
+
+from skmc import (
+    AutoCompleter,
+    Entries,
+    KNNCompleter,
+    MeanCompleter,
+    MixedCompleter,
+    SVDCompleter,
+    metrics,
+    patterns,
+)
+from skmc.completers import candidates_for
+from skmc.model_selection import (
+    METRICS,
+    PATTERNS,
+    CellSplit,
+    ComparisonDisplay,
+    compare,
+)
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture
+def matrix():
+    truth = low_rank(40, 12) + 0.1 * np.random.RandomState(1).randn(40, 12)
+    hidden = patterns.random(truth, 0.1, spare=True, random_state=0)
+    return np.ma.masked_array(truth, hidden)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_splits(pattern, matrix):
+    cells = Entries(matrix)
+    split = CellSplit(pattern, n_splits=4, fraction=0.25, random_state=0)
+    assert split.get_n_splits() == 4
+    seen = list(split.split(matrix))
+    for train, test in seen:
+        assert len(train) + len(test) == len(cells)
+        assert not np.intersect1d(train, test).size
+        assert len(test) == pytest.approx(0.25 * len(cells), rel=0.3)
+        rows, cols = cells.rows[test], cells.cols[test]
+        if pattern == "rows":
+            assert not np.isin(cells.rows[train], rows).any()
+        if pattern == "patch":
+            box = (np.ptp(rows) + 1) * (np.ptp(cols) + 1)
+            assert box == pytest.approx(0.25 * matrix.size, rel=0.3)
+        if pattern == "mnar":
+            assert cells.values[test].mean() > cells.values[train].mean()
+    assert len({tuple(test) for _, test in seen}) == 4
+    again = next(split.split(cells))
+    np.testing.assert_array_equal(again[1], seen[0][1])
+
+
+def test_bad_splits(matrix):
+    with pytest.raises(ValueError, match="pattern must be one of"):
+        next(CellSplit("holes").split(matrix))
+    with pytest.raises(ValueError, match=r"fraction must lie in \(0, 1\)"):
+        next(CellSplit(fraction=1.0).split(matrix))
+    with pytest.raises(ValueError, match=r"holds out 0 of .* change fraction"):
+        next(CellSplit(fraction=1e-9).split(matrix))
+
+
+def test_splits_serve_searches(matrix):
+    search = GridSearchCV(
+        SVDCompleter(), {"rank": [1, 2, 5]}, cv=CellSplit("patch", random_state=0)
+    )
+    assert search.fit(Entries(matrix)).best_params_ == {"rank": 2}
+
+
+def test_comparison_is_what_fitting_by_hand_gives(matrix):
+    completers = {"mean": MeanCompleter(), "svd": SVDCompleter(rank=2)}
+    table = compare(completers, matrix, cv=4, metrics=list(METRICS))
+    cells = Entries(matrix)
+    found = {name: {m: [] for m in METRICS} for name in completers}
+    for train, test in CellSplit("mcar", 4, random_state=0).split(cells):
+        hidden = np.zeros(matrix.shape, bool)
+        hidden[cells.rows[test], cells.cols[test]] = True
+        for name, completer in completers.items():
+            X = completer.fit(cells[train]).reconstruction_
+            for m in METRICS:
+                score = getattr(metrics, m)(X, matrix, hidden)
+                found[name][m].append(score)
+    assert table["completer"].tolist() == ["svd", "mean"] * 4
+    for _, row in table.iterrows():
+        scores = np.array(found[row["completer"]][row["metric"]])
+        assert row["mean"] == pytest.approx(scores.mean())
+        assert row["std_error"] == pytest.approx(scores.std(ddof=1) / 2)
+        assert row["seconds"] > 0
+        assert row["memory_mib"] >= 0
+        if row["completer"] == "svd":
+            assert np.isnan(row["p_value"])
+        else:
+            gap = scores - np.array(found["svd"][row["metric"]])
+            t = gap.mean() / np.sqrt((1 / 4 + 0.25) * gap.var(ddof=1))
+            p = 2 * stats.t(3).sf(t)
+            assert row["p_value"] == pytest.approx(p, rel=0.05)
+
+
+def test_imputers_of_scikit_learn_take_part(matrix):
+    table = compare(
+        [KNNCompleter(), KNNImputer(), MeanCompleter(), SimpleImputer()],
+        matrix,
+        cv=2,
+        patterns=["mar", KFold(3, shuffle=True, random_state=0)],
+    ).set_index(["pattern", "completer"])["mean"]
+    assert sorted(table.index.unique(0)) == ["KFold", "mar"]
+    for pattern in ("mar", "KFold"):
+        means = table[pattern]
+        assert means["KNNCompleter"] == pytest.approx(means["KNNImputer"])
+        assert means["MeanCompleter"] == pytest.approx(means["SimpleImputer"])
+
+
+def test_the_errors_are_printed_beside_long_names(matrix, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    named = {f"{'a long name ' * 8}{k}": MeanCompleter() for k in range(2)}
+    table = compare(named, matrix, cv=2, patterns=["mcar", "patch"])
+    lines = str(table).splitlines()
+    assert max(map(len, lines[:-1])) <= 80 and "error" in lines[-1]
+    for row, line in zip(table.itertuples(), lines[1:], strict=False):
+        assert "a long name" in line and f"{row.mean:.4g}" in line
+    assert type(table[["mean"]]) is type(pickle.loads(pickle.dumps(table))[["mean"]])
+
+
+def test_the_default_is_what_the_guide_recommends():
+    """On a table of the usual size, and on a picture; slow ones are left out."""
+    everything = candidates_for(np.ones((500, 10)), max_time=1e9)
+    assert {"Gaussian", "copula", "trees"} <= set(candidates_for(np.ones((500, 10))))
+    assert {"nonlocal", "biharmonic"} <= set(candidates_for(np.ones((256, 256))))
+    quick = candidates_for(np.ones((500, 10)), max_time=0.3)
+    assert 0 < len(quick) < len(everything) and "means" in quick
+    tried = {type(e).__name__ for e in everything.values()}
+    for page, heading in (("tables", "What to use"), ("pictures", "Recommended")):
+        text = (Path(__file__).parents[2] / "docs/guide" / f"{page}.md").read_text()
+        part = text.partition(f"## {heading}")[2].partition("\n## ")[0]
+        named = set(re.findall(r"`(\w+Completer)", part.partition("Not compared")[0]))
+        assert named - tried <= {"AutoCompleter", "MixedCompleter"}
+
+
+class Broken(MeanCompleter):
+    def fit(self, X, y=None):
+        raise RuntimeError("out of order")
+
+
+def test_what_fails_is_in_the_table(matrix):
+    table = compare([Broken(), MeanCompleter(), MeanCompleter()], matrix, cv=2)
+    assert table["completer"].tolist() == [
+        "MeanCompleter",
+        "MeanCompleter 2",
+        "Broken",
+    ]
+    assert table["error"].tolist()[2] == "RuntimeError('out of order')"
+    assert table["error"].isna().tolist() == [True, True, False]
+    assert np.isnan(table["mean"].iloc[2])
+    assert np.isnan(table["p_value"].iloc[1])  # the same numbers: nothing to test
+    with pytest.raises(ValueError, match="completers is empty"):
+        compare([], matrix)
+    with pytest.raises(ValueError, match=r"metrics must be among .* got \['r2'\]"):
+        compare([MeanCompleter()], matrix, metrics=["r2"])
+
+
+def test_display(matrix):
+    display = ComparisonDisplay.from_completers(
+        [MeanCompleter(), SVDCompleter(rank=2)],
+        matrix,
+        cv=3,
+        patterns=["mcar", "rows"],
+        metrics=["nmae", "rmse"],
+    )
+    assert display.axes_.shape == (2, 2)
+    labels = [tick.get_text() for tick in display.axes_[0, 0].get_yticklabels()]
+    assert labels == ["SVDCompleter", "MeanCompleter"]
+    matplotlib.pyplot.close(display.figure_)
+
+
+def test_tables_are_compared_by_the_errors_of_their_cells():
+    """Whatever the container; columns that are hard to recognize are completed too."""
+    rng = np.random.RandomState(0)
+    z = rng.randn(120)
+    table = pd.DataFrame(
+        {
+            "x": z,
+            "y": 100 * z + rng.randn(120),
+            "code": np.where(z > 0, 7, -999),
+            "kind": np.where(z > 0, "up", "down"),
+            "empty": "?",
+        }
+    )
+    table.loc[::3, "kind"] = "?"
+    table.loc[::10, "code"] = 5
+    make = functools.partial(
+        MixedCompleter,
+        missing_values=["?", 5],
+        categorical=["code"],
+        keep_empty_features=False,
+    )
+    named = {
+        "SVD": make(SVDCompleter(rank=1)),
+        "means": make(MeanCompleter()),
+        "stack": AutoCompleter(["means", "SVD"], random_state=0),
+        "no table": SVDCompleter(),
+    }
+    found = compare(named, table, cv=3).set_index("completer")
+    errors = found["mean"]
+    assert errors["SVD"] < errors["means"] / 2 and errors["stack"] < errors["means"]
+    assert np.isnan(errors["no table"]) and "text" in found.loc["no table", "error"]
+    first = dict([*named.items()][:2])
+    again = compare(first, pl.from_pandas(table), cv=3)["mean"]
+    np.testing.assert_array_equal(again, errors[["SVD", "means"]])
+    numbers = table[["x", "y", "code"]]  # with a column of categories
+    assert compare(first, numbers, cv=2)["error"].isna().all()
+    with pytest.raises(ValueError, match=r"metrics must be \['nmae'\]"):
+        compare(named, table, metrics=["rmse"])

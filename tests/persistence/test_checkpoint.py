@@ -1,0 +1,371 @@
+"""Fits that were killed give the answer of those that were not, to the last bit."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import COMPLETERS, low_rank, make
+from own_method import OwnCompleter
+from sklearn.model_selection import GridSearchCV, KFold
+
+from skmc import (
+    AutoencoderCompleter,
+    DMFCompleter,
+    Entries,
+    MixedCompleter,
+    SNNCompleter,
+    SoftImputeCompleter,
+    SVDCompleter,
+    TNNRCompleter,
+    patterns,
+)
+from skmc.base import IterativeCompleter
+from skmc.persistence import checkpoint, files
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # fits are cut short
+
+
+class Killed(BaseException):
+    """Not caught by anything that tidies up after an error."""
+
+
+@pytest.fixture
+def kill(monkeypatch):
+    """After so many writes; each write is one that a crash may follow."""
+    left = [0]
+    write = files.write
+
+    def writes_then_dies(*args, **kwargs):
+        write(*args, **kwargs)
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    monkeypatch.setattr(files, "write", writes_then_dies)
+    monkeypatch.setattr(files.os, "fsync", lambda _: None)  # slow
+
+    def after(n: int) -> None:
+        left[0] = n
+
+    return after
+
+
+@pytest.fixture(scope="module")
+def X():
+    truth = low_rank(30, 12)
+    return np.where(
+        patterns.random(truth, 0.2, spare=True, random_state=0), np.nan, truth
+    )
+
+
+VARIANTS = [(c, {}) for c in COMPLETERS if issubclass(c, IterativeCompleter)] + [
+    (AutoencoderCompleter, {"hidden": (8, 4), "batch_size": 7}),
+    (DMFCompleter, {"regularizer": "dirichlet"}),
+    (SoftImputeCompleter, {"random_state": np.random.RandomState(0)}),
+    (TNNRCompleter, {"solver": "apgl"}),
+    (TNNRCompleter, {"weighted": True}),
+    (OwnCompleter, {}),
+]
+
+
+def answers(completer, X) -> list[np.ndarray]:
+    return [
+        completer.reconstruction_,
+        completer.transform(X[:5] + 0.1),
+        *completer.history_.values(),
+        np.array([completer.n_iter_]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    VARIANTS,
+    ids=lambda v: ",".join(v) if isinstance(v, dict) else v.__name__,
+)
+def test_resumed_as_if_nothing_had_happened(cls, params, X, kill, tmp_path):
+    def fit():
+        return make(cls, **{"max_iter": 30, **copy.deepcopy(params)}).fit(X)
+
+    expected = answers(fit(), X)
+    for n in (1, 2, 7, 40):  # a chain: each goes on where the last one died
+        try:
+            with checkpoint(tmp_path / "fit", every=0):
+                kill(n)
+                fit()
+        except Killed:
+            continue
+        break
+    kill(0)
+    with checkpoint(tmp_path / "fit"):
+        found = answers(fit(), X)
+    assert not (tmp_path / "fit").exists()
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b, equal_nan=True)
+
+
+def test_large_spectra_that_are_followed(kill, tmp_path):
+    """What a module remembers of its last step goes along."""
+    X = low_rank(110, 105)
+    X[::7, ::5] = np.nan
+
+    def fit():
+        return make(SNNCompleter, max_iter=12).fit(X)
+
+    expected = answers(fit(), X)
+    with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
+        kill(7)
+        fit()
+    with checkpoint(tmp_path / "fit"):
+        found = answers(fit(), X)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_containers_and_a_search(X, kill, tmp_path):
+    """Several fits in a block, of ratings, and a mixed table's in the end."""
+
+    def search():
+        folds = KFold(3, shuffle=True, random_state=0)
+        grid = {"lambda_nuclear": [0.5, 0.1, 0.02]}
+        search = GridSearchCV(SoftImputeCompleter(random_state=0), grid, cv=folds)
+        found = search.fit(Entries(X)).cv_results_["mean_test_score"]
+        mixed = MixedCompleter(make(SVDCompleter)).fit_transform(X)
+        return [found, search.best_estimator_.reconstruction_, mixed]
+
+    expected = search()
+    for n in (5, 5, 5):
+        with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
+            kill(n)
+            search()
+    with checkpoint(tmp_path / "fit"):
+        for a, b in zip(expected, search(), strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_a_fresh_seed_is_kept(X, kill, tmp_path):
+    """``random_state=None`` is drawn once, and the crash changes nothing."""
+    with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
+        kill(9)
+        make(DMFCompleter, random_state=None).fit(X)
+    (seed,) = json.loads((tmp_path / "fit" / "seeds.json").read_text())
+    with checkpoint(tmp_path / "fit"):
+        found = answers(make(DMFCompleter, random_state=None).fit(X), X)
+    expected = answers(make(DMFCompleter, random_state=seed).fit(X), X)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b)
+    again = make(DMFCompleter, random_state=None).fit(X)
+    assert not np.array_equal(again.reconstruction_, found[0])
+
+
+def test_nothing_is_done_twice(X, kill, tmp_path, monkeypatch):
+    """Steps are taken as often as without a crash."""
+    from skmc.solvers import HardRank
+
+    steps = [0]
+    step = HardRank.step
+
+    def counted(*args):
+        steps[0] += 1
+        return step(*args)
+
+    monkeypatch.setattr(HardRank, "step", counted)
+    make(SVDCompleter).fit(X)
+    wanted, steps[0] = steps[0], 0
+    for n in (3, 30, 25, 0):
+        try:
+            with checkpoint(tmp_path / "fit", every=0):
+                kill(n)
+                make(SVDCompleter).fit(X)
+        except Killed:
+            pass
+    assert steps[0] == wanted
+
+
+def test_an_interruption_is_like_a_crash(X, tmp_path):
+    """Ctrl-C in a long fit; the folder stays."""
+
+    class Interrupt:
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            if context.parent is not None and context.task_id == 1:
+                raise KeyboardInterrupt
+
+    completer = make(DMFCompleter, max_iter=100)
+    expected = answers(completer.fit(X), X)
+    with pytest.raises(KeyboardInterrupt), checkpoint(tmp_path / "fit", every=0):
+        make(DMFCompleter, max_iter=100).set_callbacks(Interrupt()).fit(X)
+    assert (tmp_path / "fit" / "running.safetensors").exists()
+    with checkpoint(tmp_path / "fit"):
+        found = answers(make(DMFCompleter, max_iter=100).fit(X), X)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("change", ["data", "params", "class", "version"])
+def test_a_checkpoint_of_something_else_is_refused(
+    change, X, kill, tmp_path, monkeypatch
+):
+    with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
+        kill(3)
+        make(SVDCompleter, rank=2).fit(X)
+    before = {f: f.read_bytes() for f in (tmp_path / "fit").iterdir()}
+    other = make(SVDCompleter, rank=2)
+    if change == "data":
+        X = X + 1e-9
+    elif change == "params":
+        other.set_params(rank=3)
+    elif change == "class":
+        other = make(DMFCompleter)
+    else:
+        monkeypatch.setattr("skmc.__version__", "99")
+    with (
+        pytest.raises(ValueError, match=r"fit is the checkpoint of other data, other"),
+        checkpoint(tmp_path / "fit"),
+    ):
+        other.fit(X)
+    assert before == {f: f.read_bytes() for f in (tmp_path / "fit").iterdir()}
+
+
+def test_a_damaged_checkpoint_is_refused(X, kill, tmp_path):
+    with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
+        kill(3)
+        make(SVDCompleter, rank=2).fit(X)
+    file = tmp_path / "fit" / "running.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with (
+        pytest.raises(files.StorageError, match=r"running\.safetensors is damaged"),
+        checkpoint(tmp_path / "fit"),
+    ):
+        make(SVDCompleter, rank=2).fit(X)
+
+
+def test_writes_are_as_far_apart_as_asked(X, monkeypatch, tmp_path):
+    module = sys.modules["skmc.persistence.checkpoint"]  # not the function
+    now, writes = [0.0], []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    write = files.write
+
+    def noted(path, *args, **kwargs):
+        writes.append((Path(path).name, now[0]))
+        write(path, *args, **kwargs)
+
+    class Clock:
+        """A second for each check."""
+
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            now[0] += 1
+
+    monkeypatch.setattr(files, "write", noted)
+    completer = make(DMFCompleter, max_iter=250, n_iter_no_change=1000)
+    with checkpoint(tmp_path / "fit", every=3):
+        completer.set_callbacks(Clock()).fit(X)
+    assert writes == [("running.safetensors", t) for t in (0, 3, 6, 9)]
+    with pytest.raises(ValueError, match="every must be a number of seconds >= 0"):
+        checkpoint(tmp_path / "fit", every=-1).__enter__()
+
+
+def test_other_files_are_left_alone(X, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with checkpoint(tmp_path):
+        make(SVDCompleter, rank=2).fit(X)
+    assert [f.name for f in tmp_path.iterdir()] == ["notes"]
+    with pytest.raises(FileExistsError), checkpoint(tmp_path / "notes"):
+        pass
+
+
+CHAIN = """
+import os, random, signal, sys, time, warnings
+import numpy as np, torch
+import torch._dynamo  # the first step of an optimizer would, in every child
+from own_method import OwnCompleter
+from skmc import AIRCompleter, AutoencoderCompleter, BayesianFactorizationCompleter
+from skmc import SoftImputeCompleter
+from skmc.persistence import checkpoint
+
+warnings.simplefilter("ignore")
+torch.set_num_threads(1)
+os.fsync = lambda _: None  # slow, and not needed where only the process dies
+rng = np.random.RandomState(0)
+X = rng.randn(40, 3) @ rng.randn(3, 20)
+X[rng.uniform(size=X.shape) < 0.2] = np.nan
+completers = [
+    AIRCompleter(max_iter=150, early_stopping=True, random_state=0, device="cpu"),
+    AutoencoderCompleter((10, 5), batch_size=9, max_iter=15, random_state=0),
+    BayesianFactorizationCompleter(4, n_draws=40, random_state=0),
+    OwnCompleter(max_iter=300),
+    SoftImputeCompleter(tol=1e-2, random_state=0),
+]
+
+def work(completer, path, every, answer):
+    if path is None:
+        completer.fit(X)
+    else:
+        with checkpoint(path, every=every):
+            completer.fit(X)
+    np.savez(answer, completer.reconstruction_, completer.transform(X[:3] + 1))
+
+def child(*args):
+    # Forked before anything was computed here: a process of its own that starts fast.
+    pid = os.fork()
+    if pid == 0:
+        work(*args)
+        os._exit(0)
+    return pid
+
+random.seed(int(sys.argv[1]))
+killed = 0
+for k, completer in enumerate(completers):
+    os.waitpid(child(completer, None, 0, f"plain{k}"), 0)
+    started = time.monotonic()
+    os.waitpid(child(completer, f"timing{k}", 0.03, f"timed{k}"), 0)
+    whole = time.monotonic() - started
+    while killed < 4 * (k + 1):
+        pid = child(completer, f"fit{k}", 0.03, f"resumed{k}")
+        time.sleep(random.uniform(0, whole / 2))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        killed += os.WIFSIGNALED(status)
+    os.waitpid(child(completer, f"fit{k}", 0.03, f"resumed{k}"), 0)
+    a, b = np.load(f"plain{k}.npz"), np.load(f"resumed{k}.npz")
+    assert all(np.array_equal(a[name], b[name]) for name in a), completer
+print(killed)
+"""
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_moments(tmp_path):
+    """``kill -9``: five fits, four kills each, and the answers are those without."""
+    ran = subprocess.run(
+        [sys.executable, "-c", CHAIN, "0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["20"]
