@@ -285,7 +285,7 @@ def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str,
     Parameters
     ----------
     completer : BaseCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     statistics : Priors
         Statistics of the cells of the fit.
 

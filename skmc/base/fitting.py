@@ -40,7 +40,7 @@ def fit_given(completer: IterativeCompleter, given: Given, y: object = None) -> 
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     given : Given
         What `fit` was given.
     y : object, default=None
@@ -216,7 +216,7 @@ def outcome_of(
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     given : Given
         Scaled.
     chosen : mapping
@@ -253,7 +253,7 @@ def fitted_attributes(
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     given : Given
         Scaled.
     chosen : mapping

@@ -195,7 +195,7 @@ def positions(
     wanted : array-like of shape (k,)
         Identifiers to find.
     name : str
-        What messages call ``wanted``.
+        Name of ``wanted`` in messages.
     otherwise : str or None, default="are predicted by means"
         What happens to identifiers that are not known. None raises an error.
 

@@ -85,7 +85,7 @@ def read_features(
     n : int
         Number of items.
     name : str
-        What errors call ``features``.
+        Name of ``features`` in error messages.
     n_features : int, optional
         ``p``, if it is known.
 
@@ -141,7 +141,7 @@ def checked_graph(graph: Any, n: int, name: str) -> sp.csr_array:
     n : int
         Number of items.
     name : str
-        What errors call ``graph``.
+        Name of ``graph`` in error messages.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
     n : int
         Number of items.
     name : str
-        What errors call ``graph``.
+        Name of ``graph`` in error messages.
 
     Returns
     -------

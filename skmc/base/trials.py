@@ -201,7 +201,7 @@ def choose(
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     data : Cells
         Scaled cells to train on.
     seed : int

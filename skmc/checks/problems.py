@@ -35,7 +35,7 @@ def quick(estimator: E, **params: Any) -> E:
     Parameters
     ----------
     estimator : estimator
-        Is not changed.
+        Completer being fitted, which is not changed.
     **params : dict
         Further parameters. Those that the estimator does not have are left out.
 

@@ -57,7 +57,7 @@ def random_orthonormal(
     like : Tensor
         Gives dtype and device.
     generator : Generator
-        Where random numbers come from.
+        Source of random numbers.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from torch import Tensor
 from skmc.linalg import Parts
 from skmc.new_rows.neighbors import knn_values, squared_distances
 
-BLOCK = 2**24  # numbers held at once
+BLOCK = 2**24  # largest number of elements in memory
 PASSES = 10  # of k-means
 PER_CENTER = 50  # rows from which a center is computed
 SAMPLE = 256  # rows whose neighbors are compared with those of all pairs

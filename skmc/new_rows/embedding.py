@@ -13,7 +13,7 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import GaussNewton, NormalEquations, newton
 
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 MAX_STEPS = 100
 SLOW = 30  # steps after which second derivatives are worth their cost
 TRIALS = 20  # rejected steps in a row after which a row has converged to rounding
@@ -25,7 +25,7 @@ class Decoder(Protocol):
 
     @property
     def n_held(self) -> int:
-        """How many numbers `decode` holds for each row."""
+        """Number of elements that `decode` holds in memory for each row."""
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """Rows (k, n_cols) of ``u (k, rank)`` and derivatives (k, n_cols, rank).

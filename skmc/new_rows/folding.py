@@ -15,7 +15,7 @@ from skmc.linalg import threads_for, work_of
 MAX_RANK = 100
 CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
 ROWS_JUDGED = 100
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 
 
 class Deferred:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from skmc.linalg import CosineSchedule
 
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 
 
 class ForwardPass:

@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from skmc.linalg import linear
 
-BLOCK = 2**25  # numbers held at once
+BLOCK = 2**25  # largest number of elements in memory
 CHUNK = 2**12  # donors at once, so that their distances stay in a cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
 PER_COLUMN = 2000  # numbers that are compared in the time that a column takes to begin

@@ -23,7 +23,7 @@ class RawColumn:
     column : Series or ndarray of shape (n_rows,)
         The column.
     label : str
-        What messages call it.
+        Name of it in messages.
     marks : tuple, default=()
         Values that mark missing cells.
     weights : ndarray of shape (n_rows,) or None, default=None
