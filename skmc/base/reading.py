@@ -135,7 +135,7 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
 def _by_identifier(
     known: Mapping[str, Any], ids: tuple[np.ndarray, np.ndarray]
 ) -> dict[str, Any]:
-    """Sort the rows of indexed data frames of features like rows and columns."""
+    """Sort the rows of feature data frames in the order of the identifiers."""
     found = dict(known)
     for name, value in known.items():
         if name.endswith("_features") and hasattr(value, "reindex"):
