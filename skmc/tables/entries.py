@@ -16,15 +16,15 @@ from skmc.tables.takes_tables import TakesTables
 
 
 class TableEntries(Entries):
-    """Observed cells of a table, so that they can be held out as those of a matrix.
+    """Observed cells of a table, which can be held out like those of a matrix.
 
-    Cells whose values count as missing for a completer, such as rare categories, and
-    columns that are left as they are, are not among them.
+    They exclude cells whose values are missing for a completer, such as rare
+    categories, and columns that are not completed.
 
     Attributes
     ----------
     source : Source
-        The table. ``values`` are its numbers and the positions of its levels,
+        Table. ``values`` are its numbers and the positions of its levels,
         categories and dates.
     """
 
@@ -39,7 +39,8 @@ class TableEntries(Entries):
         X : DataFrame, or container as for completers
             The table.
         completer : estimator or None
-            Its parameters say how the table is read, as for `table_for`.
+            Completer whose parameters determine how the table is read, as for
+            `table_for`.
 
         Returns
         -------
@@ -63,7 +64,7 @@ class TableEntries(Entries):
         Returns
         -------
         DataFrame or ndarray
-            Columns that are left as they are are unchanged.
+            Table, in which columns that are not completed are unchanged.
         """
         hidden = np.zeros(self.matrix_shape, bool)
         hidden[:, [k for k, _ in self.source.table.used]] = True
@@ -76,16 +77,16 @@ class TableEntries(Entries):
         Parameters
         ----------
         completer : completer
-            Takes the table; it is not cloned. In fewer cells, columns of categories
-            might not be recognized: the parameter ``categorical`` is set to them, and a
-            `TakesTables` is fitted to the matrix that represents the table. Empty
-            columns are kept.
+            Completer of tables, which is not cloned. With fewer cells, columns of
+            categories might not be recognized: the parameter ``categorical`` is set to
+            them, and a `TakesTables` is fitted to the matrix that represents the table.
+            Empty columns are kept.
 
         Returns
         -------
         ndarray of shape (n_rows, n_columns)
-            The completed table as numbers and positions; NaN in columns that are left
-            as they are, and in cells that the completer has left missing.
+            The completed table as numbers and positions; NaN in columns that are not
+            completed, and in cells that the completer has left missing.
         """
         table = self.source.table
         if isinstance(completer, TakesTables):
@@ -106,17 +107,17 @@ class TableEntries(Entries):
         return table.read(completed)[0]
 
     def errors(self, found: np.ndarray) -> np.ndarray:
-        """Compare values with those of these cells.
+        """Compare predictions with the values of these cells.
 
         Parameters
         ----------
         found : ndarray of shape (n_cells,)
-            Numbers and positions; NaN counts as the largest error.
+            Predicted numbers and positions; NaN counts as the largest error.
 
         Returns
         -------
         ndarray of shape (n_cells,)
-            Errors as of `Column.error`, which are 1 at NaN.
+            Errors as in `Column.error`; 1 at NaN.
         """
         guess = np.full(self.matrix_shape, np.nan)
         guess[self.rows, self.cols] = found
