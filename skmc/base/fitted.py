@@ -155,7 +155,7 @@ class Completion(Fitted):
     index : RowIndex
         Look-up of the rows of the fit.
     row_map : callable
-        Maps new rows (k, n_cols), NaN where missing, to their completion.
+        Map from new rows (k, n_cols), NaN where missing, to their completion.
     whole_answer : bool, default=False
         Whether the fitted matrix keeps its completion, including its empty rows and
         columns.

@@ -112,7 +112,7 @@ class FitTasks:
         name : str
             Name of the task.
         fitted : callable or None, default=None
-            As for `finish`.
+            See `finish`.
 
         Returns
         -------

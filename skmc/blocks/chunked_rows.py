@@ -44,9 +44,9 @@ class ChunkedRows(Chunks):
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class ChunkedRows(Chunks):
         seed : int
             Seed of the choice of the cells.
         draw : callable
-            As for `Observed.split`.
+            See `Observed.split`.
 
         Returns
         -------

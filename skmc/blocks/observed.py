@@ -76,9 +76,9 @@ class BlockObserved:
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------

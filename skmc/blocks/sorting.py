@@ -131,7 +131,7 @@ def read_ids(folder: Path, side: str) -> Any:
     folder : Path
         Folder of the blocks.
     side : {"row", "col"}
-        Which identifiers.
+        Side of the identifiers.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def gathered(
         First row of each block of the other side, or its number of rows if the
         transpose has been scattered.
     duplicates : {"error", "last", "mean"}
-        What to do when a cell occurs more than once.
+        Treatment of cells that occur more than once.
 
     Returns
     -------

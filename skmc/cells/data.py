@@ -81,9 +81,9 @@ class Cells(Data, Protocol):
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------

@@ -20,11 +20,11 @@ class DenseValues:
     Parameters
     ----------
     values : Tensor of shape (\\*batch, n_rows, n_cols)
-        As for `Observed`.
+        See `Observed`.
     mask : bool Tensor, same shape
-        As for `Observed`.
+        See `Observed`.
     weights : Tensor of the same shape or None, default=None
-        As for `Observed`.
+        See `Observed`.
     """
 
     values: Tensor
@@ -168,7 +168,7 @@ class DenseValues:
         Parameters
         ----------
         sums : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
-            As returned by `sums`.
+            Result of `sums`.
 
         Returns
         -------
@@ -226,9 +226,9 @@ class DenseValues:
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------

@@ -99,7 +99,7 @@ class Entries:
         shape : tuple of int, default: one more than the largest positions
             Shape of the matrix, ``(n_rows, n_cols)``.
         duplicates : {"error", "mean"}
-            What to do when a cell occurs more than once.
+            Treatment of cells that occur more than once.
 
         Returns
         -------

@@ -143,7 +143,7 @@ def from_frame(
     weight : str, optional
         Name of the column of cell weights, >= 0, like ``cell_weight`` of `fit`.
     duplicates : {"error", "mean"}, default="error"
-        What to do when a cell occurs more than once. "mean" needs cells without
+        Treatment of cells that occur more than once. "mean" needs cells without
         weights.
 
     Returns

@@ -90,9 +90,9 @@ class Scaling:
             Maps False to mean, standard deviation and number of all observed cells,
             (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
         how : {"auto", "columns", "global"} or None
-            As for `of`.
+            See `of`.
         centre : bool, default=True
-            As for `of`.
+            See `of`.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class Scaling:
         Parameters
         ----------
         moments : callable
-            As for `of_moments`.
+            See `of_moments`.
 
         Returns
         -------

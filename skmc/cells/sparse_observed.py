@@ -157,9 +157,9 @@ class SparseObserved(SparseValues):
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------

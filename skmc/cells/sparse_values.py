@@ -100,7 +100,7 @@ class SparsePositions:
         Parameters
         ----------
         sums : Tensor of shape (1, n_cols) or (1, 1)
-            As returned by `sums`.
+            Result of `sums`.
 
         Returns
         -------

@@ -46,7 +46,7 @@ class StoredEntries:
         Names of the columns of row identifiers, column identifiers, values and, if
         there are any, weights.
     duplicates : {"error", "last", "mean"}
-        What to do when a cell occurs more than once.
+        Treatment of cells that occur more than once.
     folder : path or None
         Folder for the sorted blocks.
     client : distributed.Client or None
@@ -132,7 +132,7 @@ def from_parquet(
         ``cell_weight`` in `FactorizationCompleter.fit`; `score` and `transform`
         count each cell once. `MeanCompleter` takes no weights.
     duplicates : {"error", "last", "mean"}, default="error"
-        What to do when a cell occurs more than once, in any of the files. "last" is
+        Treatment of cells that occur more than once, in any of the files. "last" is
         the last one in the order of the files' names and of their rows, with its
         weight; "mean" is the weighted mean, with the sum of the weights.
     folder : path, optional
@@ -196,7 +196,7 @@ def from_csv(
     weight : str, optional
         Name of the column of weights, as for `from_parquet`.
     duplicates, folder, client, block_cells : object
-        As for `from_parquet`.
+        See `from_parquet`.
     read_options : pyarrow.csv.ReadOptions, optional
         Options for files without a header: ``ReadOptions(column_names=["user",
         "film"])`` with the names of all columns. By default, the first line has them.
@@ -259,7 +259,7 @@ def from_dask(
     duplicates : {"error", "last", "mean"}, default="error"
         As for `from_parquet`; the order is that of the partitions.
     client : distributed.Client, optional
-        As for `from_parquet`.
+        See `from_parquet`.
     block_cells : int >= 1, default=2**22
         Number of cells of a block.
 
@@ -286,7 +286,7 @@ def from_memmap(
     matrix : SciPy CSR array or matrix
         Stored cells are observed. Its arrays may be `numpy.memmap`.
     folder : path, optional
-        As for `from_parquet`.
+        See `from_parquet`.
     block_cells : int >= 1, default=2**22
         Number of cells of a block.
 

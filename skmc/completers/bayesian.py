@@ -90,7 +90,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         (infinite: there is no optimum) at every draw.
     {n_iter_}
     status_ : {"max_iter", "max_time", "diverged", "interrupted"}
-        How the fit ended; "max_iter" is the normal end.
+        Final status of the fit; "max_iter" is the normal one.
     {input}
 
     Notes

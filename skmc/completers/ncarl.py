@@ -83,7 +83,7 @@ class NCARLCompleter(IterativeCompleter):
     laplacian_ : ndarray of shape (k, k), k = min(n_samples, n_features)
         :math:`L(X)` of the scaled completion.
     laplacian_axis_ : {"columns", "rows"}
-        What the graph connects.
+        Axis whose items the graph connects.
     {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every iteration.

@@ -119,7 +119,7 @@ class SparsePlusLowRank:
     sparse : Tensor of shape (m, n), layout sparse_csr
         The sparse part.
     transposed : Tensor of shape (n, m), layout sparse_csr
-        Its transpose.
+        Transpose of the sparse part.
     low : LowRank
         The low-rank part.
     """

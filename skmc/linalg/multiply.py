@@ -75,9 +75,9 @@ def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     X : Tensor of shape (m, k)
         Input of the layer.
     weight : Tensor of shape (n, k)
-        Its weights ``W``.
+        Weights ``W`` of the layer.
     bias : Tensor of shape (n,)
-        Its biases ``b``.
+        Biases ``b`` of the layer.
 
     Returns
     -------

@@ -54,7 +54,7 @@ class Randomness:
     Parameters
     ----------
     generators : list of Generator
-        One for each member, in row-major order.
+        Random generator of each member, in row-major order.
     batch_shape : tuple of int
         Shape of the batch axes.
     dtype : dtype

@@ -192,11 +192,11 @@ class RowModel(Parts):
         Parameters
         ----------
         starts, cols : Tensor
-            As for `solve`.
+            See `solve`.
         at : pair of int64 Tensor of shape (k,)
             Row and column of each selected cell.
         weights : Tensor of shape (n_cells,), optional
-            As for `solve`.
+            See `solve`.
 
         Returns
         -------

@@ -89,7 +89,7 @@ class Objective:
         Parameters
         ----------
         model : RowModel
-            From `model`.
+            Result of `model`.
         links : sequence of Tensor of shape (p, rank)
             Map ``B`` of each linear prior.
 

@@ -21,7 +21,7 @@ class Narrowing:
     Parameters
     ----------
     members : bool or int Tensor
-        Those to keep, along the (one) batch axis.
+        Mask or positions of the members to keep.
     """
 
     def __init__(self, members: Tensor):

@@ -113,7 +113,7 @@ class Adam:
         Parameters
         ----------
         parameters : iterable of Tensor
-            At least one parameter; all are on one device.
+            Parameters, at least one, all on one device.
         lr : float
             Learning rate.
         beta2 : float, default=0.999

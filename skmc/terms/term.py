@@ -16,7 +16,7 @@ def per_member(weight: float | Tensor, X: Tensor) -> Tensor:
     Parameters
     ----------
     weight : float or Tensor of shape (\\*batch,) or ()
-        One number for each member, or for all.
+        Number for each member, or for all members.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         Tensor that determines dtype and device.
 
@@ -78,7 +78,7 @@ class Term(nn.Module):
         name : str
             Name of the attribute.
         weight : float or Tensor of shape (\\*batch,)
-            One number for all members, or one for each.
+            Number for all members, or for each member.
         """
         self.register_buffer(name, torch.as_tensor(weight, dtype=torch.float64))
         self.batched(name, 0)
