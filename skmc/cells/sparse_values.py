@@ -85,7 +85,7 @@ class SparsePositions:
             return X.left.new_zeros(len(self.rows))
         left, right = X.left, X.right
         if left.dtype is torch.float32:
-            # Shorter rows are many times slower, and unpadded ones a third slower.
+            # Shorter rows take many times as long, and unpadded ones a third longer.
             left, right = padded(left), padded(right)
         found = self.matrix(left.new_zeros(len(self.rows)))
         differentiable = left.requires_grad or right.requires_grad

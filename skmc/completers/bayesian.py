@@ -46,7 +46,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     given the columns. It is more accurate than that of `FactorizationCompleter` and
     takes longer. `predict_std` returns the standard deviation of each cell, and
     `predict_entries_std` those of single cells. `fit` takes features and graphs of rows
-    and columns, and rows or columns without an observed cell are answered from them.
+    and columns, and rows or columns without an observed cell are predicted from them.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class SVDCompleter(IterativeCompleter):
     and :math:`u x` for each column are added. The chunks are computed once per
     iteration: persist them if they fit in the memory of the cluster.
     ``rank="auto"`` uses the first 1000 rows. There is no ``reconstruction_``;
-    `transform` the collection instead, which completes each row on its own.
+    `transform` the collection instead, which completes each row by itself.
 
     `partial_fit` solves the least-squares problem of each row of ``X``, given the
     columns' factors, and then that of each column in which ``X`` has cells, given the

@@ -160,7 +160,7 @@ class DSVD(nn.Module):
         r"""Learn the lengths of steps from matrices, starting at the current ones.
 
         Gradient descent on ``1 / (n K_svd) sum_i sum_k f(U_ik, V_ik)``, over ``n``
-        matrices ``i`` drawn anew at each iteration with random starts, and all layers
+        matrices ``i`` drawn at each iteration with random starts, and all layers
         ``k``. A `LDMinv` is trained by its `LDMinv.fit` when its relative error
         ``|A X A - A|_F / |A|_F`` on these matrices exceeds 1e-4 (ours; in the paper
         each is trained at each iteration).

@@ -28,6 +28,7 @@ def shrink(
     This is the proximal operator of the nuclear norm,
     ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``. It needs only the singular values above
     ``tau`` and takes the cheapest of three ways:
+
     - the largest values by `partial_svd`, where ``warm_start`` predicts that they are
       few; if all of them exceed ``tau``, more are computed, or all if they are many;
     - all values, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
