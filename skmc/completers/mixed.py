@@ -41,9 +41,8 @@ class MixedCompleter(Estimator):
     A completer works on a matrix that represents the table, in which every column of
     the table has the same weight:
 
-    - A number is standardized: its column's mean is subtracted, and it is divided by
-    the
-      standard deviation.
+    - A number is standardized: its column's mean is subtracted, and the result is
+      divided by the standard deviation.
     - An ordered level is represented by its position 0, 1, 2, ..., standardized
       likewise. The completion is the nearest level.
     - Categories get one column each, which is one in the rows of that category and zero
@@ -54,10 +53,10 @@ class MixedCompleter(Estimator):
     - A date, time or duration is the number of years, months, days, hours, ... since a
       fixed date, in the coarsest of these units in which all observed values are whole.
       It is standardized like a number, and the completion is a whole number of these
-        units, in the same type, time zone or text format.
+      units, in the same type, time zone or text format.
 
     The statistics are those of the observed cells in `fit`. A table of numbers alone is
-    passed to the completer as it is. Otherwise, the completer's ``scaling="auto"``
+    passed to the completer unchanged. Otherwise, the completer's ``scaling="auto"``
     becomes None, because the matrix is standardized. With ``scaling="columns"`` each
     category has the weight of a column, rare categories included.
 
