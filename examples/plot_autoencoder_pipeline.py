@@ -4,7 +4,7 @@ Which imputation step is best for a classifier?
 
 A thousand handwritten digits lose pixels at random. A nearest-neighbor classifier needs
 all pixels, so an imputation step in the pipeline fills them in. Digits of test folds
-are completed with what was learned on the training folds, without using their labels.
+are completed by models of the training folds, without using their labels.
 """
 
 import sys

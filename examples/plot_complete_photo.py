@@ -26,7 +26,7 @@ from skmc.metrics import nmae, psnr, ssim
 # %%
 # The damaged photograph
 # ----------------------
-# A masked array is all a completer needs: mask True means missing.
+# A completer needs only a masked array, in which True means missing.
 photo = load_photo("china").astype(np.float32)
 hidden = patterns.random(photo, 0.3, random_state=0)
 hidden |= patterns.patch(photo, [(60, 90, 60, 100), (150, 175, 200, 235)])

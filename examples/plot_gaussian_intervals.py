@@ -35,8 +35,8 @@ inside = np.abs(completed - truth) <= q * std
 print(f"{inside[hidden].mean():.0%} of {hidden.sum()} intervals of 90 % hold the cell")
 
 # %%
-# Two columns: one that the others determine, and one that they do not
-# --------------------------------------------------------------------
+# A column that the others determine, and one that they do not determine
+# ----------------------------------------------------------------------
 share = np.array([std[hidden[:, j], j].mean() for j in range(13)]) / truth.std(0)
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 for ax, j in zip(axes, (share.argmin(), share.argmax()), strict=True):

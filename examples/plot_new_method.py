@@ -88,8 +88,8 @@ class SmoothCompleter(IterativeCompleter):
 # %%
 # Does it keep the contract?
 # --------------------------
-# `check_completer` checks what every completer of the package promises, and what
-# scikit-learn requires of an estimator. An error would say what to change.
+# `check_completer` checks the properties of all completers of the package, and those
+# that scikit-learn requires of an estimator. An error would name the remedy.
 check_completer(SmoothCompleter())
 print("SmoothCompleter keeps the contract.")
 

@@ -2,9 +2,9 @@
 How sure is a completed passenger list?
 =======================================
 
-A simulated list of passengers has numbers, categories, ordered classes and dates, and
-names, which nobody can complete. `AutoCompleter` completes it as it is, and gives
-intervals for the ages.
+A simulated list of passengers has numbers, categories, ordered classes, dates, and
+names, which cannot be inferred. `AutoCompleter` completes it without preparation, and
+gives intervals for the ages.
 """
 
 import sys
@@ -52,7 +52,7 @@ damaged = truth.mask(hidden)
 # The completion
 # --------------
 # Three candidates keep this example short; the default is all for which there is time.
-# The warning says which columns are left as they are.
+# The warning lists the columns that are returned unchanged.
 completer = AutoCompleter(["KNN", "Gaussian", "copula"], random_state=0)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

@@ -3,8 +3,8 @@ Does better completion improve the model that follows?
 ======================================================
 
 A table loses 40 % of its cells. A regressor needs all of them, so the pipeline has a
-completer in front of it. Rows of the test folds are completed from what was learned on
-the training folds, so nothing leaks.
+completer in front of it. Rows of the test folds are completed by models of the
+training folds, so nothing leaks.
 """
 
 import sys

@@ -3,8 +3,8 @@ Is a stack of methods better than each of them?
 ===============================================
 
 `AutoCompleter` fits many methods, weights them by their errors on held-out cells, and
-says how sure each cell is. In the diabetes table of scikit-learn, the blood tests (s1
-to s6) tell much of each other, and the other columns little.
+estimates the uncertainty of each cell. In the diabetes table of scikit-learn, the blood
+tests (s1 to s6) strongly depend on each other; the other columns hardly do.
 """
 
 import sys
@@ -22,7 +22,7 @@ from skmc import AutoCompleter, patterns
 # %%
 # Ten columns of 442 patients, of which 30 % of the cells are hidden
 # ------------------------------------------------------------------
-# Six candidates, so that this page is made in seconds; the default tries all there are.
+# Six candidates, so that this page takes only seconds; the default tries all of them.
 table = load_diabetes()
 truth, names = table.data / table.data.std(0), table.feature_names
 hidden = patterns.random(truth, 0.3, spare=True, random_state=0)

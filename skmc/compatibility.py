@@ -1,4 +1,4 @@
-"""What differs between versions of scikit-learn, and its private names.
+"""Differences between versions of scikit-learn, and its private names.
 
 From version 1.9 on, scikit-learn calls callbacks during a fit. With older versions,
 `set_callbacks` raises an error, and everything else works.
@@ -38,14 +38,14 @@ CALLBACKS = find_spec("sklearn.callback") is not None  # from 1.9 on
 
 
 class _NoContext:
-    """Replaces the callback context of scikit-learn 1.9 in older versions."""
+    """Replacement of the callback context of scikit-learn 1.9 in older versions."""
 
     def call_on_fit_task_begin(self, **given: object) -> Self:
         """Do nothing."""
         return self
 
     def call_on_fit_task_end(self, **given: object) -> bool:
-        """Ask for no end of the fit."""
+        """Do not request the end of the fit."""
         return False
 
     def subcontext(self, **task: object) -> Self:
@@ -53,15 +53,15 @@ class _NoContext:
         return self
 
     def propagate_callback_context(self, estimator: object) -> AbstractContextManager:
-        """Hand nothing on."""
+        """Do nothing."""
         return nullcontext(self)
 
 
 class _WithoutCallbacks:
-    """Estimators as they are before scikit-learn 1.9."""
+    """Base class of estimators for versions before scikit-learn 1.9."""
 
     def set_callbacks(self, *callbacks: object) -> Self:
-        """Refuse callbacks."""
+        """Raise an error."""
         raise NotImplementedError(
             f"set_callbacks needs scikit-learn >= 1.9, but {sklearn.__version__} is "
             "installed."
@@ -72,7 +72,7 @@ class _WithoutCallbacks:
 
 
 class _SearchWithoutCallbacks(_WithoutCallbacks, _search.BaseSearchCV):
-    """Searches as they are before scikit-learn 1.9."""
+    """Base class of searches for versions before scikit-learn 1.9."""
 
 
 def _without_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ else:
 
 
 def page_of_class(self: object) -> str:
-    """Address of an estimator's page in the API reference.
+    """Return the address of an estimator's page in the API reference.
 
     The page is named by the shortest path from which the class can be imported. As a
     property ``_doc_link_template`` of an estimator, beside ``_doc_link_module``, it

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _folder(path: str | Path | None) -> Path:
-    """The folder of the evaluation files."""
+    """Folder of the evaluation files."""
     return Path(path or os.environ.get("SKMC_DATA") or "~/skmc_data").expanduser()
 
 
@@ -268,7 +268,7 @@ def load_flixster(data_home: str | Path | None = None) -> Bunch:
 
 
 def _graph(file: Bunch, key: str, n: int) -> sp.csr_array:
-    """The 0/1 adjacency matrix with edges from ``<key>_row`` to ``<key>_col``."""
+    """0/1 adjacency matrix with edges from ``<key>_row`` to ``<key>_col``."""
     rows, cols = file[f"{key}_row"].astype(int), file[f"{key}_col"].astype(int)
     return sp.csr_array((np.ones(len(rows)), (rows, cols)), shape=(int(n), int(n)))
 

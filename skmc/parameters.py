@@ -1,4 +1,4 @@
-"""Types of parameters, from which the values that estimators admit follow.
+"""Types of parameters, which determine the values that estimators accept.
 
 A parameter that is declared as ``rank: Count | Literal["auto"] = "auto"`` takes whole
 numbers of at least 1 and "auto"; a rank of 0 raises an ``InvalidParameterError``. The
@@ -44,7 +44,7 @@ def constraints_of(declared: type) -> dict[str, list[Any]]:
     Parameters
     ----------
     declared : type
-        Annotations of its bases are not read.
+        Class with annotations; those of its bases are not read.
 
     Returns
     -------
@@ -70,12 +70,13 @@ def constrained(estimator: C) -> C:
     Parameters
     ----------
     estimator : type
-        Estimator that is no `skmc.base.Estimator`, which does this by itself.
+        Estimator that is not a `skmc.base.Estimator`, which adds its constraints
+        itself.
 
     Returns
     -------
     type
-        The same.
+        The same class.
     """
     inherited = getattr(estimator, "_parameter_constraints", {})
     merged = inherited | constraints_of(estimator)
@@ -85,7 +86,7 @@ def constrained(estimator: C) -> C:
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """Return the constraints one of which each value of a type satisfies."""
+    """Return constraints such that each value of a type satisfies one of them."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return [option for part in arguments for option in _alternatives(part)]

@@ -34,18 +34,18 @@ from skmc.tables import Source, completed_by, has_words, source_of
 
 __all__ = ["MultipleCompletion", "Pooled", "pool"]
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
-PRIOR = 10  # cells as many as the noise of all columns counts for
+PRIOR = 10  # number of cells that the noise of all columns counts as
 
 
 @constrained
 @dataclass(eq=False, repr=False)
 class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
-    r"""Several completions of one matrix, each from a part of its cells.
+    r"""Several completions of one matrix, each from a random part of its cells.
 
     Each draw fits the completer, with its own seed, to the observed cells without a
-    random share ``1/e``, as many as a bootstrap sample leaves out. The uncertainty has
-    two parts: the variance between the draws, and the noise of single cells, which is
-    estimated from the errors on left-out cells. The interval of a cell is ::
+    random share ``1/e``, the share that a bootstrap sample leaves out. The uncertainty
+    has two parts: the variance between the draws, and the noise of single cells, which
+    is estimated from the errors on left-out cells. The interval of a cell is ::
 
         m +- q sqrt(v + sigma^2),
 
@@ -60,15 +60,15 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     Parameters
     ----------
     completer : completer
-        The completer. Only its ``random_state`` differs between draws. If they can
-        share a batch that saves time (see `skmc.model_selection.batch_pays`), all draws
-        are fitted in one, otherwise separately.
+        Completer to fit. Only its ``random_state`` differs between draws. If a batch
+        saves time (see `skmc.model_selection.batch_pays`), all draws are fitted in one,
+        otherwise separately.
     n_draws : int >= 2, default=20
         Number of completions.
     pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
-        How cells are left out, see `skmc.model_selection.CellSplit`. The correction
-        holds for missing cells if they are missing in the same way. Patterns other
-        than "mcar" leave out a fifth of the cells.
+        Pattern of the left-out cells, see `skmc.model_selection.CellSplit`. The
+        correction holds for missing cells if they are missing in the same way. Patterns
+        other than "mcar" leave out a fifth of the cells.
     n_jobs : int or None, default=None
         Number of parallel fits if the draws are not one batch.
     random_state : int, RandomState instance or None, default=None
@@ -82,7 +82,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         Mean and standard deviation of the draws. ``std_`` is the uncertainty of the
         model alone. NaN for categories.
     noise_ : ndarray of shape (n_cols,)
-        ``sigma`` of each column.
+        Standard deviation ``sigma`` of the noise of each column.
     scores_ : ndarray
         ``|x - m| / sqrt(v + sigma^2)`` at left-out cells, in ascending order.
 
@@ -126,7 +126,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         X : matrix of any container, or `Entries`, or table
             The matrix, or a table if the completer takes tables.
         y : Ignored
-            Present for API consistency.
+            Ignored; present for API consistency.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         -------
         low : ndarray of shape (n_rows, n_cols)
         high : ndarray of shape (n_rows, n_cols)
-            Those of a table are tables, in which missing categories stay missing.
+            Both ends are tables for a table; missing categories stay missing.
         """
         check_is_fitted(self)
         if not 0 < level < 1:

@@ -1,4 +1,4 @@
-"""Arguments. Nothing that takes long to import is needed to parse them."""
+"""Parsing of arguments, without slow imports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METRICS = {
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse arguments; the words of ``--missing -999,?`` are not another option."""
+    """Parse arguments; the value of ``--missing -999,?`` is not another option."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     for k in reversed(range(len(given) - 1)):
         if given[k] == "--missing" and re.match(r"-\d", given[k + 1]):
@@ -209,7 +209,7 @@ def _add_reproduce(commands: Commands) -> None:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the input file and how to read it."""
+    """Add the input file and the options for reading it."""
     parser.add_argument(
         "source",
         metavar="IN",

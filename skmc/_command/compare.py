@@ -1,4 +1,4 @@
-"""``skmc compare IN``: a table of methods, best first."""
+"""``skmc compare IN``: a table of methods, the best first."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
 def _chosen(
     matrix: np.ndarray, options: argparse.Namespace, messages: Messages
 ) -> dict[str, Any]:
-    """The methods that the user names, or the candidates of "auto"."""
+    """Methods that the user names, or the candidates of "auto"."""
     if options.methods:
         return {name: _make(name, options) for name in options.methods}
     from skmc.completers import candidates_for
@@ -77,7 +77,7 @@ def _chosen(
 
 
 def _command_of(best: Any, options: argparse.Namespace) -> str | None:
-    """The command that completes a file by a method; imputers have none."""
+    """Command that completes a file by a method; imputers have none."""
     if type(best).__name__ not in methods.METHODS.values():
         return None
     name = name_of(type(best).__name__)

@@ -1,4 +1,4 @@
-"""CSV files, whose text stays unchanged except in missing cells."""
+"""CSV files, whose text is unchanged except in missing cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from skmc._command.failure import CommandError
 from skmc._command.tables import Column, TableFile, bound_names
 
-# What pandas reads as missing.
+# Words that pandas reads as missing.
 MISSING = {
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
     *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -23,18 +23,18 @@ MISSING = {
 SEPARATORS = ",;\t|"
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 SIGNS = re.compile(r"[%$€£¥\s]|[^\W\d]+$")  # letters at the end are a unit
-# With this line, Excel is told the separator.
+# This line declares the separator for Excel.
 SEPARATOR_LINE = re.compile(r"sep=(.)(\r\n|\n|\r)")
 
 
 class Cell(NamedTuple):
     text: str
-    start: int  # of its characters in the file, quotes included
+    start: int  # position of its first character, including quotes
     stop: int
 
 
 class CSVFile(TableFile):
-    """The text of a file, and where in it the cells are.
+    """The text of a file and the positions of its cells.
 
     Only missing cells of the text change: numbers keep their digits, words their
     quotes, lines their ends.
@@ -151,7 +151,7 @@ class CSVFile(TableFile):
         return self.numbers(k, kind, [None if n is None else float(n) for n in numbers])
 
     def contents(self) -> bytes:
-        """The text with the new values in it."""
+        """The text with the new values."""
         pieces, at = [], 0
         written = {k: self._known_words(k) for k in self.changes}
         for k in sorted(self.bounds) if self.header else ():
@@ -173,7 +173,7 @@ class CSVFile(TableFile):
         return self.mark + "".join(pieces).encode(self.encoding)
 
     def _beside(self, k: int, i: int | None) -> str:
-        """The ends of the interval of a cell, or the names of their columns."""
+        """Ends of the interval of a cell, or the names of their columns."""
         if i is None:
             quotes = self.text[self.header[k].start] == '"'
             names = (name.replace('"', '""') for name in bound_names(self.names[k]))
@@ -187,7 +187,7 @@ class CSVFile(TableFile):
         path.write_bytes(self.contents())
 
     def _known_words(self, k: int) -> dict:
-        """Categories, written as where they first occur in the file."""
+        """Categories in the spelling of their first occurrence in the file."""
         if self.columns[k].numeric:
             return {}
         found: dict = {}
@@ -208,7 +208,7 @@ class CSVFile(TableFile):
         return f'"{text}"' if quotes else text
 
     def _number(self, text: str) -> str | None:
-        """The number as Python writes it, None if the text is not a number."""
+        """Convert text to a number, None if it is not one."""
         text = text.strip()
         if self.comma:
             text = text.replace(",", ".")
@@ -220,17 +220,17 @@ class CSVFile(TableFile):
         return text if ok else None
 
     def _nearly_number(self, text: str) -> bool:
-        """Tell whether a text is a number but for a sign, a unit or commas in it."""
+        """Whether a text is a number except for a sign, a unit or commas."""
         plain = SIGNS.sub("", text)
         return bool(THOUSANDS.fullmatch(plain) or self._number(plain))
 
     def _row_like(self, texts: list[str]) -> bool:
-        """Tell whether texts are numbers and missing cells rather than names."""
+        """Whether texts are numbers and missing cells instead of names."""
         if texts == ["", *map(str, range(len(texts) - 1))]:
             return False  # pandas writes this above a matrix and its index
         numbers = [self._number(text) for text in texts if text not in self.missing]
         known = [number for number in numbers if number]
-        # Names of columns are sometimes years, but no fractions.
+        # Names of columns are sometimes years, but never fractions.
         fractions = any(re.search(r"\d\.\d", number) for number in known)
         return bool(known) and (len(known) == len(numbers) or fractions)
 
@@ -244,7 +244,7 @@ def _separator(path: str, text: str) -> str:
 
 
 def _decimal_comma(rows: list[list[Cell]], separator: str) -> bool:
-    """Tell whether numbers have a decimal comma."""
+    """Whether numbers have a decimal comma."""
     if separator == ",":
         return False
     found = {

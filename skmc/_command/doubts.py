@@ -1,10 +1,10 @@
-"""Words that may be the same."""
+"""Words that may mean the same."""
 
 from __future__ import annotations
 
 
 def alike(words: list) -> list[str]:
-    """Find two words that differ in capitals or spaces alone, if there are any.
+    """Find two words that differ only in capitals or spaces, if there are any.
 
     >>> alike(["yes", "no", "Yes ", "no"]), alike(["yes", None, 1.5])
     (['Yes ', 'yes'], [])

@@ -1,4 +1,4 @@
-"""Errors of the command, each told in one line."""
+"""Errors of the command, each printed in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CommandError(Exception):
-    """The data or the environment is at fault: exit code 1."""
+    """The data or the environment is wrong: exit code 1."""
 
 
 class UsageError(Exception):
@@ -25,7 +25,7 @@ def optional(module: str, what: str, package: str) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """Describe an exception for people who did not write the program, in one line."""
+    """Describe an exception in one line for users of the program."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, CommandError):
@@ -33,7 +33,7 @@ def one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"there is not enough memory {text and f'({text})'}".strip()
-    # The texts of other errors make sense only with their type.
+    # The messages of other errors are clear only with their type.
     known = (UsageError, ValueError, TypeError, OSError, ImportError, RuntimeError)
     if not isinstance(error, known) or not text:
         return f"{type(error).__name__}: {text}".removesuffix(": ")

@@ -1,4 +1,4 @@
-"""What all files can do, whatever their format."""
+"""The interface of all files, of any format."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class File:
     """A file whose missing cells can be completed.
 
-    With a ``level``, intervals of the filled numbers that contain this share are
-    written, too. Files that are completed in blocks call ``on_fit`` after each of them.
+    With a ``level``, intervals that contain this share of the filled numbers are also
+    written. Files that are completed in blocks call ``on_fit`` after each block.
     """
 
-    options: ClassVar[tuple[str, ...]]  # that not all formats have
-    method = "auto"  # if the user names none
+    options: ClassVar[tuple[str, ...]]  # options that not all formats have
+    method = "auto"  # default method
     unit = "cells"
-    matrix_of = ""  # what a report says of the matrix
+    matrix_of = ""  # description of the matrix in a report
     fitted: Any = None  # the completer
     on_fit: Callable[[int, int], object] | None = None
 
@@ -34,23 +34,23 @@ class File:
         self.level: float | None = getattr(options, "intervals", None)
 
     def warn(self, text: str) -> None:
-        """Warn the user, who sees one line."""
+        """Warn the user in one line."""
         warnings.warn(text, stacklevel=2)
 
     def check_target(self, path: str) -> None:
-        """Check that the target can hold what this file holds."""
+        """Check that the target format can hold the content of this file."""
 
     def estimate(self, completer: BaseCompleter) -> str | None:
-        """Say what a large file will take."""
+        """Print time and memory for a large file."""
         return None
 
     def bounds_of(
         self, given: ArrayLike, completed: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals around completed cells, calibrated on cells that were held out.
+        """Intervals around completed cells, calibrated on held-out cells.
 
-        Completers that know their errors on held-out cells say so; others are fitted 20
-        times more, see `skmc.uncertainty.MultipleCompletion`.
+        Completers that know their errors on held-out cells provide them; others are
+        fitted 20 more times, see `skmc.uncertainty.MultipleCompletion`.
         """
         if hasattr(self.fitted, "predict_interval"):
             low, high = self.fitted.predict_interval(given, self.level)
@@ -60,9 +60,9 @@ class File:
             seed = self.fitted.get_params().get("random_state")
             many = MultipleCompletion(self.fitted, random_state=seed).fit(given)
             low, high = many.interval(self.level)
-        # The mean of several fits is another value than that of one.
+        # The mean of several fits differs from the value of one.
         return np.minimum(low, completed), np.maximum(high, completed)
 
     def notes(self) -> list[str]:
-        """What the reader of a completed file should know."""
+        """Notes for the reader of a completed file."""
         return []

@@ -1,4 +1,4 @@
-"""Files to read and write, by the endings of their names."""
+"""Input and output files, by the suffixes of their names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read(path: str, options: Namespace) -> Format:
 
 
 def check_target(path: str, force: bool) -> None:
-    """Check that a file can be written, before any work is done."""
+    """Check that a file can be written, before any computation."""
     if path == "-":
         return
     target = Path(path)
@@ -78,12 +78,12 @@ def check_target(path: str, force: bool) -> None:
 
 
 def write(path: str, fill: Callable[[Path], Any], force: bool) -> None:
-    """Write a file completely or not at all."""
+    """Write a file atomically."""
     if path == "-":
         raise UsageError("only CSV can be written to '-'")
     from skmc.persistence import replace_file
 
-    check_target(path, force)  # it may exist by now
+    check_target(path, force)  # it may exist now
     replace_file(path, fill)
 
 

@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     Raises
     ------
     SystemExit
-        By `argparse`, with code 2, or 0 for ``--help``.
+        Raised by `argparse`, with code 2, or 0 for ``--help``.
     """
     try:
         return _run(arguments)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from skmc.base import BaseCompleter
 
-# Python itself hides these from people who run programs.
+# Python hides these from users of programs.
 FOR_DEVELOPERS = (
     DeprecationWarning,
     PendingDeprecationWarning,
@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 class Messages:
-    """Notes, warnings and a progress bar; none of them if ``quiet``."""
+    """Notes, warnings and a progress bar, unless ``quiet``."""
 
     def __init__(self, quiet: bool):
         self.quiet = quiet
@@ -58,7 +58,7 @@ class Messages:
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:
-        """A progress bar on a terminal, None in a pipe."""
+        """A progress bar on a terminal, None otherwise."""
         if self.quiet or not sys.stderr.isatty():
             yield None
             return

@@ -1,4 +1,4 @@
-"""The completers by their names on the command line."""
+"""Completers by their names on the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPUTER = "iterative-imputer"
 
 
 # Names of classes, so that parsing arguments imports none of them. `MixedCompleter`
-# completes by means of another completer.
+# needs another completer.
 METHODS = dict(
     sorted(
         (name_of(title), title)
@@ -40,7 +40,7 @@ def class_of(name: str) -> type[BaseCompleter]:
 
 
 def method(text: str) -> str:
-    """Find the method that ``text`` names; "SoftImputeCompleter" works, too."""
+    """Find the method that ``text`` names; class names are accepted, too."""
     try:
         return name_of(title_of(text))
     except ValueError as error:
@@ -107,7 +107,7 @@ def shape(text: str) -> tuple[int, int]:
 
 
 def print_times(names: list[str], n_rows: int, n_cols: int) -> None:
-    """Print how long fits of a matrix of this shape take, the shortest first."""
+    """Print the times of fits of a matrix of this shape, the shortest first."""
     from skmc.completers import Size
 
     size = Size(n_rows, n_cols, int(OBSERVED_SHARE * n_rows * n_cols))
@@ -123,7 +123,7 @@ def print_times(names: list[str], n_rows: int, n_cols: int) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Say how long something takes, to one digit.
+    """Describe a duration to one digit.
 
     >>> [duration(s) for s in (0.02, 3.4, 58, 8000, 1e6, 1e9)]
     ['less than 1 s', '3 s', '1 min', '2 h', '10 days', 'years']

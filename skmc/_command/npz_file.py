@@ -21,7 +21,7 @@ MASK = "mask"
 
 
 class NPZFile(File):
-    """Arrays, one of which is completed and keeps its name and type.
+    """Arrays in a file; one is completed and keeps its name and type.
 
     A cell is missing if it is NaN or if a boolean array named "mask" is True there, as
     in `numpy.ma`.
@@ -38,7 +38,7 @@ class NPZFile(File):
                 raise ValueError("not all members are arrays")
             with zipfile.ZipFile(path) as archive:
                 kinds = {info.compress_type for info in archive.infolist()}
-        # A single array, as np.save writes it, raises a TypeError.
+        # A single array, as written by np.save, raises a TypeError.
         except (
             *(ValueError, TypeError, AttributeError, EOFError),
             *(zipfile.BadZipFile, zlib.error),

@@ -1,4 +1,4 @@
-"""Parquet files, whose types, column order and pandas index stay."""
+"""Parquet files, whose types, column order and pandas index are kept."""
 
 from __future__ import annotations
 

@@ -23,15 +23,15 @@ from skmc._command.raster import (
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
 
-# JPEG blurs: how far a pixel marked by a color may be from it, of 255.
+# JPEG blurs: largest difference of a marked pixel from the color of the mark, of 255.
 JPEG_TOLERANCE = 48
 # JPEG stores colors of blocks of two by two pixels.
 JPEG_GROWTH_IN_PIXELS = 2
-LARGE = 2**20  # pixels, for which time and memory are estimated first
+LARGE = 2**20  # pixels; time and memory of larger pictures are estimated first
 
 
 class PictureFile(File):
-    """Pixels, some of which a mask, a color or transparency marks as missing.
+    """Pixels, which a mask, a color or transparency marks as missing.
 
     Colors are completed by `skmc.pictures.complete`. Completed transparent pixels
     become opaque.
@@ -54,7 +54,7 @@ class PictureFile(File):
         return self.missing.size
 
     def estimate(self, completer: BaseCompleter) -> str | None:
-        """Say what a large picture will take, by a fit to a small part of it."""
+        """Estimate time and memory of a large picture, by a fit to a small part."""
         if self.missing.size <= LARGE or not self.missing.any():
             return None
         from skmc import pictures
@@ -149,7 +149,7 @@ class PictureFile(File):
         return missing
 
     def _near(self, color: str, tolerance: int | None) -> np.ndarray:
-        """Pixels whose channels are all near those of a color."""
+        """Mask of pixels whose channels are all near those of a color."""
         try:
             rgb = pillow("ImageColor").getrgb(color)[:3]
         except ValueError as error:
@@ -163,7 +163,7 @@ class PictureFile(File):
             )
         if tolerance is None:
             tolerance = JPEG_TOLERANCE if jpeg else 0
-        # A gray channel is compared with all three.
+        # A gray channel is compared with all three channels.
         away = np.abs(self.raster.colors * (255 / self.raster.largest) - rgb)
         missing = (away <= tolerance).all(2)
         if not missing.any():
@@ -183,7 +183,7 @@ class PictureFile(File):
 def _above(
     path: str, mask: Raster, values: np.ndarray, threshold: int | None
 ) -> np.ndarray:
-    """Where a mask is above a threshold, without which it must have two values."""
+    """Mask above a threshold, without which it must have two values."""
     found = np.unique(values)
     if threshold is None and len(found) > 2:
         raise CommandError(

@@ -1,4 +1,4 @@
-"""``skmc plot IN``: a picture of which cells of a table are missing."""
+"""``skmc plot IN``: a picture of the missing cells of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skmc._command.failure import UsageError, optional
 from skmc._command.messages import Messages
 from skmc._command.tables import TableFile
 
-MAX_ROWS = 500  # of the picture; more rows are averaged
+MAX_ROWS = 500  # rows of the picture; more rows are averaged
 MAX_NAMES = 60
 
 
@@ -42,7 +42,7 @@ def run(options: Namespace, messages: Messages) -> None:
 
 
 def _drawn(missing: np.ndarray, names: list[str], title: str) -> Any:
-    """Draw rows and columns, missing cells dark, with the share above each column."""
+    """Draw cells, the missing ones dark, with the share of them above each column."""
     plt = optional("matplotlib.pyplot", "plot", "Matplotlib")
     n_rows, n_cols = missing.shape
     parts = np.array_split(missing, min(n_rows, MAX_ROWS))

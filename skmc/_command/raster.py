@@ -1,4 +1,4 @@
-"""Pixels of PNG, JPEG and TIFF files, upright, and what else these files say."""
+"""Upright pixels of PNG, JPEG and TIFF files, and their metadata."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TIFF = (".tif", ".tiff")
 MODES = ("L", "LA", "RGB", "RGBA", "I;16", "F")
 KEPT = ("icc_profile", "exif", "dpi")
 ORIENTATION = 0x0112  # a tag of EXIF
-# Tags of TIFF that say how pixels are stored, not what they show.
+# Tags of TIFF for the storage of pixels, not for their content.
 LAYOUT = {
     *(254, 255, 256, 257, 258, 259, 262, 266, 273, ORIENTATION, 277, 278, 279),
     *(282, 283, 284, 296, 317, 320, 322, 323, 324, 325, 338, 339, 347, 34675),
     *(530, 531, 532),
 }
-# What makes a picture upright: whether it is transposed, and then mirrored.
+# Operations that make a picture upright: whether to transpose, and then to mirror.
 TURNS = {
     2: (False, (1, -1)),
     3: (False, (-1, -1)),
@@ -40,11 +40,11 @@ class Raster:
     Parameters
     ----------
     pixels : uint8, uint16 or float ndarray of shape (height, width, n_channels)
-        Gray or red, green and blue, and opacity, if there is an alpha channel.
+        Gray or red, green and blue, then opacity if there is an alpha channel.
     alpha : bool
         Whether the last channel is opacity.
     info : dict
-        "icc_profile", "exif" and "dpi", where the file has them.
+        Metadata "icc_profile", "exif" and "dpi", if the file has them.
     """
 
     pixels: np.ndarray
@@ -53,13 +53,13 @@ class Raster:
 
     @property
     def largest(self) -> float:
-        """The value of white; 1 for floats."""
+        """Value of white; 1 for floats."""
         whole = self.pixels.dtype.kind == "u"
         return np.iinfo(self.pixels.dtype).max if whole else 1.0
 
     @property
     def colors(self) -> np.ndarray:
-        """All channels but opacity."""
+        """All channels except opacity."""
         return self.pixels[:, :, : self.pixels.shape[2] - self.alpha]
 
     @property
@@ -71,7 +71,7 @@ class Raster:
 
 
 def read_raster(path: str) -> Raster:
-    """Read a picture; Pillow reads what it can hold, and the metadata of all others."""
+    """Read a picture; Pillow reads what it supports, and the metadata of all others."""
     image = pillow("Image")
     try:
         with image.open(path) as file:
@@ -137,7 +137,7 @@ def write_raster(raster: Raster, path: Path, suffix: str) -> None:
 
 
 def check_format(raster: Raster, source: str, path: str) -> str | None:
-    """Check that a format can hold the pixels; return what it cannot hold."""
+    """Check that a format can hold the pixels; return the parts that it loses."""
     suffix = Path(path).suffix.lower()
     kind = raster.pixels.dtype
     if suffix in JPEG and kind != np.uint8:
@@ -165,7 +165,7 @@ def _codecs() -> Any:
 
 
 def _deep(path: str, kind: str) -> tuple[np.ndarray, bool]:
-    """Pixels that Pillow cannot hold (colors of 16 bits, floats), and if with alpha."""
+    """Pixels that Pillow does not support, and whether there is an alpha channel."""
     codecs = _codecs()  # tifffile needs it for compressed files
     if kind != "TIFF":
         found = codecs.png_decode(Path(path).read_bytes())
@@ -188,7 +188,7 @@ def _deep(path: str, kind: str) -> tuple[np.ndarray, bool]:
 
 
 def _upright(pixels: np.ndarray, turn: int | None) -> np.ndarray:
-    """Of shape (height, width, n_channels), turned as EXIF says."""
+    """Rotate pixels as EXIF says; shape (height, width, n_channels)."""
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
     if turn not in TURNS:
         return pixels

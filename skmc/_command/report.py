@@ -1,4 +1,4 @@
-"""Reports of a comparison: on a terminal, and as a page that needs no network."""
+"""Reports of a comparison, on a terminal and as a self-contained page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
 
 
 class Report:
-    """The table of `skmc.model_selection.compare` and how it was made."""
+    """The table of `skmc.model_selection.compare` and its settings."""
 
     def __init__(self, table: Any, file: File, matrix: np.ndarray, options: Namespace):
         self.table, self.options = table, options
@@ -45,7 +45,7 @@ class Report:
         )
 
     def rows(self) -> Iterator[tuple[str, list[str]]]:
-        """The rank ("best", "equal", "worse", "failed") and the cells of each row."""
+        """Rank ("best", "equal", "worse", "failed") and cells of each row."""
         for k, row in enumerate(self.table.itertuples()):
             if math.isnan(row.mean):
                 kind = "failed"
@@ -85,7 +85,7 @@ class Report:
                 console.print(line, markup=False, highlight=False)
 
     def _warned(self) -> list[str]:
-        """The warnings, and the methods that caused them."""
+        """Warnings, and the methods that caused them."""
         names: dict[str, list[str]] = {}
         for row in self.table.itertuples():
             for text in row.messages:

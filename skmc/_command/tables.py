@@ -1,4 +1,4 @@
-"""Table files: the kinds of their columns, and how missing cells are filled."""
+"""Table files: the kinds of their columns, and the completion of missing cells."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflow
 class Column:
     """One column of a file.
 
-    ``kind`` is "number", "whole" (numbers, all of them integers), "category", "level"
-    (ordered ``levels``), "words" (categories, dates or other text, as `skmc.tables`
-    finds out), or "kept": the column stays unchanged and is not learned from.
+    ``kind`` is "number", "whole" (integers), "category", "level"
+    (ordered ``levels``), "words" (categories, dates or other text, determined by
+    `skmc.tables`), or "kept": the column is returned unchanged and not used.
     """
 
     name: str
@@ -56,7 +56,7 @@ class TableFile(File, ABC):
     )
     matrix_of = " Only numeric columns are compared, standardized."
     columns: list[Column]
-    one_column = ""  # a remedy, if there is one
+    one_column = ""  # remedy for a file with one column
     mark_as_missing = "empty such cells"
 
     def __init__(self, path: str, options: Namespace, names: Sequence[str]):
@@ -72,14 +72,14 @@ class TableFile(File, ABC):
 
     @abstractmethod
     def column(self, k: int, values: list, categorical: bool) -> Column:
-        """Describe a column that may be completed by its cells."""
+        """Describe a column that may be completed."""
 
     @abstractmethod
     def values(self, k: int) -> list:
-        """The cells of a column, None where missing."""
+        """Cells of a column, None where missing."""
 
     def describe(self, options: Namespace, index: Collection[int]) -> None:
-        """Find out what the columns hold; those in ``index`` stay unchanged."""
+        """Determine the kinds of the columns; those in ``index`` are unchanged."""
         index = {*index, *self._chosen(options.index, "--index")}
         categorical = self._chosen(options.categorical, "--categorical")
         ordinal = dict(options.ordinal)
@@ -126,7 +126,7 @@ class TableFile(File, ABC):
         return {k for k, name in enumerate(self.names) if name in chosen}
 
     def ordered(self, k: int, values: list, levels: Sequence) -> Column:
-        """A column of ordered levels, the lowest first."""
+        """Make a column of ordered levels, the lowest first."""
         for i, value in enumerate(values):
             if value is not None and value not in levels:
                 raise CommandError(
@@ -137,7 +137,7 @@ class TableFile(File, ABC):
         return Column(self.names[k], "level", values, tuple(levels))
 
     def numbers(self, k: int, kind: str, values: list) -> Column:
-        """A column of numbers, all of which a completer can take."""
+        """Make a column of numbers that all completers accept."""
         for i, value in enumerate(values):
             if value is not None and abs(value) > LARGEST:
                 what = "infinite" if np.isinf(value) else "too large to be squared"
@@ -147,7 +147,7 @@ class TableFile(File, ABC):
         return Column(self.names[k], kind, values)
 
     def _warn_of_doubts(self) -> None:
-        """Warn of cells that may mark missing ones."""
+        """Warn about cells that may be marks of missing ones."""
         from skmc.tables import doubtful_number, doubtful_word
 
         for k, c in enumerate(self.columns):
@@ -240,7 +240,7 @@ class TableFile(File, ABC):
         return int(missing.sum())
 
     def _check_names(self, filled: Iterable[int]) -> None:
-        """Check that the ends of intervals can have columns of their own."""
+        """Check that the names of columns for the ends of intervals are free."""
         for name in (n for k in filled for n in bound_names(self.names[k])):
             if name in self.names:
                 raise UsageError(
@@ -278,7 +278,7 @@ class TableFile(File, ABC):
             )
 
     def matrix(self) -> np.ndarray:
-        """The numeric columns, standardized; NaN where missing."""
+        """Numeric columns, standardized; NaN where missing."""
         numeric = [c.values for c in self.columns if c.numeric]
         if not numeric:
             raise CommandError(
@@ -295,12 +295,12 @@ def _known(values: list[float]) -> list[float | None]:
 
 
 def bound_names(name: str) -> tuple[str, str]:
-    """Names of the columns of an interval's ends."""
+    """Names of the columns for the ends of an interval."""
     return f"{name} lower", f"{name} upper"
 
 
 def whole(value: float | int, dtype: DTypeLike) -> int:
-    """Round to the nearest number of an integer type; observed integers stay exact."""
+    """Round to the nearest number of an integer type; observed integers are exact."""
     if isinstance(value, int):
         return value
     limits = np.iinfo(dtype)

@@ -1,4 +1,4 @@
-"""Values of arguments, read from their texts."""
+"""Conversion of the text of arguments to values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 def _number(
     kind: type[int] | type[float], above: float, below: float, wanted: str
 ) -> Callable[[str], float]:
-    def number(text: str) -> float:  # argparse's "invalid number value"
+    def number(text: str) -> float:  # argparse prints "invalid number value"
         value = kind(text)
         if not above < value < below:
             raise argparse.ArgumentTypeError(f"{text} is not {wanted}")

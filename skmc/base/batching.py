@@ -20,9 +20,9 @@ from skmc.solvers import modules_in
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
 
-# Upper bounds of the numbers stored per parameter, per cell and per output of a hidden
-# unit of a fit, the overhead of the allocator included: measured for AIR, DMF and SNN
-# at 300 x 200 and 400 x 50, the last one for networks at 60 x 40 to 300 x 20.
+# Upper bounds of the numbers of elements per parameter, per cell and per output of a
+# hidden unit, including the overhead of the allocator: measured for AIR, DMF and SNN
+# at 300 x 200 and 400 x 50, and for networks at 60 x 40 to 300 x 20.
 PER_PARAMETER, PER_CELL, PER_OUTPUT = 12, 20, 6
 
 
@@ -142,8 +142,8 @@ def batch_key(self: IterativeCompleter) -> Hashable:
     Raises
     ------
     CannotBatch
-        The completer has no batched solve, chooses hyper-parameters by fits of its
-        own, or has callbacks or a time limit.
+        The completer has no batched solve, chooses hyper-parameters by its own fits, or
+        has callbacks or a time limit.
     """
     name, batched = type(self).__name__, self.completer_tags.batched
     if not batched:
@@ -291,7 +291,7 @@ def batch_memory(self: IterativeCompleter, X: Container) -> int:
         warnings.simplefilter("ignore")
         data = batch_prepare(self, X).data
     rng = Randomness.of([0], dtype=data.dtype)
-    # A stage before the last one is not to be trained.
+    # A stage before the last one must not be trained here.
     params = self._params({**_without_trials(self, data), "max_iter": 1})
     solver: Any = self._make_solver(data, params, rng)
     parts = modules_in([*vars(solver).values()])
@@ -302,7 +302,7 @@ def batch_memory(self: IterativeCompleter, X: Container) -> int:
 
 
 def _without_trials(completer: IterativeCompleter, data: Cells) -> dict[str, Any]:
-    """Return the choices of a completer in a batch, where it has nothing to try."""
+    """Return the choices of a completer in a batch, if it needs no trials."""
     return completer._choose(data, Trials(_nothing_to_try, Randomness.of([])))
 
 

@@ -1,4 +1,4 @@
-"""What some completers can do besides: learn more cells, and know features of rows."""
+"""Optional capabilities of completers: `partial_fit`, and features of new rows."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from skmc.new_rows import RowStream
 
 @dataclass(frozen=True)
 class MoreCells:
-    """Cells that a completer is to learn.
+    """Cells to add to a fit.
 
     Parameters
     ----------
     rows, cols : int ndarray of shape (n_cells,)
-        Positions in the whole matrix, each at most once.
+        Positions in the whole matrix, without duplicates.
     values : ndarray of shape (n_cells,)
-        Their values, which replace those that are known.
+        Values of the cells, which replace known ones.
     shape : tuple of int
-        Shape of the whole matrix from now on.
+        Shape of the whole matrix after the update.
     ids : tuple of ndarray or None, default=None
-        Identifiers of its rows and columns.
+        Identifiers of rows and columns after the update.
     """
 
     rows: np.ndarray
@@ -58,7 +58,7 @@ class MoreCells:
         Parameters
         ----------
         cells : ndarray of shape (m, n)
-            The cells so far; NaN where missing.
+            Current matrix, NaN where missing.
 
         Returns
         -------
@@ -74,19 +74,19 @@ class MoreCells:
 def partial_fit(self: BaseCompleter, X: Container, y: object = None) -> BaseCompleter:
     """Learn more rows, more cells of known rows, or more columns.
 
-    Nothing is forgotten: the model is one of all cells so far. The first call is
-    `fit`, which also makes all choices ("auto"). The Notes of the class say what a
-    further call costs and where it differs from a fit to all cells.
+    The model is that of all cells so far. The first call is `fit`, which also makes
+    all choices ("auto"). The Notes of the class give the cost of a further call and
+    its differences from a fit to all cells.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        New rows, which are appended to those so far. The rows of `Entries` have
-        numbers or identifiers: rows with other ones than those so far are new, and
-        to the others cells are added, or replaced where they are known. If ``X`` has
-        more columns than so far, the last ones are new, and other rows miss them.
+        New rows, which are appended to the existing ones. The rows of `Entries` have
+        numbers or identifiers: rows with unknown ones are new. To the others, cells are
+        added, or replaced if they are known. If ``X`` has more columns than before, the
+        last ones are new, and the other rows miss them.
     y : Ignored
-        Present for pipelines.
+        Ignored; present for pipelines.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def _read_more(completer: BaseCompleter, X: Any) -> MoreCells:
         )
     if isinstance(X, Entries):
         X = X[X.values != missing]
-        # A slice may contain a cell twice; the last one counts.
+        # A slice may contain a cell twice; the last one is used.
         place = np.ravel_multi_index((X.rows, X.cols), X.matrix_shape)
         last = np.zeros(len(X), bool)
         last[len(X) - 1 - np.unique(place[::-1], return_index=True)[1]] = True
@@ -210,16 +210,16 @@ def _check_first_names(completer: BaseCompleter, X: Container) -> None:
 def with_more(
     completer: IterativeCompleter, biases: str | None, more: MoreCells
 ) -> FittedFactors:
-    """Update factors that a fit to cells in memory has found.
+    """Update the factors of a fit to cells in memory.
 
     Parameters
     ----------
     completer : IterativeCompleter
-        Fitted, with `FittedFactors` of one model.
+        Completer fitted with `FittedFactors` of one model.
     biases : {"both", "rows", "columns"} or None
-        Which biases the model has.
+        Biases of the model.
     more : MoreCells
-        Further cells.
+        Cells to add.
 
     Returns
     -------
@@ -294,7 +294,7 @@ def _stream(fitted: FittedFactors) -> RowStream:
 
 
 def _in_memory(fitted: FittedFactors) -> FittedFactors:
-    """The same factors with their cells in memory, or an error."""
+    """The same factors with their cells in memory, or raise an error."""
     reason = None
     if isinstance(fitted.seen, StoredCells):
         starts, cols, values, weights = fitted.seen.all()
@@ -329,15 +329,15 @@ def transform_with_features(
         Rows to complete.
     row_features : as in `fit`, of shape (n_samples, p), optional
         Features of these rows. Without them, the rows of the fitted matrix have the
-        features and neighbors of the fit, if ``X`` has exactly its cells; rows of
-        any other ``X`` count as average.
+        features and neighbors of the fit, if ``X`` has exactly its cells. The rows of
+        any other ``X`` are treated as average.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features)
         The completion in the float dtype of ``X``; a DataFrame under
         ``set_output``. Observed cells are unchanged unless
-        ``keep_observed=False``. Rows without an observed cell are answered from
+        ``keep_observed=False``. Rows without an observed cell are completed from
         their features if the fit had features or a graph of rows, and are filled
         with the column means otherwise.
     """

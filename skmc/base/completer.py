@@ -37,8 +37,8 @@ class BaseCompleter(Estimator):
     """Base class that reads any container, completes new rows and computes scores.
 
     Subclasses define `_fit_cells`, and annotate their further parameters, see
-    `Estimator`. What ``fit`` takes besides the matrix follows from the function that is
-    assigned to it: `fit`, `fit_weighted`, `fit_informed` or `fit_with_sides`.
+    `Estimator`. The arguments of ``fit`` other than the matrix follow from the function
+    that is assigned to it: `fit`, `fit_weighted`, `fit_informed` or `fit_with_sides`.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class BaseCompleter(Estimator):
     """
 
     completer_tags: ClassVar[CompleterTags]
-    # How the cells may be stored. If there are several ways, the completer says what
-    # makes the solver for each.
+    # Possible storages of the cells. If there are several, the completer declares the
+    # solver for each.
     storages: ClassVar[Mapping[type, Any]] = {Observed: None}
 
     _indicator: Any = field(init=False)
@@ -62,7 +62,7 @@ class BaseCompleter(Estimator):
     keep_empty_features: bool = True
     keep_observed: bool = True
 
-    _declared: ClassVar[tuple[str, ...]] = READING  # what each constructor sets
+    _declared: ClassVar[tuple[str, ...]] = READING  # set by each constructor
 
     fit = fit
     score = score
@@ -95,7 +95,7 @@ class BaseCompleter(Estimator):
                 )
 
     def __setattr__(self, name: str, value: object) -> None:
-        # PyTorch takes no numbers of NumPy, of which grids are made.
+        # PyTorch rejects the NumPy numbers of which grids consist.
         if isinstance(value, np.generic) and name in self._parameter_constraints:
             value = value.item()
         super().__setattr__(name, value)
@@ -109,7 +109,7 @@ class BaseCompleter(Estimator):
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
-        """Names of what ``fit`` takes besides the matrix.
+        """Names of the arguments that ``fit`` takes in addition to the matrix.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class BaseCompleter(Estimator):
         """
 
     def _run_fit(self, X: Container, y: object, **known: Any) -> Self:
-        """`fit` to a matrix and to what else is known."""
+        """Run `fit` for a matrix and its side information."""
         before, start = dict(vars(self)), time.perf_counter()
         try:
             present = {name: x for name, x in known.items() if x is not None}
@@ -163,16 +163,16 @@ class BaseCompleter(Estimator):
         X : container as in `fit`, of shape (n_samples, n_features)
             Matrix to complete.
         y : Ignored
-            As in `fit`.
+            Targets as in `fit`.
         **fit_params : dict
-            Passed on to `fit`.
+            Further arguments of `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
             The same as ``fit(X).transform(X)``.
         """
-        self._reads: list[Given] = []  # what `fit` has read
+        self._reads: list[Given] = []  # input as read by `fit`
         try:
             self.fit(X, y, **fit_params)
             reads = self._reads
@@ -185,7 +185,7 @@ class BaseCompleter(Estimator):
         return self._written(given.source, self._completed(given.matrix, values))
 
     def _set_fitted(self, statistics: Priors, outcome: Outcome) -> None:
-        """Set the fitted attributes; no other function sets any."""
+        """Set the fitted attributes; this happens nowhere else."""
         for name in getattr(self, "_fitted_names", ()):
             delattr(self, name)  # remove all attributes of an earlier fit
         common = common_attributes(self, statistics)
@@ -206,8 +206,8 @@ class BaseCompleter(Estimator):
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows to complete. A Dask Array or DataFrame gives another one, whose
-            partitions are completed when it is computed.
+            Rows to complete. For a Dask Array or DataFrame the result is one as well,
+            whose partitions are completed when it is computed.
 
         Returns
         -------
@@ -215,10 +215,10 @@ class BaseCompleter(Estimator):
             The completion in the float dtype of ``X``; a DataFrame under
             ``set_output``. Observed cells are unchanged unless
             ``keep_observed=False``. Rows equal to a row of the fitted matrix (values
-            and mask) get that row's completion; every other row is completed on its
-            own. Rows without an observed cell are filled with the column means,
-            columns without one with the row means; in the fitted matrix, completers of
-            pictures complete them like other holes.
+            and mask) get that row's completion; every other row is completed by itself.
+            Rows without an observed cell are filled with the column means, columns
+            without one with the row means. In the fitted matrix, completers of pictures
+            complete them like other holes.
         """
         check_is_fitted(self)
         if is_lazy(X):
@@ -247,7 +247,7 @@ class BaseCompleter(Estimator):
             return self._fitted.of_fitted_rows(given, everywhere)
 
     def _completed(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Make the answer to rows from the model's values."""
+        """Make the completion of rows from the model's values."""
         completed = values.astype(cells.dtype, copy=False)
         if self._like is not None:
             completed = self._like.apply(completed)

@@ -21,12 +21,12 @@ class KeepsEmpty(Protocol):
 
 
 def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
-    """Warn about rows and columns without an observed cell, and say what they get.
+    """Warn about empty rows and columns, and say how they are filled.
 
     Parameters
     ----------
     completer : BaseCompleter
-        Its parameters and tags say whether they are filled.
+        Estimator whose parameters and tags say whether they are filled.
     statistics : Priors
         Statistics of the cells of the fit.
     """
@@ -51,13 +51,13 @@ def warn_of_empty_columns(
     Parameters
     ----------
     completer : completer
-        Says whether they are kept.
+        Estimator that says whether they are kept.
     empty : int ndarray
-        Their positions.
+        Positions of the columns.
     names : sequence of str or None
         Names of all columns.
     one_unit : bool
-        Whether row means fill them.
+        Whether row means fill the columns.
     """
     action = "dropped"
     if completer.keep_empty_features:
@@ -77,7 +77,7 @@ def warn_of_empty_rows(empty: np.ndarray) -> None:
     Parameters
     ----------
     empty : int ndarray
-        Their positions.
+        Positions of the rows.
     """
     _warn_of("row", empty, "filled with the column means")
 

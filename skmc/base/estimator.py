@@ -1,4 +1,4 @@
-"""The root of all estimators, whose constructors are declarations."""
+"""The root class of all estimators, whose constructors follow from declarations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # scikit-learn has no types
     from sklearn.utils import Tags
 
     class BaseEstimator:
-        """What estimators inherit from scikit-learn."""
+        """The attributes that estimators inherit from scikit-learn."""
 
         n_features_in_: int
         feature_names_in_: np.ndarray
@@ -63,7 +63,7 @@ else:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 
-# Attributes that the summary shows in its own way, or scikit-learn shows.
+# Attributes that the summary or scikit-learn shows in another form.
 SHOWN = ("n_features_in_", "n_iter_", "status_")
 
 TABLE = """
@@ -116,10 +116,9 @@ def fit_summary(self: object) -> dict[str, str]:
 def fit_html(self: Any, doc_link: str = "") -> _FitHTML:
     """Make the tables of the fit: the summary and scikit-learn's attributes.
 
-    scikit-learn evaluates all properties, some of which compute dense matrices. The
-    table therefore shows stored attributes only. As ``_get_fitted_attr_html`` of an
-    estimator, this function adds the summary to its HTML, also in diagrams of
-    pipelines.
+    scikit-learn evaluates all properties, some of which compute dense matrices. So the
+    table shows only stored attributes. As ``_get_fitted_attr_html`` of an estimator,
+    this function adds the summary to its HTML, also in diagrams of pipelines.
 
     Parameters
     ----------
@@ -129,7 +128,7 @@ def fit_html(self: Any, doc_link: str = "") -> _FitHTML:
     Returns
     -------
     object
-        Has the methods that scikit-learn calls.
+        Object with the methods that scikit-learn calls.
     """
     bare: Any = BaseEstimator()
     vars(bare).update({k: v for k, v in vars(self).items() if _is_public(k)})
@@ -177,12 +176,12 @@ class CompleterTags:
     batched : tuple of str, default=()
         Parameters that may differ within one batch.
     pictures : bool, default=False
-        Whether a fit completes rows and columns without an observed cell from the rows
-        and columns around them. Other completers fill them with means.
+        Whether a fit completes empty rows and columns from neighboring rows and
+        columns. Other completers fill them with means.
     interpolates : bool, default=False
-        Whether the model's values at observed cells are those cells.
+        Whether the model reproduces the observed cells.
     unweighted : str, default="it has no weights of cells"
-        Why `fit` takes no ``cell_weight``, if it does not.
+        Reason why `fit` takes no ``cell_weight``; empty if it takes it.
     """
 
     recovers: float
@@ -201,16 +200,16 @@ class Estimator(
     """Base class that makes the constructor of each subclass from its annotations.
 
     An annotation ``name: type = default`` in the body of a subclass is a parameter, as
-    in a dataclass. Class attributes are marked by ``ClassVar``, or have no annotation;
-    an annotated attribute that a fit sets is a ``field(init=False)``. Subclasses of a
-    class with an ``__init__`` of its own inherit that one, and nothing is made.
+    in a dataclass. Class attributes are marked by ``ClassVar``, or have no annotation.
+    An annotated attribute that a fit sets is a ``field(init=False)``. Subclasses of a
+    class with its own ``__init__`` inherit it, and no constructor is made.
 
-    Constraints of scikit-learn follow from the types, see `skmc.parameters`. What a
-    type cannot say stands in ``_parameter_constraints``, which come first.
+    Constraints of scikit-learn follow from the types, see `skmc.parameters`. Further
+    constraints are in ``_parameter_constraints``, which have precedence.
     """
 
-    # Attributes that subclasses declare, set in a fit, or compute. This class itself is
-    # no dataclass, so they are not fields.
+    # Attributes that subclasses declare, set in a fit, or compute. This class is not a
+    # dataclass, so they are not fields.
     reconstruction_: Any
     row_factors_: Any
     col_factors_: Any
@@ -260,7 +259,7 @@ class Estimator(
         return list(object.__dir__(self))
 
     def __dask_tokenize__(self) -> Any:
-        # Dask tells dataclasses apart by their fields, which a fit does not change.
+        # Dask distinguishes dataclasses by their fields, which a fit does not change.
         from dask.base import normalize_token
 
         return normalize_token((type(self), vars(self)))
@@ -270,13 +269,13 @@ Estimator._parameter_constraints = constraints_of(Estimator)
 
 
 def _is_declared(cls: type) -> bool:
-    """Whether the nearest constructor is not written by hand."""
+    """Whether the nearest constructor is generated."""
     nearest = next(base for base in cls.__mro__ if "__init__" in vars(base))
     return nearest is object or "__dataclass_fields__" in vars(nearest)
 
 
 def _put_own_first(cls: type) -> None:
-    """Sort keyword parameters in the signature: those of the class, then inherited."""
+    """Sort keyword parameters in the signature: first those of the class."""
     order: dict[str, int] = {}
     for base in cls.__mro__:
         for name in inspect.get_annotations(base):

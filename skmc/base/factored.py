@@ -1,4 +1,4 @@
-"""Answers of fits that keep factors, and no dense matrix."""
+"""Completions by fits that keep factors instead of a dense matrix."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from skmc.solvers import solved
 
 @dataclass(eq=False)
 class RowModels(Fitted):
-    """Models that complete any row from its cells.
+    """Row models, whose predictions complete any row from its cells.
 
     Parameters
     ----------
     statistics : Priors
-        As for `Fitted`.
+        Statistics as in `Fitted`.
     scaling : Scaling
         Scaling of the fit, on the CPU.
     models : list of RowModel
-        Their predictions are averaged.
+        Models whose predictions are averaged.
     seen : tuple of ndarray, or StoredCells
         Starts of the rows among the observed cells, and the columns of these; or the
         cells in blocks that are not in memory.
     row_sides : tuple of Side, default=()
         Linear priors of the rows of the fit.
     row_scaling : FeatureScaling or None, default=None
-        How features of rows are scaled.
+        Scaling of the features of rows.
     identity : str or None, default=None
         Fingerprint of the cells of the fit, if its rows differ from new rows with the
-        same cells: with features, graphs or weights.
+        same cells, as they do with features, graphs or weights.
     alpha : float or None, default=None
         Confidence in counts, if cells are counts, see `skmc.cells.preferences`.
     """
@@ -68,7 +68,7 @@ class RowModels(Fitted):
         Parameters
         ----------
         rows : int Tensor of shape (k,)
-            Positions.
+            Positions of the rows.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class RowModels(Fitted):
         Parameters
         ----------
         rows, cols : int Tensor of shape (n_cells,)
-            Positions.
+            Positions of the cells.
 
         Returns
         -------
@@ -123,14 +123,14 @@ class RowModels(Fitted):
         return self.statistics.fill(rest, self.predict_from(self.used(rest, sides)))
 
     def with_features(self, cells: np.ndarray, features: Container) -> np.ndarray:
-        """Complete rows of which features are known.
+        """Complete rows with known features.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            NaN where a cell is missing.
+            Rows, NaN where a cell is missing.
         features : array, DataFrame, tensor or SciPy sparse matrix of shape (k, p)
-            As those of the fit.
+            Features in the format of the fit.
 
         Returns
         -------
@@ -148,12 +148,12 @@ class RowModels(Fitted):
         return self.statistics.fill(cells, self.predict_from(used))
 
     def used(self, cells: np.ndarray, sides: tuple[Side, ...]) -> SparseObserved:
-        """The scaled cells of rows that predict the others.
+        """Scaled cells of rows, from which the others are predicted.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            NaN where a cell is missing.
+            Rows, NaN where a cell is missing.
         sides : tuple of Side
             Linear priors of these rows.
 
@@ -162,7 +162,7 @@ class RowModels(Fitted):
         SparseObserved
         """
         priors = self.statistics
-        # The fit has learned nothing about other values of a constant column.
+        # The fit cannot predict other values of a constant column.
         used = (cells == priors.constant) | (priors.varies & ~np.isnan(cells))
         rows, cols = np.nonzero(used)
         values = torch.from_numpy(cells[rows, cols]).to(self.models[0].F.dtype)
@@ -171,12 +171,12 @@ class RowModels(Fitted):
         return given if self.alpha is None else preferences(given, self.alpha)
 
     def predict_from(self, used: SparseObserved) -> np.ndarray:
-        """Predict whole rows from the cells of `used`.
+        """Predict whole rows from the result of `used`.
 
         Parameters
         ----------
         used : SparseObserved
-            Scaled cells.
+            Scaled cells of the rows.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class RowModels(Fitted):
         return completed
 
     def _is_fit(self, cells: np.ndarray) -> bool:
-        """Whether ``cells`` is the fitted matrix, if that matters."""
+        """Whether ``cells`` is the fitted matrix, if this makes a difference."""
         if self.identity is None or cells.shape != self.statistics.shape:
             return False
         return fingerprint(Entries.of_matrix(cells)) == self.identity
@@ -203,9 +203,9 @@ class FittedFactors(RowModels):
     Parameters
     ----------
     statistics, scaling, models, seen, row_sides, row_scaling, identity, alpha : object
-        As for `RowModels`.
+        Parameters as in `RowModels`.
     values : ndarray of shape (n_cells,) or None, default=None
-        The cells of `seen` in memory, not scaled, if they have no weights.
+        Unscaled cells of `seen`, if they are in memory and have no weights.
     sums : tuple of Tensor or None, default=None
         Sums of a `RowStream` over these cells.
     left, right : ndarray of shape (n_rows, k), (n_cols, k)
@@ -237,16 +237,16 @@ class FittedFactors(RowModels):
     def of(
         cls, given: Given, outputs: dict[str, Any], informed: bool = False
     ) -> FittedFactors:
-        """Make the answers from the row models of a solver.
+        """Make the fitted factors from the row models of a solver.
 
         Parameters
         ----------
         given : Given
-            Scaled.
+            Scaled observed cells.
         outputs : dict
             Outputs of the solver.
         informed : bool, default=False
-            As for `common_parts`.
+            Parameters of `common_parts`.
 
         Returns
         -------
@@ -276,12 +276,12 @@ def common_parts(
     Parameters
     ----------
     given : Given
-        Scaled.
+        Scaled observed cells.
     outputs : dict
-        Outputs of the solver: ``rows``, a list of `RowModel`, unless it was interrupted
-        before the first step.
+        Outputs of the solver: ``rows`` is a list of `RowModel`, unless it was
+        interrupted before the first step.
     informed : bool
-        Whether rows of the fit keep what features, graphs and weights say of them.
+        Whether rows of the fit keep the effect of features, graphs and weights.
 
     Returns
     -------
@@ -311,7 +311,7 @@ def joined_rows(factors: Sequence[Tensor]) -> Tensor:
     Parameters
     ----------
     factors : sequence of Tensor of shape (m, rank)
-        Those of each model.
+        Factors of the rows in each model.
 
     Returns
     -------
@@ -321,12 +321,12 @@ def joined_rows(factors: Sequence[Tensor]) -> Tensor:
 
 
 def joined_cols(models: Sequence[RowModel]) -> Tensor:
-    """What `joined_rows` is multiplied with to get the mean of all models.
+    """Factors of the columns, for the product with `joined_rows`: the mean of models.
 
     Parameters
     ----------
     models : sequence of RowModel
-        The models.
+        Row models.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The signatures of ``fit``: what it takes besides the matrix."""
+"""The signatures of ``fit``, with their arguments other than the matrix."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def fit_informed(
 ) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 
-    Rows and columns without an observed cell are answered from their features and
+    Rows and columns without an observed cell are completed from their features and
     graphs, if there are any.
 
     Parameters
@@ -212,8 +212,8 @@ def fit_with_sides(
 ) -> C:
     """Complete ``X``, and learn a map that completes other rows.
 
-    Candidates whose ``fit`` takes features or graphs are tried with those given
-    here, under names that end in "informed", and without.
+    Candidates whose ``fit`` takes features or graphs are tried both with them, under
+    names that end in "informed", and without.
 
     Parameters
     ----------
@@ -227,14 +227,14 @@ def fit_with_sides(
     Returns
     -------
     self
-        The fitted completer. Rows and columns of ``X`` without an observed cell are
-        answered by the informed candidates.
+        The fitted completer. The informed candidates complete rows and columns of
+        ``X`` without an observed cell.
 
     Raises
     ------
     ValueError
-        As for `FactorizationCompleter.fit`. Tables with columns that are not
-        numbers have no features or graphs of columns.
+        As for `FactorizationCompleter.fit`. Tables with non-numeric columns have no
+        features or graphs of columns.
     """
     return self._run_fit(
         X,

@@ -1,4 +1,4 @@
-"""What a fit has learned: the model's value of every cell of any rows."""
+"""The result of a fit: the model's value of every cell of any rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_IN_MEMORY = (
 
 @dataclass(eq=False)
 class Fitted(ABC):
-    """Answers of a fit to questions about its rows and about new ones.
+    """Predictions of a fit for its own rows and for new ones.
 
     Parameters
     ----------
@@ -37,19 +37,19 @@ class Fitted(ABC):
 
     @abstractmethod
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
-        """Predict cells of rows, each of which is completed on its own.
+        """Predict cells of rows, each of which is completed by itself.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            NaN where a cell is missing.
+            Rows, NaN where a cell is missing.
         everywhere : bool
             Whether the values at observed cells are used.
 
         Returns
         -------
         ndarray of shape (k, n_cols)
-            Anything in rows and columns that means fill.
+            Values are arbitrary in rows and columns that means fill.
         """
 
     @abstractmethod
@@ -62,32 +62,32 @@ class Fitted(ABC):
         """
 
     def rows(self, cells: np.ndarray, everywhere: bool = True) -> np.ndarray:
-        """Complete rows: those of the fit as in the fit, others on their own.
+        """Complete rows: those of the fit as in the fit, others by themselves.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            NaN where a cell is missing.
+            Rows, NaN where a cell is missing.
         everywhere : bool, default=True
             Whether the values at observed cells are used.
 
         Returns
         -------
         ndarray of shape (k, n_cols)
-            The model's value of every cell. Means fill rows and columns of which
-            nothing is known.
+            The model's value of every cell. Means fill rows and columns without any
+            information.
         """
         return self.statistics.fill(cells, self.predict(cells, everywhere))
 
     def of_fitted_rows(self, given: Given, everywhere: bool = True) -> np.ndarray:
-        """`rows` of the matrix of the fit, which is not looked up.
+        """Result of `rows` for the matrix of the fit, without a look-up.
 
         Parameters
         ----------
         given : Given
-            What the fit was given.
+            Input of the fit.
         everywhere : bool, default=True
-            As for `rows`.
+            The same as in `rows`.
 
         Returns
         -------
@@ -96,12 +96,12 @@ class Fitted(ABC):
         return self.rows(given.matrix, everywhere)
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """`rows` of cells some of which are hidden, also from the rows of the fit.
+        """Result of `rows` with some cells hidden, also in rows of the fit.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            NaN where a cell is missing.
+            Rows, NaN where a cell is missing.
         hidden : bool ndarray of shape (k, n_cols)
             Cells to hide.
 
@@ -118,7 +118,7 @@ class Fitted(ABC):
         Parameters
         ----------
         rows, cols : int ndarray of shape (n_cells,)
-            Positions.
+            Positions of the cells.
 
         Returns
         -------
@@ -128,12 +128,12 @@ class Fitted(ABC):
         return values
 
     def knows_empty_rows(self, cells: np.ndarray) -> bool:
-        """Whether rows without an observed cell have an answer other than means.
+        """Whether rows without an observed cell have predictions other than means.
 
         Parameters
         ----------
         cells : ndarray of shape (k, n_cols)
-            NaN where a cell is missing.
+            Rows, NaN where a cell is missing.
 
         Returns
         -------
@@ -149,16 +149,16 @@ class Completion(Fitted):
     Parameters
     ----------
     statistics : Priors
-        As for `Fitted`.
+        Statistics as in `Fitted`.
     completion : ndarray of shape (n_rows, n_cols)
         The model's value of every cell.
     index : RowIndex
-        Finds the rows of the fit.
+        Look-up of the rows of the fit.
     row_map : callable
-        Maps new rows (k, n_cols), NaN where missing, to their completion.
+        Map from new rows (k, n_cols), NaN where missing, to their completion.
     whole_answer : bool, default=False
-        Whether the fitted matrix is answered as it was completed, with its empty rows
-        and columns.
+        Whether the fitted matrix keeps its completion, including its empty rows and
+        columns.
     warm : mapping, default={}
         Outputs of the solver from which another fit can start.
     """
@@ -214,10 +214,10 @@ class ScaledRows:
     scaling : Scaling
         Scaling of the fit, in double precision.
     varies : bool ndarray of shape (n_cols,)
-        Columns with at least two values. The fit has learned nothing about how the
-        others depend on them.
+        Columns with at least two values. The fit has learned nothing about the
+        dependence of the others on them.
     folded : callable
-        Completes scaled rows from their values and mask.
+        Map that completes scaled rows from their values and mask.
     """
 
     scaling: Scaling
@@ -239,9 +239,9 @@ class RowsOnly(Fitted):
     Parameters
     ----------
     statistics : Priors
-        As for `Fitted`.
+        Statistics as in `Fitted`.
     row_map : callable
-        As for `Completion`.
+        Map of rows as in `Completion`.
     """
 
     row_map: Callable[[np.ndarray], np.ndarray]
@@ -264,7 +264,7 @@ class Outcome:
     Parameters
     ----------
     fitted : Fitted
-        Completes rows.
+        Completion of rows.
     attributes : dict
         Further fitted attributes by name.
     advice : str or None, default=None
@@ -285,7 +285,7 @@ def common_attributes(completer: BaseCompleter, statistics: Priors) -> dict[str,
     Parameters
     ----------
     completer : BaseCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     statistics : Priors
         Statistics of the cells of the fit.
 

@@ -1,4 +1,4 @@
-"""The way of a fit from the data to the answers."""
+"""The steps of a fit from the data to the result."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ POOR = 0.7
 
 
 def fit_given(completer: IterativeCompleter, given: Given, y: object = None) -> Outcome:
-    """Scale the data, choose hyper-parameters, solve, and make the answers.
+    """Scale the data, choose hyper-parameters, solve, and make the result.
 
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     given : Given
-        What `fit` was given.
+        Input of `fit`.
     y : object, default=None
-        Passed on to scikit-learn's callbacks.
+        Targets for scikit-learn's callbacks.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def faulty(solver: Solver, solution: Solution) -> str:
     Parameters
     ----------
     solver : Solver
-        Has diverged.
+        Diverged solution.
     solution : Solution
         Without a batch axis.
 
@@ -110,11 +110,11 @@ def faulty(solver: Solver, solution: Solution) -> str:
     """
     if not isinstance(solution.X, Tensor) or not solution.X.isfinite().all():
         return ""
-    X, names = solution.X.double(), []  # in which nothing overflows
+    X, names = solution.X.double(), []  # avoids overflow
     for module in modules_in([*vars(solver).values()]):
         for term in module.modules():
             if isinstance(term, Term) and not isinstance(term, Sum):
-                with suppress(RuntimeError):  # of terms of something other than X
+                with suppress(RuntimeError):  # of terms that are not functions of X
                     value, grad = term.to(X).value_and_grad(X)
                     if value.isnan() or grad.isnan().any():
                         names.append(type(term).__name__)
@@ -122,14 +122,14 @@ def faulty(solver: Solver, solution: Solution) -> str:
 
 
 def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
-    """The fit from whose solution this one starts.
+    """The fit from whose solution the next one starts.
 
     Parameters
     ----------
     completer : IterativeCompleter
-        Has one if it is fitted.
+        Completer, which has such a fit once it is fitted.
     given : Given
-        What this fit was given.
+        Input of the next fit.
 
     Returns
     -------
@@ -152,12 +152,12 @@ def last_fit(completer: IterativeCompleter, given: Given) -> Fitted | None:
 
 
 def resume(solver: Solver, last: Fitted | None) -> None:
-    """Let a solver start from the parameters of the last fit, and return its own.
+    """Let a solver start from the parameters of the last fit, and return them.
 
     Parameters
     ----------
     solver : Solver
-        Is changed if it trains parameters.
+        Solver, which is changed if it trains parameters.
     last : Fitted or None
         The last fit.
     """
@@ -174,18 +174,18 @@ def hold_out(
     Parameters
     ----------
     completer : IterativeCompleter
-        Draws the cells.
+        Completer, which draws the cells.
     data : Observed
-        A matrix, or a batch of them.
+        Matrix, or a batch of matrices.
     seeds : sequence of int
-        One for each matrix.
+        One seed for each matrix.
 
     Returns
     -------
     data
-        The cells to train on.
+        Cells to train on.
     rules : list of HeldOut
-        Stop rules that use the others.
+        Stop rules that use the held-out cells.
     """
     cells = torch.where(data.mask, data.values, torch.nan).cpu().numpy()
     matrices = cells if data.batch_shape else [cells]
@@ -216,15 +216,15 @@ def outcome_of(
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     given : Given
-        Scaled.
+        Scaled observed cells.
     chosen : mapping
-        Hyper-parameters that were chosen.
+        Chosen hyper-parameters.
     solution : Solution
         Without a batch axis.
     hurried : bool, default=False
-        Whether there was too little time to choose them.
+        Whether the time for the choice was too short.
 
     Returns
     -------
@@ -248,16 +248,16 @@ def fitted_attributes(
     chosen: Mapping[str, Any],
     outputs: dict[str, Any],
 ) -> dict[str, Any]:
-    """All that prediction needs, by the names of attributes.
+    """All attributes that prediction needs, by name.
 
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     given : Given
-        Scaled.
+        Scaled observed cells.
     chosen : mapping
-        Hyper-parameters that were chosen.
+        Chosen hyper-parameters.
     outputs : dict
         Outputs of the solver.
 
@@ -278,7 +278,7 @@ def advice_on(
     Parameters
     ----------
     completer : IterativeCompleter
-        Has been fitted.
+        Fitted completer.
     solution : Solution
         Without a batch axis.
     misfit : float
@@ -287,7 +287,7 @@ def advice_on(
     Returns
     -------
     str or None
-        None if it succeeded.
+        None if the fit succeeded.
     """
     step = completer.step_parameter
     if solution.status[0] is not Status.MAX_ITER:

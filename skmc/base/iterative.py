@@ -43,12 +43,12 @@ class IterativeCompleter(BaseCompleter):
     check_every: ClassVar[int] = 25
     # Whether scaling="auto" subtracts the mean if all columns have the same unit.
     centre: ClassVar[bool] = True
-    # False for fits that follow a schedule of max_iter steps and end as planned.
+    # False for fits that follow a schedule and normally end at max_iter.
     warn_at_max_iter: ClassVar[bool] = True
-    # Name of the parameter that sets the length of steps.
+    # Name of the parameter that sets the step length.
     step_parameter: ClassVar[str | None] = None
-    # Names of the parameters that `_choose` chooses where they are "auto". If all have
-    # values, it fits nothing.
+    # Names of the parameters whose "auto" `_choose` replaces. If none of them is
+    # "auto", it fits nothing.
     chosen: ClassVar[tuple[str, ...]] = ()
     # Whether the schedule may end before the observed cells are fitted.
     may_underfit: ClassVar[bool] = False
@@ -67,8 +67,8 @@ class IterativeCompleter(BaseCompleter):
     def _make_solver(self, data: Any, params: Params, rng: Randomness) -> Solver:
         """Return the solver for scaled ``data`` without changing ``self``.
 
-        ``params`` has all hyper-parameters as attributes, ``known``: the graphs that
-        `fit` was given, by name, and ``last``: the `Fitted` of the fit from which this
+        ``params`` has all hyper-parameters as attributes; ``known``, the graphs that
+        `fit` was given, by name; and ``last``, the `Fitted` of the fit from which this
         one starts, or None. In a batch, those named by
         ``completer_tags.batched`` are tensors of shape (n_members,).
         """
@@ -77,21 +77,21 @@ class IterativeCompleter(BaseCompleter):
         """Return the scaled cells on the device."""
         device = self.device if given.data.remote else resolve_device(self.device)
         data = given.data if device == given.data.device else given.data.to(device)
-        if given.scaling is not None:  # in units of its own
+        if given.scaling is not None:  # with its own units
             return replace(given, data=data)
         scaling = data.scaling_of(self.scaling, centre=self.centre)
         return replace(given, data=data.scaled(scaling), scaling=scaling)
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
-        """Return a share of the observed cells, which are to be held out."""
+        """Draw the share of the observed cells to hold out."""
         return patterns.random(cells, share, spare=True, random_state=seed)
 
     def _for_trials(self, data: Any) -> Cells:
-        """Return the cells of which some are held out in trials."""
+        """Return the cells for trials, of which some are held out."""
         return data
 
     def _units_per_cell(self, n_cols: int) -> float:
-        """Return how many hidden units have an output for each cell of a row."""
+        """Return the number of hidden units with an output for each cell of a row."""
         return 0.0
 
     def _params(
@@ -104,11 +104,11 @@ class IterativeCompleter(BaseCompleter):
         return SimpleNamespace(**{**self.get_params(deep=False), **more})
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        """Return fitted attributes, of which ``_fitted`` answers all questions."""
+        """Return fitted attributes, of which ``_fitted`` makes all predictions."""
         return {"_fitted": self._completion(given, outputs)}
 
     def _completion(self, given: Given, outputs: dict[str, Any]) -> Completion:
-        """Make the answers from a completed matrix and a map of new rows."""
+        """Make the result from a completed matrix and a map of new rows."""
         statistics, pictures = given.statistics, self.completer_tags.pictures
         whole = given.scaling.undo(outputs["X"]).cpu().numpy()
         if not pictures:
@@ -136,7 +136,7 @@ class IterativeCompleter(BaseCompleter):
         return FoldIn.later(outputs["X"], data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:
-        """Return a warning about a fit that did not succeed, if it did not."""
+        """Return a warning if the fit did not succeed, else None."""
         return fitting.advice_on(self, solution, misfit)
 
 

@@ -1,4 +1,4 @@
-"""Questions to a fit: scores and single cells."""
+"""Scores, and predictions of single cells."""
 
 from __future__ import annotations
 
@@ -109,19 +109,18 @@ def predict_entries(
     Parameters
     ----------
     rows, cols : array-like of shape (n_cells,)
-        Zero-based positions. After a fit to cells with identifiers, as of
-        `Entries.from_frame` and `Entries.from_parquet`, identifiers. One of them may
-        be a single one: ``predict_entries(3, range(120))`` predicts 120 cells of row 3.
-        Two Dask Series or Arrays give another one, which predicts its partitions
-        when it is computed.
+        Zero-based positions, or identifiers if the fit had any, as from
+        `Entries.from_frame` and `Entries.from_parquet`. One of them may be a scalar:
+        ``predict_entries(3, range(120))`` predicts 120 cells of row 3. For two Dask
+        Series or Arrays the result is one as well, which predicts its partitions when
+        it is computed.
 
     Returns
     -------
     ndarray of shape (n_cells,)
         ``reconstruction_[rows, cols]``: the model's values, at observed cells too.
-        An identifier of a row that the fit has not seen is predicted by the means
-        of the columns, that of such a column by the means of the rows, with a
-        warning.
+        Rows that the fit has not seen are predicted by the means of the columns, and
+        such columns by the means of the rows, with a warning.
     """
     check_is_fitted(self)
     if is_lazy(rows):
@@ -149,18 +148,18 @@ def positions_of_cells(
     Parameters
     ----------
     completer : completer
-        A fitted completer.
+        Fitted completer.
     rows, cols : array-like of shape (n_cells,)
-        As for `predict_entries`.
+        Positions or identifiers, as in `predict_entries`.
     otherwise : str, default="are predicted by means"
-        As for `positions`.
+        Treatment of unknown identifiers, as in `positions`.
 
     Returns
     -------
     rows : int ndarray of shape (n_cells,)
-        Positions; -1 for identifiers that the fit has not seen, with a warning.
+        Positions of the rows; -1 for unknown identifiers, with a warning.
     cols : int ndarray of shape (n_cells,)
-        The same of the columns.
+        Positions of the columns, likewise.
     """
     if np.ndim(rows) == 0:
         rows = np.full(np.shape(cols), rows)
@@ -191,18 +190,18 @@ def positions(
     Parameters
     ----------
     known : ndarray of shape (n,)
-        Identifiers, each once.
+        Known identifiers, without duplicates.
     wanted : array-like of shape (k,)
         Identifiers to find.
     name : str
-        What messages call ``wanted``.
+        Name of ``wanted`` in messages.
     otherwise : str or None, default="are predicted by means"
-        What happens to identifiers that are not known. None raises an error.
+        Treatment of unknown identifiers, for the warning. None raises an error.
 
     Returns
     -------
     int ndarray of shape (k,)
-        Positions; -1 for those that are not known, with a warning.
+        Positions; -1 for unknown identifiers, with a warning.
 
     Raises
     ------
@@ -214,7 +213,7 @@ def positions(
     found = np.asarray(wanted)
     if not found.size:
         return np.empty(found.shape, np.int64)
-    if found.dtype.kind in "OT":  # as data frames have them
+    if found.dtype.kind in "OT":  # as in data frames
         found = np.asarray(found.tolist())
     text = known.dtype.kind == "U"
     if (found.dtype.kind == "U") != text:

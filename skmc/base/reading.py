@@ -35,7 +35,7 @@ def check_names(X: Container) -> None:
     Parameters
     ----------
     X : container
-        Only data frames have names.
+        Input; only data frames have names.
 
     Raises
     ------
@@ -57,18 +57,18 @@ def read_rows(estimator: Any, X: Container, *, reset: bool) -> tuple[np.ndarray,
     Parameters
     ----------
     estimator : estimator
-        Has the parameter ``missing_values``.
+        Estimator with the parameter ``missing_values``.
     X : container
         The matrix.
     reset : bool
-        Whether the estimator learns number and names of the columns.
+        Whether the estimator stores number and names of the columns.
 
     Returns
     -------
     cells : ndarray of float32 or float64 of shape (n_rows, n_cols)
         NaN where a cell is missing.
     source : None
-        The container of the result is an array.
+        None, since the container of the result is an array.
     """
     cells: np.ndarray = to_cells(X, missing_values=estimator.missing_values)
     finite = "allow-nan"
@@ -82,12 +82,13 @@ def read_rows(estimator: Any, X: Container, *, reset: bool) -> tuple[np.ndarray,
 
 
 def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Given:
-    """Read everything that is given to ``fit``, once.
+    """Read all arguments of ``fit``, once.
 
     Parameters
     ----------
     completer : BaseCompleter
-        Learns number and names of the columns; its ``storages`` say how cells are kept.
+        Completer, which stores number and names of the columns. Its ``storages`` say
+        how cells are kept.
     X : container
         The matrix.
     known : mapping of str to object
@@ -134,7 +135,7 @@ def read(completer: BaseCompleter, X: Container, known: Mapping[str, Any]) -> Gi
 def _by_identifier(
     known: Mapping[str, Any], ids: tuple[np.ndarray, np.ndarray]
 ) -> dict[str, Any]:
-    """Order the features in data frames with an index as rows and columns are."""
+    """Sort the rows of feature data frames in the order of the identifiers."""
     found = dict(known)
     for name, value in known.items():
         if name.endswith("_features") and hasattr(value, "reindex"):
@@ -201,7 +202,7 @@ def _read_stored(
 
 
 def _read_chunks(completer: BaseCompleter, X: Any, known: Mapping[str, Any]) -> Given:
-    """Read number and names of the columns of a Dask collection, and its statistics."""
+    """Read column names and statistics of a Dask collection."""
     for name in known:
         raise ValueError(
             f"{name} needs cells in memory, but X is a Dask collection; pass "
@@ -234,7 +235,7 @@ def _statistics(
 def read_weights(
     weights: Any, X: Any, rows: np.ndarray, cols: np.ndarray, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Read how often each cell counts.
+    """Read the weights of cells.
 
     Parameters
     ----------
@@ -242,9 +243,9 @@ def read_weights(
         One number for each cell of ``X`` if it is `Entries`, otherwise a matrix of the
         shape of ``X``.
     X : container
-        The argument of ``fit``.
+        Argument of ``fit``.
     rows, cols : int ndarray of shape (n_cells,)
-        The observed cells of ``X``.
+        Observed cells of ``X``.
     shape : tuple of int
         Shape of the matrix.
 

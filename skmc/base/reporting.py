@@ -32,11 +32,11 @@ class FitTasks:
     X, y : container and target
         Arguments of ``fit``, which are passed on to the callbacks.
     n_tasks : int or None, default=0
-        Largest number of tasks; None if it is unknown.
+        Largest number of tasks; None if unknown.
     context : sklearn.callback.CallbackContext or None, default=None
-        Context of these tasks. None makes that of the fit.
+        Parent context. None makes the context of the fit.
     name : str, default="fit"
-        Name of the whole.
+        Name of the whole task.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FitTasks:
         Parameters
         ----------
         fitted : callable or None, default=None
-            Returns the attributes that prediction needs.
+            Function that returns the attributes that prediction needs.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class FitTasks:
         name : str
             Name of the task.
         fitted : callable or None, default=None
-            As for `finish`.
+            See `finish`.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class FitTasks:
     def handed_to(self, estimator: Any) -> Iterator[None]:
         """Make the fit of another estimator one of these tasks.
 
-        Without callbacks, nothing is done: the other estimator may have its own.
+        Without callbacks, nothing happens: the other estimator may have its own.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class FitTasks:
 class CallbackHooks(FitTasks):
     """Stop rule that calls scikit-learn's callbacks at every check.
 
-    It stops the fit if a callback asks for that.
+    It stops the fit if a callback requests it.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class CallbackHooks(FitTasks):
     X, y : container and target
         Arguments of ``fit``, which are passed on to the callbacks.
     fitted : callable
-        Maps a solver's outputs to the attributes that prediction needs.
+        Function from a solver's outputs to the attributes that prediction needs.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ def diverged(solution: Solution, remedy: str) -> str | None:
     solution : Solution
         Solution without a batch axis.
     remedy : str
-        Instruction what to change.
+        Advice on what to change.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def out_of_time(
     Returns
     -------
     str or None
-        None if there was time enough.
+        None if the time was sufficient.
     """
     if solution.status[0] is Status.MAX_TIME:
         n_iter = max(1, int(solution.n_iter))
@@ -291,7 +291,7 @@ def out_of_time(
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside of skmc and of what calls it for a user.
+    """Warn at the innermost line outside of skmc and of libraries that call it.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 C = TypeVar("C", bound=Callable[..., Any])
-# The type and the text of one entry, or the names of several entries.
+# Type and text of one entry, or the names of several entries.
 Description = tuple[str, str] | list[str]
 
 DESCRIPTIONS: dict[str, Description] = {
@@ -174,7 +174,7 @@ def documented(estimator: C, /, **descriptions: Description) -> C:
     Parameters
     ----------
     estimator : type or function
-        Its docstring has lines such as ``{device}``, ``{reading}`` for the
+        Object whose docstring has lines such as ``{device}``, ``{reading}`` for the
         parameters that concern input and output, or ``{solve}`` for the attributes of
         a solve. Defaults are read from the signature.
     **descriptions : (type, text) or list of str
@@ -183,7 +183,7 @@ def documented(estimator: C, /, **descriptions: Description) -> C:
     Returns
     -------
     type or function
-        The same.
+        The same object.
     """
     if estimator.__doc__ is None:  # python -OO
         return estimator

@@ -16,7 +16,7 @@ from skmc.cells import Container, Given, Side, SparseObserved, to_cells
 
 @dataclass(frozen=True)
 class FeatureScaling:
-    """How features became a matrix whose rows have a mean square of 1.
+    """The scaling of features to rows with a mean square of 1.
 
     Dense features are standardized column by column. Sparse features are not centered,
     so they remain sparse. Both are then divided by the root mean square of the rows.
@@ -24,7 +24,7 @@ class FeatureScaling:
     Parameters
     ----------
     shift, scale : ndarray of shape (p,)
-        Features less ``shift``, divided by ``scale``.
+        Numbers to subtract from the features, and then to divide them by.
     """
 
     shift: np.ndarray
@@ -32,12 +32,12 @@ class FeatureScaling:
 
     @classmethod
     def of(cls, features: np.ndarray | sp.csr_array) -> FeatureScaling:
-        """From the features of all rows.
+        """Compute the scaling from the features of all rows.
 
         Parameters
         ----------
         features : ndarray or sparse array of shape (m, p)
-            Finite numbers.
+            Finite features.
 
         Returns
         -------
@@ -50,17 +50,17 @@ class FeatureScaling:
         deviation = features.std(0)
         varies = deviation > 1e-9 * np.abs(features).max(0, initial=0.0)
         n_varying = max(1, int(varies.sum()))
-        # A constant feature says nothing.
+        # A constant feature carries no information.
         scale = np.where(varies, deviation, np.inf) * n_varying**0.5
         return cls(features.mean(0), scale)
 
     def side(self, features: np.ndarray | sp.csr_array) -> Side:
-        """The linear prior that features make.
+        """Make the linear prior of features.
 
         Parameters
         ----------
         features : ndarray or sparse array of shape (m, p)
-            Finite numbers.
+            Finite features.
 
         Returns
         -------
@@ -81,13 +81,13 @@ def read_features(
     Parameters
     ----------
     features : array, DataFrame, tensor or SciPy sparse matrix of shape (n, p)
-        One line for each item. A cell that a sparse matrix does not store is 0.
+        One row for each item. A cell that a sparse matrix does not store is 0.
     n : int
         Number of items.
     name : str
-        What errors call ``features``.
+        Name of ``features`` in error messages.
     n_features : int, optional
-        ``p``, if it is known.
+        Number of features ``p``, if known.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def read_features(
     Raises
     ------
     ValueError
-        Another number of lines or columns, or missing values.
+        Wrong number of rows or columns, or missing values.
     """
     if sp.issparse(features):
         read = sp.csr_array(features).astype(float)
@@ -137,21 +137,21 @@ def checked_graph(graph: Any, n: int, name: str) -> sp.csr_array:
     Parameters
     ----------
     graph : array or SciPy sparse matrix of shape (n, n)
-        Symmetric weights >= 0. The diagonal is ignored.
+        Symmetric non-negative weights. The diagonal is ignored.
     n : int
         Number of items.
     name : str
-        What errors call ``graph``.
+        Name of ``graph`` in error messages.
 
     Returns
     -------
     csr_array of float64 of shape (n, n)
-        Without its diagonal.
+        Graph without its diagonal.
 
     Raises
     ------
     ValueError
-        Another shape, missing or negative weights, or no symmetry.
+        Wrong shape, missing or negative weights, or an asymmetric graph.
     """
     if not sp.issparse(graph):
         graph = np.asarray(to_cells(graph, name=name), float)
@@ -189,7 +189,7 @@ def laplacian_of(graph: sp.csr_array) -> sp.csr_array:
     Parameters
     ----------
     graph : csr_array of shape (n, n)
-        As returned by `checked_graph`.
+        Graph from `checked_graph`.
 
     Returns
     -------
@@ -205,11 +205,11 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
     Parameters
     ----------
     graph : array or SciPy sparse matrix of shape (n, n)
-        As for `checked_graph`.
+        Graph, see `checked_graph`.
     n : int
         Number of items.
     name : str
-        What errors call ``graph``.
+        Name of ``graph`` in error messages.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def read_graph(graph: Any, n: int, name: str) -> Side:
     """
     checked = checked_graph(graph, n, name)
     upper = sp.triu(checked, 1).tocoo()
-    # Units of the mean degree of the nodes that have neighbors.
+    # Unit: mean degree of the nodes that have neighbors.
     degree = checked.sum(0)
     unit = degree[degree > 0].mean() if upper.nnz else 1.0
     weight = np.sqrt(upper.data / unit)
@@ -233,14 +233,14 @@ def sides_of(given: Given, known: Mapping[str, Any]) -> Given:
     Parameters
     ----------
     given : Given
-        The observed cells of a sparsely observed matrix.
+        Observed cells of a sparsely observed matrix.
     known : mapping of str to object
-        ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``, or some.
+        Some of ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``.
 
     Returns
     -------
     Given
-        With ``sides`` of its data.
+        Observed cells with ``sides``.
 
     Raises
     ------
@@ -275,14 +275,14 @@ def sides_of(given: Given, known: Mapping[str, Any]) -> Given:
 
 
 def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
-    """Read features and graphs as arrays that completers take as well.
+    """Read features and graphs as arrays for completers that take them.
 
     Parameters
     ----------
     given : mapping of str to object
-        ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``, or some.
+        Some of ``row_features``, ``col_features``, ``row_graph`` and ``col_graph``.
     shape : tuple of int
-        ``(n_rows, n_cols)``.
+        Shape of the matrix, ``(n_rows, n_cols)``.
 
     Returns
     -------
@@ -304,12 +304,12 @@ def read_known(given: Mapping[str, Any], shape: tuple[int, int]) -> dict[str, An
 
 
 def known_of_rows(known: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
-    """What is known about some rows, and about all columns.
+    """Side information about some rows and about all columns.
 
     Parameters
     ----------
     known : mapping
-        As returned by `read_known`.
+        Result of `read_known`.
     rows : int ndarray of shape (k,)
         Positions of the rows.
 

@@ -18,7 +18,7 @@ from skmc.solvers import Solver
 if TYPE_CHECKING:
     from skmc.base.iterative import IterativeCompleter
 
-HELD_OUT_SHARE = 0.1  # of the observed cells, to compare candidates on
+HELD_OUT_SHARE = 0.1  # of the observed cells, for comparing candidates
 CHOICE_SHARE = 0.5  # of max_time, for the choice of hyper-parameters
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class CannotBatch(ValueError):
 
 @dataclass(eq=False)
 class Trials:
-    """Fits to nine tenths of the observed cells, compared on the others.
+    """Fits to nine tenths of the observed cells, compared on the other tenth.
 
     The cells are split before the first trial. A ``KeyboardInterrupt`` ends the choice
     with the best candidate so far, see `interrupted`.
@@ -76,7 +76,7 @@ class Trials:
     def interruptible(self) -> Iterator[None]:
         """End this block at a ``KeyboardInterrupt``, or if there is no time left.
 
-        The former sets `interrupted`.
+        A ``KeyboardInterrupt`` sets `interrupted`.
 
         Yields
         ------
@@ -87,7 +87,7 @@ class Trials:
         except KeyboardInterrupt:
             self.interrupted = True
         except OutOfTime:
-            pass  # the best candidate so far is chosen
+            pass  # the best candidate so far is used
 
     def run(self, solver: Solver, **params: Any) -> Solution:
         """Fit one candidate to the cells to train on.
@@ -176,14 +176,14 @@ class Trials:
 
 @dataclass(frozen=True)
 class Choice:
-    """Hyper-parameters that were chosen on held-out cells.
+    """Hyper-parameters chosen on held-out cells.
 
     Parameters
     ----------
     params : dict of str to object, default={}
-        They replace those of the constructor.
+        Values that replace those of the constructor.
     hurried : bool, default=False
-        Whether there was too little time to try all candidates.
+        Whether the time was too short to try all candidates.
     interrupted : bool, default=False
         Whether the user has interrupted the choice.
     """
@@ -201,11 +201,11 @@ def choose(
     Parameters
     ----------
     completer : IterativeCompleter
-        Is not changed.
+        Completer being fitted, which is not changed.
     data : Cells
-        Scaled cells to train on.
+        Scaled observed cells, of which some are held out.
     seed : int
-        Determines the cells that are held out.
+        Seed of the choice of the held-out cells.
     rng : Randomness
         Random numbers of the fit.
 
@@ -227,9 +227,9 @@ def choose(
 
 
 def no_choice(self: object, data: Any, trials: Trials) -> dict[str, Any]:
-    """Choose hyper-parameters on held-out cells, as the method ``_choose``.
+    """Choose hyper-parameters on held-out cells; default of the method ``_choose``.
 
-    They replace those of the constructor in ``_make_solver``, and become fitted
+    The values replace those of the constructor in ``_make_solver``, and become fitted
     attributes: "rank" becomes ``rank_``. Names that begin with an underscore are only
     passed on to ``_make_solver``.
 
@@ -238,11 +238,11 @@ def no_choice(self: object, data: Any, trials: Trials) -> dict[str, Any]:
     data : Cells
         Scaled observed cells.
     trials : Trials
-        Fits candidates and compares them.
+        Trials, which fit and compare candidates.
 
     Returns
     -------
     dict of str to object
-        Empty here.
+        Empty dictionary.
     """
     return {}

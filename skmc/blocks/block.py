@@ -1,4 +1,4 @@
-"""Single blocks: reading one, choosing among its cells, and calls for its chunks."""
+"""Single blocks: reading, selection of cells, and calls for chunks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from skmc.cells import Scaling, SparseObserved
 
 @dataclass(frozen=True)
 class Choice:
-    """Some of the cells, independent of the block layout.
+    """A selection of cells that is independent of the block layout.
 
     Parameters
     ----------
     seed : int
-        Determines the cells.
+        Seed of the selection.
     share : float in (0, 1)
         Share of the cells that is held out.
     held_out : bool
-        Whether the cells that are held out are chosen, or the others.
+        Whether to select the held-out cells or the others.
     """
 
     seed: int
@@ -34,12 +34,12 @@ class Choice:
     held_out: bool
 
     def __call__(self, row: np.ndarray, col: np.ndarray) -> np.ndarray:
-        """Choose among some cells.
+        """Select some of the given cells.
 
         Parameters
         ----------
         row, col : int ndarray of shape (n_cells,)
-            Positions.
+            Positions of the cells.
 
         Returns
         -------
@@ -71,13 +71,13 @@ def loaded(
     side : {"row", "col"}
         Whether it is a block of rows or of columns.
     first : int
-        Its first row.
+        First row of the block.
     shape : tuple of int
         Number of rows of the block, and of the other side.
     choice : Choice or None
-        Which cells to keep.
+        Cells to keep; all if None.
     scaling : Scaling or None
-        How to scale the values.
+        Scaling of the values.
 
     Returns
     -------
@@ -114,24 +114,24 @@ def over_chunks(
     Parameters
     ----------
     block : SparseObserved
-        The cells of some rows.
+        Cells of some rows.
     own : sequence of Tensor of shape (n_rows of the block, k)
         Tensors of which each call gets the rows of its chunk.
     function : callable
-        Function to call.
+        Function to call for each chunk.
     device : device
-        Where to compute. "auto" is CUDA if this process has a CUDA device.
+        Device of the computation. "auto" is CUDA if this process has a CUDA device.
     *common : object
-        Arguments that all calls share.
+        Arguments shared by all calls.
 
     Returns
     -------
     list
-        The results, on the CPU.
+        Results on the CPU.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    block = replace(block)  # workers need not keep what is made of it
+    block = replace(block)  # its cached attributes are released
     if torch.device(device).type == "cpu":
         return list(block.map(function, own, *common))
     moved = [_moved(x, device) for x in common]

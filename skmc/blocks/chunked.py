@@ -13,7 +13,7 @@ from skmc.cells import SparseObserved
 from skmc.linalg import ExpectedSums, Gaussian, LowRank, RowModel, normal_equations
 from skmc.solvers import EM, Solver, State
 
-RIDGE = 1e-4  # of rows and columns that may have fewer cells than the rank
+RIDGE = 1e-4  # for rows and columns with fewer cells than the rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +25,11 @@ class ChunkedEMState(State):
     objective : Tensor of shape ()
         Negative penalized log-likelihood of the observed cells.
     X : LowRank
-        Zero: the completion is not formed.
+        Zero, because the completion is not formed.
     model : Gaussian
-        The distribution of the rows.
+        Distribution of the rows.
     sums : ExpectedSums
-        What it expects of all rows.
+        Expected sums over all rows.
     """
 
     X: LowRank
@@ -40,7 +40,7 @@ class ChunkedEMState(State):
 class ChunkedEM(EM):
     """`EM` for `ChunkedRows`: a step is one pass, whose expected sums are added.
 
-    The iterates are those of `EM`, and so are the parameters.
+    Iterates and parameters are those of `EM`.
     """
 
     eager = "chunks are computed by Dask"
@@ -74,7 +74,7 @@ class ChunkedSVDState(State):
     objective : Tensor of shape ()
         The objective at this iterate.
     X : LowRank
-        Zero: the completion is not formed.
+        Zero, because the completion is not formed.
     V : Tensor of shape (n, rank)
         Factors of the columns, orthogonal.
     gram : Tensor of shape (n, rank, rank)
@@ -108,7 +108,7 @@ class ChunkedSVD(Solver):
     Parameters
     ----------
     start : Tensor of shape (n, rank)
-        Factors of the columns at the start.
+        Initial factors of the columns.
     """
 
     eager = "chunks are computed by Dask"

@@ -15,27 +15,27 @@ from skmc.blocks.observed import moments_of
 from skmc.cells import Observed, Scaling
 from skmc.linalg import LowRank, work_of
 
-ROWS_TRIED = 1000  # for choices on held-out cells
+ROWS_TRIED = 1000  # number of rows for choices on held-out cells
 
 
 class ChunkedRows(Chunks):
     """The cells of a Dask Array or DataFrame whose chunks are rows.
 
-    Nothing but sums over the chunks is kept: each pass computes the chunks again, by
+    Only sums over the chunks are kept: each pass computes the chunks again, by
     Dask's current scheduler or client.
 
     Parameters
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
-        Rows.
+        Rows of the matrix.
     missing_values : float
-        A number that marks missing cells, in addition to NaN.
+        Number that marks missing cells, in addition to NaN.
     scaling : Scaling, optional
-        How values are scaled when a chunk is read.
+        Scaling of the values when a chunk is read.
     """
 
     dtype, device = torch.float64, torch.device("cpu")
-    remote = False  # sums are taken to this process
+    remote = False  # this process receives the sums
     batch_shape = torch.Size(())
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
@@ -44,9 +44,9 @@ class ChunkedRows(Chunks):
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------
@@ -64,9 +64,9 @@ class ChunkedRows(Chunks):
         share : float in (0, 1)
             Share of the cells to hold out.
         seed : int
-            Determines the cells.
+            Seed of the choice of the cells.
         draw : callable
-            As for `Observed.split`.
+            See `Observed.split`.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class ChunkedRows(Chunks):
         Parameters
         ----------
         n : int, default=1000
-            How many at most.
+            Largest number of rows.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class ChunkedRows(Chunks):
         Parameters
         ----------
         scaling : Scaling
-            How to scale.
+            Scaling of the values.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class ChunkedRows(Chunks):
 
     @property
     def identity(self) -> list[Any]:
-        """Numbers that differ between two sets of cells."""
+        """Data that distinguish two sets of cells."""
         cols = self.statistics["col"]
         return [self.shape, *(cols[name] for name in ("count", "mean", "squares"))]
 
@@ -139,7 +139,7 @@ class ChunkedRows(Chunks):
         return found
 
     def misfit(self, X: LowRank) -> Tensor:
-        """``|P(X - M)|_F^2`` of the zero matrix: no other one is formed.
+        """``|P(X - M)|_F^2`` of the zero matrix, the only one that is formed.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class ChunkedRows(Chunks):
         Parameters
         ----------
         by_column : bool
-            Whether each column has its own.
+            Whether to return statistics of each column.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from skmc.blocks.sorting import statistics
 from skmc.cells import Scaling, to_cells
 from skmc.linalg import threads_for, work_of
 
-TOGETHER = 8  # sums that one task adds up
+TOGETHER = 8  # number of sums that one task adds
 
 
 class Chunks:
@@ -23,11 +23,11 @@ class Chunks:
     Parameters
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
-        Rows.
+        Rows of the matrix.
     missing_values : float
-        A number that marks missing cells, in addition to NaN.
+        Number that marks missing cells, in addition to NaN.
     scaling : Scaling, optional
-        How values are scaled when a chunk is read.
+        Scaling of the values when a chunk is read.
     """
 
     def __init__(self, X: Any, missing_values: float, scaling: Scaling | None = None):
@@ -47,7 +47,7 @@ class Chunks:
         ]
 
     def total(self, function: Callable[..., Any], *common: object) -> Any:
-        """Add up ``function(values, seen, *common)`` over all chunks.
+        """Sum ``function(values, seen, *common)`` over all chunks.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class Chunks:
             Maps float64 values and a bool mask, both (n_rows, n_cols), to a tuple of
             tensors. It must be importable.
         *common : object
-            Arguments that all calls share.
+            Arguments shared by all calls.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Chunks:
         Parameters
         ----------
         n : int
-            How many at most.
+            Largest number of rows.
 
         Returns
         -------
@@ -93,19 +93,19 @@ class Chunks:
                 return
 
     def sample(self, n: int, seed: int) -> np.ndarray:
-        """Rows that are drawn at random, not scaled.
+        """Draw rows at random, not scaled.
 
         Parameters
         ----------
         n : int
-            How many at most.
+            Largest number of rows.
         seed : int
-            Determines the rows.
+            Seed of the choice of the rows.
 
         Returns
         -------
         ndarray of shape (min(n, n_rows), n_cols)
-            In their order.
+            Rows in their original order.
         """
         import dask
 

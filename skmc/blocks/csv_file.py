@@ -13,19 +13,19 @@ from skmc.cells import CsvFiles
 
 @dataclass(frozen=True, eq=False)
 class CsvFile:
-    """One CSV file, with what is needed of a `pyarrow.dataset.Fragment`.
+    """One CSV file, with a part of the interface of a `pyarrow.dataset.Fragment`.
 
-    That of Arrow reads ahead without a limit if the file is read faster than its rows
-    are used, so that memory would grow with the file.
+    Arrow's own fragments read ahead without a limit if the file is read faster than its
+    rows are used, so that memory would grow with the file.
 
     Parameters
     ----------
     path : str
-        The file.
+        Path of the file.
     files : CsvFiles
-        How it is read.
+        Options for reading it.
     numbers : tuple of str
-        Columns that are floats unless ``files`` says otherwise.
+        Columns that are floats unless ``files`` gives another type.
     """
 
     path: str

@@ -36,14 +36,14 @@ def lazy_transform(completer: Any, X: Any) -> Any:
     Parameters
     ----------
     completer : completer
-        A fitted completer.
+        Fitted completer.
     X : dask.array.Array or dask.dataframe.DataFrame
         Rows to complete.
 
     Returns
     -------
     dask.array.Array or dask.dataframe.DataFrame
-        With the columns that `transform` returns, by name.
+        Result with the columns that `transform` returns, by name.
     """
     import dask
 
@@ -82,9 +82,9 @@ def lazy_entries(completer: Any, rows: Any, cols: Any) -> Any:
     Parameters
     ----------
     completer : completer
-        A fitted completer.
+        Fitted completer.
     rows, cols : dask.dataframe.Series or dask.array.Array
-        As for `predict_entries`, with equal partitions.
+        Positions or identifiers, as for `predict_entries`, with equal partitions.
 
     Returns
     -------

@@ -20,22 +20,23 @@ from skmc.linalg import LowRank, work_of
 
 
 class BlockObserved:
-    """The observed cells of a matrix in blocks, the counterpart of `SparseObserved`.
+    """The observed cells of a matrix in blocks; the counterpart of `SparseObserved`.
 
-    A pass reads one block at a time, or on a cluster one for each worker.
+    A pass reads one block at a time, or on a cluster one block per worker.
 
     Parameters
     ----------
     folder : BlockFolder
-        Where the blocks are.
+        Folder of the blocks.
     scaling : Scaling, optional
-        How values are scaled when a block is read.
+        Scaling of the values when a block is read.
     choice : Choice, optional
-        Which cells to use; all by default.
+        Selection of the cells to use; all by default.
     systems_on : device, default="cpu"
-        Where systems of rows are solved. Factors are kept on the CPU.
+        Device on which systems of rows are solved. Factors are kept on the CPU.
     side : {"row", "col"}, default="row"
-        "col" is the transpose, whose blocks are those of the columns.
+        Side of the matrix: "col" is the transpose, whose blocks are those of the
+        columns.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class BlockObserved:
     ):
         self.folder, self.scaling, self.choice = folder, scaling, choice
         self.systems_on, self.side = systems_on, side
-        self._starts = folder.starts[side].tolist()  # first rows, and their number
+        self._starts = folder.starts[side].tolist()  # first rows, and the end
         self.shape = folder.shape if side == "row" else folder.shape[::-1]
         self.dtype = torch.from_numpy(np.empty(0, folder.dtype)).dtype
         self.device = torch.device("cpu")
@@ -57,11 +58,11 @@ class BlockObserved:
 
     @property
     def remote(self) -> bool:
-        """Whether blocks are loaded in other processes, with devices of their own."""
+        """Whether blocks are loaded in other processes with their own devices."""
         return isinstance(self.folder.runner, OnCluster)
 
     def positions(self) -> StoredCells:
-        """The cells, which are read from the blocks.
+        """The cells, read from the blocks.
 
         Returns
         -------
@@ -75,9 +76,9 @@ class BlockObserved:
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------
@@ -92,7 +93,7 @@ class BlockObserved:
         Parameters
         ----------
         scaling : Scaling
-            How to scale.
+            Scaling of the values.
 
         Returns
         -------
@@ -103,14 +104,14 @@ class BlockObserved:
     def split(
         self, share: float, seed: int, draw: Callable[..., np.ndarray] | None = None
     ) -> tuple[BlockObserved, BlockObserved]:
-        """Cells to train on, and a share of the cells, which is held out.
+        """Split the cells into training cells and a held-out share.
 
         Parameters
         ----------
         share : float in (0, 1)
             Share of the cells to hold out.
         seed : int
-            Determines the cells by a hash of their positions.
+            Seed of the choice of the cells by a hash of their positions.
         draw : object
             Ignored.
 
@@ -124,13 +125,13 @@ class BlockObserved:
         return BlockObserved(*parts[0]), BlockObserved(*parts[1])
 
     def to(self, device: torch.device | str) -> BlockObserved:
-        """Return the same cells, whose systems are solved on a device.
+        """Return the same cells with another device for their systems.
 
         Parameters
         ----------
         device : device
-            Blocks are moved there when they are used. "auto" is CUDA if the process
-            that reads a block has a CUDA device.
+            Device to which blocks are moved when they are used. "auto" is CUDA if the
+            process that reads a block has a CUDA device.
 
         Returns
         -------
@@ -153,7 +154,7 @@ class BlockObserved:
         Parameters
         ----------
         by_column : bool
-            Whether each column has its own.
+            Whether to return statistics of each column.
 
         Returns
         -------
@@ -167,7 +168,7 @@ class BlockObserved:
 
     @property
     def identity(self) -> list[Any]:
-        """Numbers that differ between two sets of cells."""
+        """Data that distinguish two sets of cells."""
         found = self.folder.statistics
         return [self.shape, *(x for side in found.values() for x in side.values())]
 
@@ -205,13 +206,13 @@ class BlockObserved:
         own : sequence of Tensor of shape (n_rows, k)
             Tensors of which each call gets the rows of its chunk.
         *common : object
-            Arguments that all calls share.
+            Arguments shared by all calls.
 
         Yields
         ------
         object
         """
-        # What is sent is not a view.
+        # A view would send the whole tensor.
         each = ([x[a:b].clone() for x in own] for a, b in pairwise(self._starts))
         found = self.folder.runner.map(
             over_chunks, self._handles, function, self.systems_on, *common, each=each
@@ -278,11 +279,12 @@ def moments_of(
     Parameters
     ----------
     found : dict of ndarray
-        "count", which may be a sum of weights, "mean" and "squares" of each column.
+        Statistics of each column: "count", possibly a sum of weights, "mean",
+        "squares".
     dtype : dtype
         Type of the cells.
     by_column : bool
-        Whether each column has its own.
+        Whether to return statistics of each column.
 
     Returns
     -------
@@ -295,7 +297,7 @@ def moments_of(
         count, mean = np.array([n]), np.array([whole])
         squares = np.array([squares])
     deviation = np.sqrt(squares / np.where(count > 0, count, 1))
-    # The rounding of a constant is not a deviation.
+    # A deviation within the rounding error of a constant is zero.
     deviation[deviation <= 32 * np.finfo(dtype).eps * np.abs(mean)] = 0
     return tuple(torch.from_numpy(x)[None] for x in (mean, deviation, count))  # type: ignore[return-value]
 

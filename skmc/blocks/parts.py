@@ -16,8 +16,8 @@ from skmc.cells import CsvFiles
 if TYPE_CHECKING:
     from pyarrow.dataset import Fragment
 
-PART_ROWS = 2**22  # of a table in memory
-KINDS = ("identifiers", "identifiers", "values", "weights")  # of the columns
+PART_ROWS = 2**22  # largest number of rows of a table in memory
+KINDS = ("identifiers", "identifiers", "values", "weights")  # kinds of the columns
 CSV = (
     "; see parse_options (separator), read_options (names) and convert_options (types) "
     "of Entries.from_csv"
@@ -25,7 +25,7 @@ CSV = (
 
 
 def arrow() -> Any:
-    """Return pyarrow, or an error that names the extra.
+    """Return pyarrow, or raise an error that names the extra.
 
     Returns
     -------
@@ -50,7 +50,7 @@ class Part:
     Parameters
     ----------
     fragment : pyarrow.dataset.Fragment or CsvFile
-        Where the rows are.
+        Source of the rows.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
         there are any, weights.
@@ -65,7 +65,7 @@ class Part:
         Yields
         ------
         pyarrow.Table
-            Columns "row", "col", "value" and, if there are any, "weight", checked.
+            Validated columns "row", "col", "value" and, if there are any, "weight".
             Rows of weight 0 are left out.
         """
         pa = arrow()
@@ -94,7 +94,7 @@ class Part:
         values = table[self.columns[2]].to_numpy()
         values = values.astype(value_dtype(values.dtype), copy=False)
         largest = np.sqrt(np.finfo(values.dtype).max)
-        wrong = ~(np.abs(values) <= largest)  # NaN too
+        wrong = ~(np.abs(values) <= largest)  # also NaN
         if wrong.any():
             raise ValueError(
                 f"{self._where(self.columns[2])} holds {values[wrong.argmax()]}; leave "
@@ -104,7 +104,7 @@ class Part:
         if len(self.columns) == 3:
             return pa.table(cells)
         weights = table[self.columns[3]].to_numpy()
-        wrong = ~((weights >= 0) & (weights <= largest))  # NaN too
+        wrong = ~((weights >= 0) & (weights <= largest))  # also NaN
         if wrong.any():
             raise ValueError(
                 f"{self._where(self.columns[3])} holds {weights[wrong.argmax()]}; "
@@ -165,7 +165,7 @@ def parts_of(
     Parameters
     ----------
     source : path, list of paths or CsvFiles
-        A file, a folder or a list of files.
+        File, folder, or list of files.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
         there are any, weights.
@@ -217,7 +217,7 @@ def tables_of(source: Any, columns: tuple[str, ...]) -> Iterator[Any]:
     Parameters
     ----------
     source : path, list of paths, CsvFiles or Dask DataFrame
-        Where the triplets are.
+        Source of the triplets.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers and values.
 
@@ -249,7 +249,7 @@ def _files(source: Any, columns: tuple[str, ...]) -> list[Any]:
     format_ = (
         "ipc" if any(str(name).endswith(of_arrow) for name in names) else "parquet"
     )
-    # Each file has its own schema; without this one, Arrow reads that of the first.
+    # Each file has its own schema; without this one, Arrow uses that of the first file.
     dataset = ds.dataset(source, format=format_, schema=arrow().schema([]))
     found = sorted(dataset.get_fragments(), key=lambda f: f.path)
     if not found:
@@ -265,7 +265,7 @@ def _hint(fragment: Fragment | CsvFile) -> str:
 
 @contextmanager
 def _explained(fragment: Fragment | CsvFile) -> Iterator[None]:
-    """Add the file and a remedy to the errors of Arrow, which name lines of CSV."""
+    """Add the file and a remedy to Arrow's errors, which name lines of CSV files."""
     try:
         yield
     except arrow().ArrowInvalid as error:

@@ -1,4 +1,4 @@
-"""The cells of a fit to blocks, read again when they are asked for."""
+"""The cells of a fit to blocks, which are read again on demand."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from skmc.blocks.parts import arrow
 
 @dataclass(eq=False)
 class StoredCells:
-    """Reads cells from the blocks of rows.
+    """Reader of cells from the blocks of rows.
 
     Temporary blocks are removed with the last object that refers to them. Copies and
-    files only know the name of the folder.
+    files contain only the name of the folder.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class StoredCells:
         Parameters
         ----------
         rows : int ndarray of shape (k,)
-            Positions; negative ones have no cells.
+            Positions of the rows; negative ones have no cells.
 
         Returns
         -------
         which : int ndarray of shape (n_cells,)
-            Index into ``rows`` of each cell.
+            Position in ``rows`` of the row of each cell.
         cols : int ndarray of shape (n_cells,)
             Column of each cell.
 
@@ -91,11 +91,11 @@ class StoredCells:
         Returns
         -------
         starts : int ndarray of shape (n_rows + 1,)
-            Where each row begins, and the number of cells.
+            Start of each row, and the number of cells.
         cols, values : ndarray of shape (n_cells,)
             Column and value of each cell.
         weights : ndarray of shape (n_cells,) or None
-            How often each cell counts, if there are weights.
+            Weight of each cell, if there are weights.
 
         Raises
         ------

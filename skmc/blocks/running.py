@@ -1,4 +1,4 @@
-"""Calls of one function for many blocks: one after the other, or on a cluster."""
+"""Calls of one function for many blocks: sequentially, or on a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-WAIT = 5.0  # seconds after which a cluster is looked at
+WAIT = 5.0  # seconds between inspections of a cluster
 WITHOUT_WORKERS = 300.0  # seconds without a worker that end a fit
 
 logger = logging.getLogger("skmc.blocks")
@@ -21,7 +21,7 @@ def logged(results: Iterable[Any], what: str, n: int) -> Iterator[Any]:
     results : iterable
         Results of `Local.map` or `Local.call`.
     what : str
-        What has been done.
+        Name of the action in the log.
     n : int
         Number of results.
 
@@ -39,7 +39,7 @@ class Local:
 
     @property
     def at_once(self) -> int:
-        """How many calls run at the same time."""
+        """Number of calls that run at the same time."""
         return 1
 
     def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
@@ -70,9 +70,9 @@ class Local:
         function : callable
             Function to call.
         handles : sequence of handles
-            What `load` returned.
+            Handles that `load` returned.
         *common : object
-            Arguments that all calls share.
+            Arguments shared by all calls.
         each : iterable, optional
             The argument ``own`` of each call; None by default.
 
@@ -95,7 +95,7 @@ class Local:
         items : iterable
             First arguments.
         *common : object
-            Arguments that all calls share.
+            Arguments shared by all calls.
 
         Yields
         ------
@@ -108,13 +108,14 @@ class Local:
 class OnCluster(Local):
     """Calls as tasks of a Dask cluster.
 
-    Loaded blocks stay with their workers. Arguments that all calls share are the result
-    of one task, whose data the scheduler keeps, so that no data are lost with a worker.
+    Loaded blocks stay with their workers. The arguments that all calls share are the
+    result of one task, whose data the scheduler keeps, so that the loss of a worker
+    loses no data.
 
     Parameters
     ----------
     client : distributed.Client
-        The client of the cluster.
+        Client of the cluster.
     """
 
     def __init__(self, client: Any):
@@ -178,7 +179,7 @@ class OnCluster(Local):
     def _results(self, futures: list[Any]) -> Iterator[Any]:
         futures.reverse()
         while futures:
-            future = futures.pop()  # its result is released when it has been used
+            future = futures.pop()  # its result is released after use
             yield self._result(future)
 
     def _result(self, future: Any) -> Any:
@@ -219,7 +220,7 @@ def _identity(data: object) -> object:
 
 
 def _large_messages() -> Any:
-    """Do not warn that factors are large: the scheduler is to keep a copy."""
+    """Suppress warnings that factors are large: the scheduler must keep a copy."""
     import dask
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"})

@@ -1,6 +1,6 @@
 """The steps that sort triplets into blocks of rows and blocks of columns.
 
-Arrow reads, writes and groups; each step is one function of one part or one block, so
+Arrow reads, writes and groups. Each step is one function of one part or one block, so
 that a loop or the tasks of a cluster can call it. All data pass through files.
 """
 
@@ -22,12 +22,12 @@ def counted(part: Part) -> tuple[Any, Any]:
     Parameters
     ----------
     part : Part
-        Some triplets.
+        Triplets to count.
 
     Returns
     -------
     tuple of pyarrow.Table
-        Those of rows and of columns, with the columns "id" and "count".
+        Counts of rows and of columns, with the columns "id" and "count".
     """
     found: list[Any] = [None, None]
     for table in part.tables():
@@ -85,13 +85,13 @@ def block_starts(count: np.ndarray, size: int) -> np.ndarray:
     count : int ndarray of shape (n,)
         Number of cells of each row.
     size : int
-        Number of cells of a block. A block has fewer than ``size`` cells besides those
-        of its last row.
+        Number of cells of a block. Without its last row, a block has fewer than
+        ``size`` cells.
 
     Returns
     -------
     int ndarray of shape (n_blocks + 1,)
-        The first row of each block, and the number of rows.
+        First row of each block, and the number of rows.
     """
     begin = np.cumsum(count) - count
     starts = np.unique(begin // size, return_index=True)[1]
@@ -106,7 +106,7 @@ def scattered(numbered: tuple[int, Part], folder: Path, starts: np.ndarray) -> N
     numbered : tuple of int and Part
         Number of the part, and its triplets.
     folder : Path
-        Holds the identifiers; the files are written there.
+        Folder that holds the identifiers, to which the files are written.
     starts : int ndarray
         First row of each block, see `block_starts`.
     """
@@ -131,7 +131,7 @@ def read_ids(folder: Path, side: str) -> Any:
     folder : Path
         Folder of the blocks.
     side : {"row", "col"}
-        Which identifiers.
+        Side of the identifiers.
 
     Returns
     -------
@@ -178,21 +178,21 @@ def gathered(
     side : {"row", "col"}
         Whether it is a block of rows or of columns.
     folder : Path
-        Where files are read and written.
+        Folder of the files that are read and written.
     starts : int ndarray
         First row of each block of this side.
     others : int ndarray or int
-        The same of the other side, or the number of its rows if the transpose has been
-        scattered.
+        First row of each block of the other side, or its number of rows if the
+        transpose has been scattered.
     duplicates : {"error", "last", "mean"}
-        What to do when a cell occurs more than once.
+        Treatment of cells that occur more than once.
 
     Returns
     -------
     dict of ndarray
         Statistics of each row of the block: "count", "mean", "squares" (sum of squared
-        differences from the mean), "low" and "high". If cells have weights, the first
-        three as sums over weighted cells as well, "weighted_count" and so on.
+        differences from the mean), "low" and "high". If cells have weights, also the
+        first three as sums over weighted cells, "weighted_count" and so on.
     """
     pa = arrow()
     files = sorted((folder / f"{side}-parts" / f"{number:06d}").glob("*.parquet"))
@@ -248,7 +248,7 @@ def _averaged(
     """Weighted means, and sums of weights, of the groups that begin at ``begin``."""
     each = np.ones(len(value)) if weight is None else weight.astype(float)
     total = np.add.reduceat(each, begin)
-    first = value[begin].astype(float)  # so that equal values have it as their mean
+    first = value[begin].astype(float)  # makes the mean of equal values exact
     apart = value - np.repeat(first, np.diff(np.append(begin, len(value))))
     mean = first + np.add.reduceat(each * apart, begin) / total
     cells = {"value": mean.astype(value.dtype)}
@@ -269,12 +269,12 @@ def statistics(
     n : int
         Number of rows.
     weight : ndarray of shape (n_cells,), optional
-        How often each cell counts.
+        Weight of each cell.
 
     Returns
     -------
     dict of ndarray of shape (n,)
-        See `gathered`.
+        Statistics as in `gathered`.
     """
     found = _moments(row, value, n)
     if weight is not None:

@@ -33,8 +33,8 @@ from skmc.blocks.sorting import (
 )
 from skmc.cells import CsvFiles, StoredEntries
 
-OWN = "skmc-blocks"  # the only name in a folder of the user that is touched
-DONE = "blocks.json"  # is written last
+OWN = "skmc-blocks"  # the only subfolder of a user's folder that is written
+DONE = "blocks.json"  # written last
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SparsePart:
     matrix : SciPy CSR array or matrix
         The whole matrix.
     first, last : int
-        The rows.
+        First row, and the row after the last one.
     """
 
     matrix: Any
@@ -59,7 +59,7 @@ class SparsePart:
         Yields
         ------
         pyarrow.Table
-            As of `Part`.
+            Tables as in `Part`.
         """
         pa = arrow()
         begin, end = (int(self.matrix.indptr[k]) for k in (self.first, self.last))
@@ -79,9 +79,9 @@ class BlockFolder:
     Parameters
     ----------
     path : Path
-        The folder.
+        Path of the folder.
     runner : Local
-        Calls functions for the blocks.
+        Runner that calls functions for the blocks.
     """
 
     def __init__(self, path: Path, runner: Local):
@@ -131,7 +131,7 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     Raises
     ------
     OSError
-        The disk is full, among others. Nothing half-written is left.
+        The disk is full, for example. Nothing half-written is left.
     """
     runner = Local() if entries.client is None else OnCluster(entries.client)
     arrow()
@@ -143,7 +143,7 @@ def sorted_blocks(entries: StoredEntries) -> BlockFolder:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    # A fit keeps the cells, and no more of the folder.
+    # A fit keeps the cells, and nothing else of the folder.
     weakref.finalize(found.cells, shutil.rmtree, folder, ignore_errors=True)
     return found
 
@@ -182,7 +182,7 @@ def _written(entries: StoredEntries, folder: Path) -> Path:
 
 
 def _key(entries: StoredEntries, source: Any) -> list:
-    """What the blocks were made of: they are made again if it has changed."""
+    """Fingerprint of the input of the blocks, which are rebuilt if it changes."""
     if sp.issparse(source):
         arrays = (source.indptr, source.indices, source.data)
         digests = [sha256(np.ascontiguousarray(x).data).hexdigest() for x in arrays]
@@ -211,7 +211,7 @@ def _fill(
 ) -> None:
     part = folder / "unfinished"
     (folder / DONE).unlink(missing_ok=True)
-    for name in ("row", "col", "unfinished"):  # of an earlier or a killed fit
+    for name in ("row", "col", "unfinished"):  # left by an earlier or a killed fit
         shutil.rmtree(folder / name, ignore_errors=True)
     try:
         part.mkdir()
@@ -230,7 +230,7 @@ def _fill(
 
 
 def _explain(error: BaseException, folder: Path) -> None:
-    """Raise an error that says more, if the disk is full."""
+    """Raise an error with more information if the disk is full."""
     full = "No space left" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC
     if not (isinstance(error, OSError) and full):
         return

@@ -17,7 +17,7 @@ class Shaped(Protocol):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Its lengths; those of Dask collections may be unknown."""
+        """Lengths of the axes; those of Dask collections may be unknown."""
 
 
 Container = ArrayLike | Sequence[Sequence[float | None]] | Shaped
@@ -36,22 +36,22 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
     X : container
         A matrix.
     name : str, default="X"
-        What errors call ``X``.
+        Name of ``X`` in error messages.
     missing_values : float, default=numpy.nan
         Another number that marks missing cells.
 
     Returns
     -------
     ndarray of float32 (for input of at most that precision) or float64
-        Not validated for its number of dimensions.
+        The number of dimensions is not checked.
 
     Raises
     ------
     ValueError
-        Infinite or complex values, numbers whose square overflows, text, with the
-        place of the first one; duplicates in a sparse matrix.
+        Infinite or complex values, numbers whose square overflows, or text (with the
+        position of the first one); duplicates in a sparse matrix.
     TypeError
-        Something else that is not a number, with its place.
+        Another object that is not a number, with its position.
     """
     if hasattr(X, "to_cells"):  # Entries
         cells, unstored = X.to_cells(), None
@@ -91,7 +91,7 @@ def _as_array(X: object, name: str) -> np.ndarray:
             f"{name} is not rectangular: every row needs the same number of cells."
         ) from error
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        array = np.asarray(X, dtype=object)  # numbers among the text stay numbers
+        array = np.asarray(X, dtype=object)  # keeps numbers among text as numbers
     if array.ndim == 0:
         raise TypeError(
             f"{name} must be a matrix in an array, list, DataFrame, sparse matrix, "
@@ -112,7 +112,7 @@ def sparse_cells(
     X : SciPy sparse array or matrix
         Stored cells are observed.
     name : str, default="X"
-        What errors call ``X``.
+        Name of ``X`` in error messages.
     missing_values : float, default=numpy.nan
         Another number that marks missing cells.
 
@@ -146,7 +146,7 @@ def sparse_cells(
 def _to_float(
     array: np.ndarray, X: object, name: str, unread: np.ndarray | None = None
 ) -> np.ndarray:
-    """As float32 or float64; cells that are not to be read may hold anything."""
+    """Convert to float32 or float64; ignored cells may hold anything."""
     kind = array.dtype.kind
     if kind == "c":
         raise ValueError(
@@ -175,7 +175,7 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
     rows, cols : ndarray of shape (n_cells,)
         Zero-based positions.
     values : ndarray of shape (n_cells,)
-        Numbers.
+        Values of these cells.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
     Raises
     ------
     MemoryError
-        The array does not fit; the message names methods that do not need it.
+        The array does not fit in memory; the message names methods without it.
     """
     try:
         cells = np.full(shape, np.nan, values.dtype)
@@ -200,7 +200,7 @@ def dense(shape: tuple[int, int], rows: Any, cols: Any, values: Any) -> np.ndarr
 
 
 def is_na(value: object) -> bool:
-    """Whether an object is None, or pandas' mark of a missing value.
+    """Whether an object is None or pandas' missing value.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def is_na(value: object) -> bool:
 def _cell_by_cell(
     array: np.ndarray, X: object, name: str, unread: np.ndarray | None
 ) -> np.ndarray:
-    """Read objects: None and pandas.NA are missing, text and the like are errors."""
+    """Read objects: None and pandas.NA are missing, text raises an error."""
     cells = np.full(array.shape, np.nan)
     for place, value in np.ndenumerate(array):
         if is_na(value) or (unread is not None and unread[place]):
@@ -250,7 +250,7 @@ def _cell_by_cell(
 def _refuse_what_overflows(
     values: np.ndarray, missing: np.ndarray, X: object, name: str, place: Callable
 ) -> None:
-    """``place`` maps a boolean array to the position of its first True."""
+    """Refuse infinite and overflowing values; ``place`` finds the first True."""
     largest = np.sqrt(np.finfo(values.dtype).max)
     for wrong, what, remedy in (
         (np.isinf(values), "infinity", "replace it with NaN or mask"),
@@ -267,14 +267,14 @@ def _refuse_what_overflows(
 
 
 def describe(place: tuple, X: object = None) -> str:
-    """``row 3, column 1 ('age')``.
+    """Describe a position, as ``row 3, column 1 ('age')``.
 
     Parameters
     ----------
     place : tuple
         Row and column.
     X : DataFrame, optional
-        Gives the column's name.
+        Data frame that has the name of the column.
 
     Returns
     -------

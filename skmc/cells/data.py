@@ -1,4 +1,4 @@
-"""What every kind of storage of observed cells can do."""
+"""Protocols of the storage of observed cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skmc.cells.scaling import Scaling
 
 
 class Data(Protocol):
-    """What the loop needs of the data of a solve."""
+    """The data of a solve, as the loop needs them."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,7 +32,7 @@ class Data(Protocol):
 
     @property
     def work(self) -> int:
-        """Work of a step, see `skmc.linalg.work_of`."""
+        """Work of one step, see `skmc.linalg.work_of`."""
 
     @property
     def n_observed(self) -> Tensor:
@@ -40,10 +40,10 @@ class Data(Protocol):
 
     @property
     def energy(self) -> Tensor:
-        """Sum of the squares of the observed cells, weighted."""
+        """Weighted sum of the squares of the observed cells."""
 
     def misfit(self, X: Any) -> Tensor:
-        """Squared distance of a completion from the observed cells, weighted.
+        """Weighted squared distance of a completion from the observed cells.
 
         Parameters
         ----------
@@ -65,15 +65,15 @@ class Data(Protocol):
 
 
 class Cells(Data, Protocol):
-    """What a fit needs of the observed cells of a matrix."""
+    """The observed cells of a matrix, as a fit needs them."""
 
     @property
     def remote(self) -> bool:
-        """Whether the cells are in other processes, with devices of their own."""
+        """Whether the cells are in other processes with their own devices."""
 
     @property
     def identity(self) -> list[Any]:
-        """What differs between two sets of cells."""
+        """Data that distinguish two sets of cells."""
 
     def scaling_of(self, how: str | None, *, centre: bool = True) -> Scaling:
         """The scaling of `Scaling.of`.
@@ -81,9 +81,9 @@ class Cells(Data, Protocol):
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Cells(Data, Protocol):
         Parameters
         ----------
         scaling : Scaling
-            How to scale.
+            Scaling of the values.
 
         Returns
         -------
@@ -106,14 +106,14 @@ class Cells(Data, Protocol):
     def split(
         self, share: float, seed: int, draw: Callable[..., Any]
     ) -> tuple[Cells, Cells | None]:
-        """Cells to train on, and a share of the cells, which is held out.
+        """Split the cells into training cells and a held-out share.
 
         Parameters
         ----------
         share : float in (0, 1)
             Share of the cells to hold out.
         seed : int
-            Determines the cells.
+            Seed of the choice of the cells.
         draw : callable
             Chooses the cells of a dense matrix, see `Observed.split`.
 
@@ -130,7 +130,7 @@ class Cells(Data, Protocol):
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
+            Arguments of `torch.Tensor.to`.
 
         Returns
         -------

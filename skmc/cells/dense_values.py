@@ -1,4 +1,4 @@
-"""Values and mask of a matrix as tensors, and the products that solvers need."""
+"""Values and mask of a matrix as tensors, and the products that solvers use."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class DenseValues:
     Parameters
     ----------
     values : Tensor of shape (\\*batch, n_rows, n_cols)
-        As for `Observed`.
+        See `Observed`.
     mask : bool Tensor, same shape
-        As for `Observed`.
+        See `Observed`.
     weights : Tensor of the same shape or None, default=None
-        As for `Observed`.
+        See `Observed`.
     """
 
     values: Tensor
@@ -82,7 +82,7 @@ class DenseValues:
 
     @cached_property
     def times(self) -> Tensor:
-        """How often each cell counts, 0 where it is missing."""
+        """Weight of each cell, 0 where it is missing."""
         if self.weights is None:
             return self.indicator
         return torch.where(self.mask, self.weights, self.weights.new_zeros(()))
@@ -154,7 +154,7 @@ class DenseValues:
         cells : Tensor of shape (\\*batch, n_rows, n_cols)
             The summands.
         by_column : bool
-            Whether each column has a sum of its own.
+            Whether to sum each column separately.
 
         Returns
         -------
@@ -163,12 +163,12 @@ class DenseValues:
         return (cells * self.times).sum(-2 if by_column else (-2, -1), keepdim=True)
 
     def spread(self, sums: Tensor) -> Tensor:
-        """Statistics of columns, or of all cells, in a shape that broadcasts.
+        """Broadcast statistics of columns, or of all cells, over the rows.
 
         Parameters
         ----------
         sums : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
-            As returned by `sums`.
+            Result of `sums`.
 
         Returns
         -------
@@ -202,9 +202,9 @@ class DenseValues:
     def towards(self, X: Tensor) -> Tensor:
         """``X + W (P(M) - X) / max W``, the minimum of a majorizer of the misfit.
 
-        Without weights this is `fill`. With weights, ``|Z - towards(X)|^2 max W``
-        exceeds ``misfit(Z)`` by the same number at ``Z = X`` and by at least as much
-        elsewhere, so that what reduces the former reduces the latter.
+        Without weights this is `fill`. With weights, ``|Z - towards(X)|^2 max W`` minus
+        a constant equals ``misfit(Z)`` at ``Z = X`` and is no smaller elsewhere. So a
+        step that reduces the former also reduces the latter.
 
         Parameters
         ----------
@@ -226,9 +226,9 @@ class DenseValues:
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------
@@ -242,11 +242,11 @@ class DenseValues:
         Parameters
         ----------
         scaling : Scaling
-            How to scale.
+            Scaling of the values.
 
         Returns
         -------
         DenseValues
-            Of the same class.
+            Cells of the same class.
         """
         return replace(self, values=scaling.standardise(self.values))

@@ -13,17 +13,17 @@ from skmc.cells.containers import dense, sparse_cells, to_cells
 from skmc.cells.positions import check_positions, from_frame
 from skmc.cells.stored import from_csv, from_dask, from_memmap, from_parquet
 
-LONG_BLOCK = 10  # cells that are no block by chance
+LONG_BLOCK = 10  # cells; a block of at least this size is no coincidence
 
 
 class Entries:
     """Observed cells ``(row, column, value)`` of one matrix.
 
-    ``len()`` is the number of cells and a slice is the same matrix with fewer observed
-    cells, so `sklearn.model_selection` splits *cells* where it would split rows of an
-    array: ``GridSearchCV(AIRCompleter(), grid, cv=KFold(5, shuffle=True)).fit(
-    Entries(X))`` validates on held-out cells. Folds that are not shuffled would hide
-    whole rows, and raise an error.
+    ``len()`` is the number of cells, and a slice is the same matrix with fewer observed
+    cells. So `sklearn.model_selection` splits *cells* instead of rows:
+    ``GridSearchCV(AIRCompleter(), grid, cv=KFold(5, shuffle=True)).fit(Entries(X))``
+    validates on held-out cells. Folds that are not shuffled would hide whole rows, and
+    raise an error.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class Entries:
     matrix_shape : tuple
         ``(n_rows, n_cols)``. ``shape`` is ``(n_cells,)``.
     ids : tuple of ndarray or None
-        Identifiers of the rows and of the columns, ascending, see `from_frame`.
+        Identifiers of rows and columns, in ascending order, see `from_frame`.
     weights : ndarray of shape (n_cells,) or None
-        How often each cell counts, see `from_frame`.
+        Weight of each cell, see `from_frame`.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Entries:
         *,
         duplicates: str = "error",
     ) -> Entries:
-        """From the row index, column index and value of each cell.
+        """Make entries from the row index, column index and value of each cell.
 
         Parameters
         ----------
@@ -95,11 +95,11 @@ class Entries:
             Zero-based positions. Labels are turned into positions by
             ``numpy.unique(labels, return_inverse=True)``.
         values : array-like of numbers, shape (n_cells,)
-            One each.
+            Value of each cell.
         shape : tuple of int, default: one more than the largest positions
-            ``(n_rows, n_cols)``.
+            Shape of the matrix, ``(n_rows, n_cols)``.
         duplicates : {"error", "mean"}
-            What to do when a cell occurs more than once.
+            Treatment of cells that occur more than once.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class Entries:
 
     @classmethod
     def of_matrix(cls, cells: np.ndarray) -> Entries:
-        """From a matrix that `skmc.cells.to_cells` has read.
+        """Make entries from a matrix that `skmc.cells.to_cells` has read.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Entries:
 
     @property
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of each cell: identifiers, if there are any, or positions."""
+        """Row and column of each cell: identifiers if there are any, else positions."""
         if self.ids is None:
             return self.rows, self.cols
         return self.ids[0][self.rows], self.ids[1][self.cols]
@@ -223,8 +223,8 @@ class Entries:
     def _refuse_blocks(self, index: np.ndarray) -> None:
         """Raise an error if ``index`` leaves out one block of cells in row order.
 
-        A block of nothing but whole rows is a test of new rows, and other orders, such
-        as that of time, mean something.
+        A block of whole rows is a test of new rows, and cells in another order, such
+        as the order of time, may be split on purpose.
         """
         if (np.diff(self.rows) < 0).any():
             return
@@ -252,7 +252,7 @@ class Entries:
 
 
 def fingerprint(cells: Entries) -> str:
-    """A text that is equal for equal cells.
+    """A text that is equal for equal sets of cells.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Everything that is given to ``fit``, read once."""
+"""All arguments of ``fit``, read once."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from skmc.cells.sparse_observed import SparseObserved
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The observed cells of a matrix, and all else that is known about it.
+    """The observed cells of a matrix, and all side information.
 
     Parameters
     ----------
     data : Observed, SparseObserved, BlockObserved or ChunkedRows
-        The cells that count, with their weights; scaled if there is a ``scaling``.
+        Cells with positive weight; scaled if there is a ``scaling``.
     statistics : Priors
         Statistics of these cells before they were scaled.
     read : ndarray of shape (n_rows, n_cols), Entries or None, default=None
-        The cells as they were read, those of weight 0 included; NaN where a cell is
-        missing. None if they are not in memory.
+        Cells as read, including those of weight 0; NaN where a cell is missing. None
+        if they are not in memory.
     known : mapping of str to array, default={}
         Features and graphs of the rows and of the columns, by the names of the
         arguments of ``fit``.
     row_scaling : FeatureScaling or None, default=None
-        How the features of the rows were scaled.
+        Scaling of the features of the rows.
     scaling : Scaling or None, default=None
-        How the data were scaled, or anything else with ``undo``.
+        Scaling of the data, or another object with ``undo``.
     source : object, default=None
-        What the container of the result is made from.
+        Input that determines the container of the result.
     """
 
     data: Any
@@ -52,14 +52,14 @@ class Given:
     def of_matrix(
         cls, matrix: np.ndarray, weights: np.ndarray | None = None, **more: Any
     ) -> Given:
-        """From a matrix in memory.
+        """Make it from a matrix in memory.
 
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_cols)
             NaN where a cell is missing.
         weights : ndarray of shape (n_rows, n_cols) or None, default=None
-            How often each observed cell counts, >= 0.
+            Weights of the observed cells, >= 0.
         **more : object
             Further parameters of the class.
 
@@ -82,14 +82,14 @@ class Given:
     def of_entries(
         cls, entries: Entries, weights: np.ndarray | None = None, **more: Any
     ) -> Given:
-        """From the observed cells of a sparsely observed matrix in memory.
+        """Make it from the observed cells of a sparsely observed matrix in memory.
 
         Parameters
         ----------
         entries : Entries
-            The cells.
+            Observed cells.
         weights : ndarray of shape (n_cells,) or None, default=None
-            How often each of them counts, >= 0.
+            Weight of each of them, >= 0.
         **more : object
             Further parameters of the class.
 
@@ -108,13 +108,13 @@ class Given:
 
     @property
     def entries(self) -> Entries:
-        """The cells in memory of a sparsely observed matrix."""
+        """Observed cells in memory of a sparsely observed matrix."""
         assert isinstance(self.read, Entries), "the cells are a matrix"
         return self.read
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """The cells in memory as a matrix, NaN where a cell is missing."""
+        """Matrix in memory, NaN where a cell is missing."""
         if isinstance(self.read, Entries):
             return self.read.to_cells()
         assert self.read is not None, "the cells are not in memory"

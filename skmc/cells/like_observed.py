@@ -1,4 +1,4 @@
-"""Values that look like the observed ones."""
+"""Restriction of values to the decimals and range of the observed ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-MAX_DECIMALS = 15  # a double holds no more of a number above one
+MAX_DECIMALS = 15  # of a number above one in double precision
 SAMPLE = 1000  # cells checked first for many decimals
 
 
@@ -19,11 +19,11 @@ class LikeObserved:
     Parameters
     ----------
     decimals : ndarray of shape (n_cols,)
-        Largest number of decimals of the observed values: 0 for integers; NaN where
-        values have all decimals that a floating-point number can have, and for columns
-        without an observed value.
+        Largest number of decimals of the observed values: 0 for integers. NaN for
+        columns whose values have as many decimals as floating-point numbers can have,
+        and for columns without an observed value.
     low, high : ndarray of shape (n_cols,)
-        Range of the values; infinite where there is no bound.
+        Smallest and largest values; infinite without a bound.
     """
 
     decimals: np.ndarray
@@ -37,7 +37,7 @@ class LikeObserved:
         low: ArrayLike | None = None,
         high: ArrayLike | None = None,
     ) -> LikeObserved:
-        """Measure the observed cells.
+        """Find decimals and range of the observed cells.
 
         Parameters
         ----------

@@ -25,8 +25,8 @@ class Observed(DenseValues):
     mask : bool Tensor, same shape
         True where the cell is observed.
     weights : Tensor of the same shape or None, default=None
-        How often each observed cell counts in `misfit`, `energy`, `sums`, `n_observed`
-        and `weighted`. None means once.
+        Weight of each observed cell in `misfit`, `energy`, `sums`, `n_observed` and
+        `weighted`. None means 1.
 
     Raises
     ------
@@ -50,20 +50,20 @@ class Observed(DenseValues):
 
     @property
     def identity(self) -> list[Any]:
-        """What differs between two sets of cells."""
+        """Data that distinguish two sets of cells."""
         return [self.values, self.mask, self.weights]
 
     def split(
         self, share: float, seed: int, draw: Callable[[np.ndarray, float, int], Any]
     ) -> tuple[Observed, Observed | None]:
-        """Cells to train on, and a share of the cells, which is held out.
+        """Split the cells into training cells and a held-out share.
 
         Parameters
         ----------
         share : float in (0, 1)
             Share of the cells to hold out.
         seed : int
-            Determines the cells.
+            Seed of the choice of the cells.
         draw : callable
             Maps a matrix with NaN where a cell is missing, the share and the seed to
             the mask of the cells to hold out.
@@ -82,12 +82,12 @@ class Observed(DenseValues):
         return self.hide(mask), replace(self, mask=mask)
 
     def first_rows(self, n: int) -> Observed:
-        """The first rows, or all rows if the first ones have no cell.
+        """The first rows, or all rows if the first ones have no observed cell.
 
         Parameters
         ----------
         n : int
-            How many at most.
+            Largest number of rows.
 
         Returns
         -------
@@ -114,12 +114,12 @@ class Observed(DenseValues):
         return replace(self, mask=self.mask & ~hidden)
 
     def select(self, members: Tensor) -> Observed:
-        """Some members of the (one) batch axis.
+        """Keep some members of the single batch axis.
 
         Parameters
         ----------
         members : bool or int Tensor
-            Those to keep, along the batch axis.
+            Mask or positions of the members to keep.
 
         Returns
         -------
@@ -129,12 +129,12 @@ class Observed(DenseValues):
         return Observed(self.values[members], self.mask[members], weights=weights)
 
     def to(self, *args: Any) -> Observed:
-        """Move or cast the values as `torch.Tensor.to` does; the rest follows.
+        """Move or cast the values as `torch.Tensor.to` does, and the mask accordingly.
 
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
+            Arguments of `torch.Tensor.to`.
 
         Returns
         -------

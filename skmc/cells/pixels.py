@@ -11,7 +11,7 @@ def pixels(cells: np.ndarray, channels: int) -> np.ndarray:
     Parameters
     ----------
     cells : ndarray of shape (height, width * channels)
-        A row holds its pixels in order, the channels of a pixel next to each other.
+        Pixels of each row in order, with the channels of a pixel next to each other.
     channels : int
         Channels per pixel.
 
@@ -22,7 +22,7 @@ def pixels(cells: np.ndarray, channels: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        The columns are not whole pixels.
+        The number of columns is not a multiple of the number of channels.
     """
     if cells.shape[1] % channels:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Positions of cells: checked, or found from identifiers."""
+"""Positions of cells: validation, and conversion from identifiers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Find the distinct identifiers, and their positions.
+    """Find the distinct identifiers and their positions.
 
     Parameters
     ----------
     labels : array-like of shape (n_cells,)
-        Integers, strings, or what has a text.
+        Integers, strings, or other objects, which are converted to text.
     name : str
-        What errors call them.
+        Name of the labels in error messages.
 
     Returns
     -------
     ids : ndarray of int64 or of fixed-width strings
         Distinct identifiers in ascending order.
     positions : int ndarray of shape (n_cells,)
-        Their positions among these.
+        Positions of the labels among the distinct identifiers.
     """
     found = np.asarray(labels)
     if found.dtype.kind == "O":
@@ -42,7 +42,7 @@ def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
     if found.dtype.kind == "O":
         found = np.asarray(found.tolist())
     if found.dtype.kind == "f" and (found == found.round()).all():
-        found = found.astype(np.int64)  # as pandas has integers in an incomplete column
+        found = found.astype(np.int64)  # pandas stores incomplete integers as floats
     if found.dtype.kind not in "iu":
         found = found.astype(str)
     ids, positions = np.unique(found, return_inverse=True)
@@ -52,7 +52,7 @@ def identified(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
 def check_positions(
     rows: ArrayLike, cols: ArrayLike, shape: tuple[int, ...] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Integer positions inside a matrix of ``shape``, or an error that says where.
+    """Validate integer positions inside a matrix of ``shape``.
 
     Without a shape there is no upper bound.
 
@@ -81,7 +81,7 @@ def check_positions(
 
 
 def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
-    """Positions below ``size``, or an error that says where another one is.
+    """Validate positions below ``size``.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def check_index(index: ArrayLike, size: float, name: str) -> np.ndarray:
     size : int or inf
         Number of rows or columns.
     name : str
-        What errors call them.
+        Name of the positions in error messages.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def from_frame(
     *,
     duplicates: str = "error",
 ) -> Entries:
-    """From triplets in a table in memory, with identifiers of any kind.
+    """Make entries from triplets in a table in memory, with any identifiers.
 
     After a fit, `predict_entries` and `recommend` take and return identifiers.
     `transform` returns the rows and columns in the order of ``row_ids_`` and
@@ -134,17 +134,16 @@ def from_frame(
     Parameters
     ----------
     frame : DataFrame of pandas or polars, Arrow table, or dict of arrays
-        One row for each cell.
+        Table with one row for each cell.
     rows, cols : str
-        Names of the columns of identifiers: integers or strings. Others are
-        compared by their text.
+        Names of the columns of identifiers: integers or strings. Other objects are
+        converted to text.
     values : str
         Name of the column of numbers.
     weight : str, optional
-        Name of a column that says how often each cell counts, >= 0, as
-        ``cell_weight`` of `fit` does.
+        Name of the column of cell weights, >= 0, like ``cell_weight`` of `fit`.
     duplicates : {"error", "mean"}, default="error"
-        What to do when a cell occurs more than once. "mean" needs cells without
+        Treatment of cells that occur more than once. "mean" needs cells without
         weights.
 
     Returns
@@ -154,7 +153,7 @@ def from_frame(
     Raises
     ------
     ValueError
-        An identifier or a number is missing, or as for `from_triplets`.
+        An identifier or a number is missing, or as in `from_triplets`.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from skmc.cells.sparse_observed import SparseObserved
 
 
 def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
-    """Targets and weights that make the loss of counts one of least squares.
+    """Targets and weights that turn the loss of counts into least squares.
 
     ``(1 + a) (x - 1)^2 = x^2 + a (x - 1 - 1 / a)^2 + constant`` with ``a = alpha r``,
     and `ALS` adds the ``x^2`` of all cells.
@@ -23,7 +23,7 @@ def preferences(data: SparseObserved, alpha: float) -> SparseObserved:
     Returns
     -------
     SparseObserved
-        Its positive cells.
+        Targets of the positive counts, with their weights.
 
     Raises
     ------

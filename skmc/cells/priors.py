@@ -13,7 +13,7 @@ from skmc.cells.sparse_observed import SparseObserved
 
 @dataclass(frozen=True)
 class Priors:
-    """Means of rows and columns, and which rows and columns are empty or constant.
+    """Means of rows and columns, and their empty and constant members.
 
     Parameters
     ----------
@@ -37,11 +37,11 @@ class Priors:
         and infinity for empty columns.
     one_unit : bool
         Whether an empty column can be filled with the row means: not if the columns
-        have different units (`skmc.cells.Scaling.unlike`).
+        have different units, see `skmc.cells.Scaling.unlike`.
     ids : tuple of ndarray or None
-        Identifiers of rows and of columns; None if these are positions.
+        Identifiers of rows and columns; None if these are positions.
     informed_rows : bool, default=False
-        Whether rows without an observed cell have an answer other than the means.
+        Whether rows without an observed cell have predictions other than the means.
     weighted : bool, default=False
         Whether the cells have weights.
     """
@@ -81,7 +81,7 @@ class Priors:
         shape : tuple of int
             Shape of the matrix.
         weights : ndarray of shape (n_cells,), optional
-            How often each cell counts in means, > 0.
+            Weight of each cell in the means, > 0.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class Priors:
         one_unit: bool,
         ids: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Priors:
-        """Combine statistics of rows and of columns.
+        """Combine the statistics of rows and columns.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Priors:
         one_unit : bool
             Whether empty columns can be filled with the row means.
         ids : tuple of ndarray, optional
-            Identifiers of rows and of columns.
+            Identifiers of rows and columns.
 
         Returns
         -------
@@ -204,9 +204,9 @@ class Priors:
         cells : ndarray of shape (k, n_cols)
             Rows, with NaN where a cell is missing.
         completed : ndarray of shape (k, n_cols)
-            Completion of ``cells``, in which these rows and columns are replaced.
+            Completion of ``cells``, in which empty rows and columns are filled.
         of_fit : bool, default=False
-            Whether ``cells`` is the fitted matrix, whose weights count in means.
+            Whether ``cells`` is the fitted matrix, whose means are weighted.
 
         Returns
         -------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from skmc.cells.dense_values import DenseValues
     from skmc.cells.sparse_observed import SparseObserved
 
-OFFSET = 100  # deviations that a mean may amount to and not be subtracted
+OFFSET = 100  # deviations; a smaller mean need not be subtracted
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Scaling:
     Parameters
     ----------
     shift : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
-        Mean of the observed cells, of each column or of all; zero without centering.
+        Mean of the observed cells, per column or overall; zero without centering.
     scale : Tensor of shape (\\*batch, 1, n_cols) or (\\*batch, 1, 1)
         Standard deviation of the same cells, or their root mean square without
         centering.
@@ -40,7 +40,7 @@ class Scaling:
     def of(
         cls, data: DenseValues | SparseObserved, how: str | None, *, centre: bool = True
     ) -> Scaling:
-        """From the observed cells.
+        """Compute the scaling from the observed cells.
 
         A column without an observed cell gets the mean and deviation of all cells.
         "auto" means "columns" where columns have different units: the deviations of a
@@ -56,7 +56,7 @@ class Scaling:
         data : Observed or SparseObserved
             The observed cells.
         how : {"auto", "columns", "global"} or None
-            Which cells share a mean and a deviation; None changes nothing.
+            Cells that share a mean and a deviation; None changes nothing.
         centre : bool, default=True
             Whether "auto" subtracts the mean of a matrix of one unit.
 
@@ -82,7 +82,7 @@ class Scaling:
         *,
         centre: bool = True,
     ) -> Scaling:
-        """From means and deviations, by the rules of `of`.
+        """Compute the scaling from means and deviations, by the rules of `of`.
 
         Parameters
         ----------
@@ -90,9 +90,9 @@ class Scaling:
             Maps False to mean, standard deviation and number of all observed cells,
             (\\*batch, 1, 1), and True to those of each column, (\\*batch, 1, n_cols).
         how : {"auto", "columns", "global"} or None
-            As for `of`.
+            See `of`.
         centre : bool, default=True
-            As for `of`.
+            See `of`.
 
         Returns
         -------
@@ -121,9 +121,9 @@ class Scaling:
 
     @staticmethod
     def unlike(data: DenseValues | SparseObserved) -> Tensor:
-        """Tell whether columns have different units, by their deviations alone.
+        """Whether columns have different units, judged by their deviations alone.
 
-        Columns of one unit can have very different means, as those of a picture.
+        Columns of one unit can have very different means, as in a picture.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Scaling:
         Returns
         -------
         bool Tensor of shape (\\*batch, 1, 1)
-            Whether the deviations of a tenth of the columns are more than 5 times those
+            True if the deviations of a tenth of the columns are more than 5 times those
             of another tenth.
         """
         z, _ = _normalised(data)
@@ -144,12 +144,12 @@ class Scaling:
     def unlike_moments(
         moments: Callable[[bool], tuple[Tensor, Tensor, Tensor]],
     ) -> Tensor:
-        """Tell whether columns have different units, from their deviations.
+        """Whether columns have different units, judged by their deviations.
 
         Parameters
         ----------
         moments : callable
-            As for `of_moments`.
+            See `of_moments`.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class Scaling:
         return _far_apart(moments(True)[1])
 
     def standardise(self, X: Tensor) -> Tensor:
-        """Shift and scale a whole matrix.
+        """Standardize a whole matrix.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Scaling:
         return torch.where(self.scale > 0, (X - self.shift) / self.scale, 0.0)
 
     def undo(self, X: Tensor) -> Tensor:
-        """Go back to the units of the data.
+        """Convert back to the units of the data.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Scaling:
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
+            Arguments of `torch.Tensor.to`.
 
         Returns
         -------
@@ -201,9 +201,9 @@ class Scaling:
 
 
 def _normalised(data: DenseValues | SparseObserved) -> tuple[Tensor, Tensor]:
-    """The values divided by the largest, and the largest.
+    """Divide the values by the largest one; return both.
 
-    Sums of squares of very large or very small numbers would overflow.
+    Otherwise sums of squares of very large or very small numbers could overflow.
     """
     values = data.values
     dense = values if values.ndim > 1 else values[None]
@@ -217,11 +217,11 @@ def _moments(
     data: DenseValues | SparseObserved, z: Tensor, eps: float, by_column: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     count = data.sums(z.new_ones(()).expand_as(z), by_column=by_column)
-    some = torch.where(count > 0, count, 1)  # weights may add up to less than 1
+    some = torch.where(count > 0, count, 1)  # the weights may sum to less than 1
     mean = data.sums(z, by_column=by_column) / some
     squares = (z - data.spread(mean)).square_()
     deviation = (data.sums(squares, by_column=by_column) / some).sqrt()
-    # The rounding of a constant is not a deviation.
+    # A deviation within the rounding error of a constant is zero.
     noise = 32 * eps * mean.abs()
     deviation = torch.where(deviation > noise, deviation, torch.zeros_like(deviation))
     return mean, deviation, count

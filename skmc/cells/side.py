@@ -1,4 +1,4 @@
-"""What is known about rows besides their cells, as a linear prior on their factors."""
+"""Side information about rows, as a linear prior on their factors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ GRAPH_FLOOR = 0.1  # precision of a node, in units of the mean degree
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    r"""One linear prior: the factors of the rows have the mean ``S B``.
+    r"""A linear prior: the factors of the rows have the mean ``S B``.
 
-    ``B`` is unknown, and ``tr(B' P B)`` is its penalty, or ``P`` its precision up to a
-    factor. Features of the rows are a matrix ``S`` with ``P = I``. A graph of the rows
-    has ``S = I``, and ``P`` is its Laplacian plus a multiple of the identity.
+    ``B`` is unknown. Its penalty is ``tr(B' P B)``; ``P`` is its prior precision up to
+    a factor. Features of the rows are a matrix ``S`` with ``P = I``. A graph of the
+    rows has ``S = I``, and ``P`` is its Laplacian plus a multiple of the identity.
 
     Parameters
     ----------
     matrix : Tensor or SparseObserved of shape (m, p), or None
-        ``S``; None is the identity.
+        Matrix ``S``; None is the identity.
     root : SparseObserved of shape (n_edges, p) or None, default=None
         Incidence matrix ``D`` of a graph, with ``P = D' D + 0.1 I``. None is ``P = I``.
     """
@@ -34,7 +34,7 @@ class Side:
 
     @property
     def size(self) -> int:
-        """``p``, the number of rows of ``B``."""
+        """Number of rows of ``B``, ``p``."""
         known: Any = self.root if self.matrix is None else self.matrix
         return int(known.shape[1])
 
@@ -44,7 +44,7 @@ class Side:
         Parameters
         ----------
         B : Tensor of shape (p, k)
-            The map.
+            Map ``B``.
         rows : int Tensor of shape (m,), optional
             Rows of ``S``; all by default.
 
@@ -59,12 +59,12 @@ class Side:
         return whole if rows is None else whole[rows]
 
     def pull(self, W: Tensor) -> Tensor:
-        """``S' W``.
+        """The product ``S' W``.
 
         Parameters
         ----------
         W : Tensor of shape (m, k)
-            One line for each row.
+            Matrix with one row for each row of the data.
 
         Returns
         -------
@@ -73,12 +73,12 @@ class Side:
         return W if self.matrix is None else _times(_transposed(self.matrix), W)
 
     def penalty(self, B: Tensor) -> Tensor:
-        """``P B``.
+        """The product ``P B``.
 
         Parameters
         ----------
         B : Tensor of shape (p, k)
-            The map.
+            Map ``B``.
 
         Returns
         -------
@@ -89,12 +89,12 @@ class Side:
         return _times(self.root.T, _times(self.root, B)) + GRAPH_FLOOR * B
 
     def noise(self, normal: Any) -> Tensor:
-        """Numbers with the covariance ``P`` in each column.
+        """Draw random numbers with covariance ``P`` in each column.
 
         Parameters
         ----------
         normal : callable
-            ``normal(n)`` returns ``n`` lines of standard normal numbers.
+            ``normal(n)`` returns ``n`` rows of standard normal numbers.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class Side:
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
+            Arguments of `torch.Tensor.to`.
 
         Returns
         -------
@@ -140,9 +140,9 @@ def prior_mean(sides: Sequence[Side], links: Sequence[Tensor]) -> Tensor | float
     Parameters
     ----------
     sides : sequence of Side
-        The priors.
+        Linear priors of the rows.
     links : sequence of Tensor of shape (p, k)
-        ``B`` of each.
+        Map ``B`` of each prior.
 
     Returns
     -------

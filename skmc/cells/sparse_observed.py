@@ -15,27 +15,27 @@ from skmc.cells.scaling import Scaling
 from skmc.cells.sparse_values import SparseValues
 from skmc.linalg import LowRank, SparsePlusLowRank
 
-SINGLE = 1e6  # largest number that single precision is good enough for
+SINGLE = 1e6  # largest number that is stored in single precision
 
 
 @dataclass(frozen=True, eq=False)
 class SparseObserved(SparseValues):
-    """The observed cells of a matrix of which few cells are observed.
+    """The observed cells of a matrix with few observed cells.
 
-    The counterpart of `skmc.Observed`. Completions are products of factors (`LowRank`)
-    and are never formed: memory is that of the observed cells and of the factors. There
-    are no batch axes.
+    This is the counterpart of `skmc.Observed`. Completions are products of factors
+    (`LowRank`) and are never formed. Memory holds only the observed cells and the
+    factors. There are no batch axes.
 
     Parameters
     ----------
     rows, cols : int64 or int32 Tensor of shape (n_cells,)
-        Positions, sorted by row and then by column, each cell once; see `of`.
+        Positions, sorted by row and then by column, without duplicates; see `of`.
     values : floating Tensor of shape (n_cells,)
         Values of the cells.
     shape : tuple of int
         ``(n_rows, n_cols)``.
     weights : Tensor of shape (n_cells,) or None, default=None
-        How often each cell counts in all sums. None means once.
+        Weight of each cell in all sums. None means 1.
     sides : pair of tuples of Side
         Linear priors of the rows' and of the columns' factors.
     """
@@ -51,20 +51,20 @@ class SparseObserved(SparseValues):
         shape: tuple[int, int],
         weights: Tensor | np.ndarray | None = None,
     ) -> SparseObserved:
-        """From tensors or arrays in any order.
+        """Make it from tensors or arrays in any order.
 
         Parameters
         ----------
         rows : int Tensor or array of shape (n_cells,)
-            Positions, each at most once.
+            Row of each cell.
         cols : int Tensor or array of shape (n_cells,)
-            Positions, each at most once.
+            Column of each cell; each position occurs at most once.
         values : Tensor or array of shape (n_cells,)
-            Values.
+            Value of each cell.
         shape : tuple of int
-            ``(n_rows, n_cols)``.
+            Shape of the matrix, ``(n_rows, n_cols)``.
         weights : Tensor or array of shape (n_cells,), optional
-            How often each cell counts.
+            Weight of each cell.
 
         Returns
         -------
@@ -84,10 +84,10 @@ class SparseObserved(SparseValues):
         return cls(rows, cols, values, shape, weights=weights)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what can be computed again."""
+        """The state without values that can be recomputed."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
 
-    def __sizeof__(self) -> int:  # Dask prefers to run tasks where their data are
+    def __sizeof__(self) -> int:  # Dask runs tasks near large data
         parts = (self.rows, self.cols, self.values, self.weights)
         return sum(x.nbytes for x in parts if x is not None)
 
@@ -95,12 +95,12 @@ class SparseObserved(SparseValues):
 
     @property
     def identity(self) -> list[Any]:
-        """What differs between two sets of cells."""
+        """Data that distinguish two sets of cells."""
         return [self.shape, *vars(replace(self)).values()]
 
     @cached_property
     def T(self) -> SparseObserved:
-        """The transpose, made at the first access."""
+        """The transpose, computed at the first access."""
         order = self.by_column
         return SparseObserved(
             self.cols[order],
@@ -113,7 +113,7 @@ class SparseObserved(SparseValues):
 
     @cached_property
     def indicator(self) -> SparseObserved:
-        """``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
+        """Sparse matrix with ``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
         count = self.starts.diff()
         weights = count.clamp_min(1).to(self.values.dtype).rsqrt()
         return SparseObserved(
@@ -121,12 +121,12 @@ class SparseObserved(SparseValues):
         )
 
     def plus(self, values: Tensor, X: LowRank) -> SparsePlusLowRank:
-        """``X`` with ``values`` added at the cells.
+        """Add ``values`` to ``X`` at the observed cells.
 
         Parameters
         ----------
         values : Tensor of shape (n_cells,)
-            In the order of the cells.
+            Values in the order of the cells.
         X : LowRank
             A completion.
 
@@ -157,9 +157,9 @@ class SparseObserved(SparseValues):
         Parameters
         ----------
         how : {"auto", "columns", "global"} or None
-            As for `Scaling.of`.
+            See `Scaling.of`.
         centre : bool, default=True
-            As for `Scaling.of`.
+            See `Scaling.of`.
 
         Returns
         -------
@@ -173,7 +173,7 @@ class SparseObserved(SparseValues):
         Parameters
         ----------
         scaling : Scaling
-            How to scale.
+            Scaling of the values.
 
         Returns
         -------
@@ -185,14 +185,14 @@ class SparseObserved(SparseValues):
     def split(
         self, share: float, seed: int, draw: Callable[..., np.ndarray] | None = None
     ) -> tuple[SparseObserved, SparseObserved | None]:
-        """Cells to train on, and a share of the cells, which is held out.
+        """Split the cells into training cells and a held-out share.
 
         Parameters
         ----------
         share : float in (0, 1)
             Share of the cells to hold out.
         seed : int
-            Determines the cells, which are drawn uniformly.
+            Seed of the uniform choice of the cells.
         draw : object
             Ignored.
 
@@ -212,7 +212,7 @@ class SparseObserved(SparseValues):
         return self.only(~hidden), self.only(hidden)
 
     def in_single(self) -> SparseObserved:
-        """The same cells in single precision, unless they are too large.
+        """The same cells in single precision, unless the values are too large.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class SparseObserved(SparseValues):
         Parameters
         ----------
         chosen : bool Tensor of shape (n_cells,)
-            True for cells that stay.
+            True for cells to keep.
 
         Returns
         -------
@@ -242,12 +242,12 @@ class SparseObserved(SparseValues):
         )
 
     def to(self, *args: Any) -> SparseObserved:
-        """Move or cast the values as `torch.Tensor.to` does; positions follow.
+        """Move or cast the values as `torch.Tensor.to` does; the positions follow.
 
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
+            Arguments of `torch.Tensor.to`.
 
         Returns
         -------

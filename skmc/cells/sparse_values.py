@@ -1,4 +1,4 @@
-"""Some cells of a matrix: where they are, and sums and products of their numbers."""
+"""Cells of a sparse matrix: positions, sums and products."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from torch import Tensor
 
 from skmc.linalg import LowRank, compressed_rows, padded, work_of
 
-SUMMED = 2**16  # numbers
-CHUNK = 2**20  # cells, whose temporary arrays remain in a cache
+SUMMED = 2**16  # elements summed at once in single precision
+CHUNK = 2**20  # cells whose temporary arrays fit in the cache
 
 
 class SparsePositions:
-    """Positions of some cells, sorted by row and then by column.
+    """Positions of cells, sorted by row and then by column.
 
     Attributes
     ----------
     rows, cols : int64 or int32 Tensor of shape (n_cells,)
-        Positions, each cell once.
+        Positions without duplicates.
     shape : tuple of int
-        ``(n_rows, n_cols)``.
+        Shape of the matrix, ``(n_rows, n_cols)``.
     """
 
     rows: Tensor
@@ -35,23 +35,23 @@ class SparsePositions:
 
     @cached_property
     def starts(self) -> Tensor:
-        """Where each row begins among the cells, and the end, ``(n_rows + 1,)``."""
+        """Start of each row among the cells, and the end, ``(n_rows + 1,)``."""
         starts = self.rows.new_zeros(self.shape[0] + 1)
         starts[1:] = torch.bincount(self.rows, minlength=self.shape[0]).cumsum(0)
         return starts
 
     @cached_property
     def by_column(self) -> Tensor:
-        """The order of the cells by column and then by row, ``(n_cells,)``."""
+        """Order of the cells by column and then by row, ``(n_cells,)``."""
         return self.cols.argsort(stable=True)
 
     def matrix(self, values: Tensor) -> Tensor:
-        """A sparse matrix, in compressed rows, with ``values`` at the cells.
+        """Sparse matrix, in compressed rows, with ``values`` at the cells.
 
         Parameters
         ----------
         values : Tensor of shape (n_cells,)
-            In the order of the cells.
+            Values in the order of the cells.
 
         Returns
         -------
@@ -65,12 +65,12 @@ class SparsePositions:
 
     @property
     def _kind(self) -> torch.dtype:
-        """The smallest type of positions."""
+        """The smallest integer type for the positions."""
         small = len(self.rows) < 2**31 and max(self.shape) < 2**31
         return torch.int32 if small else torch.int64
 
     def at(self, X: LowRank) -> Tensor:
-        """``X`` at the cells, ``(n_cells,)``.
+        """Values of ``X`` at the cells, ``(n_cells,)``.
 
         Parameters
         ----------
@@ -85,22 +85,22 @@ class SparsePositions:
             return X.left.new_zeros(len(self.rows))
         left, right = X.left, X.right
         if left.dtype is torch.float32:
-            # Shorter rows take many times as long, and remainders a third longer.
+            # Shorter rows take many times as long, and unpadded ones a third longer.
             left, right = padded(left), padded(right)
         found = self.matrix(left.new_zeros(len(self.rows)))
         differentiable = left.requires_grad or right.requires_grad
-        # Without ``out``, the pattern is copied, which takes longer than the products.
+        # Without ``out``, PyTorch copies the pattern, which is slower than the product.
         out = None if differentiable and torch.is_grad_enabled() else found
         found = torch.sparse.sampled_addmm(found, left, right.mT, beta=0.0, out=out)
         return found.values()
 
     def spread(self, sums: Tensor) -> Tensor:
-        """Statistics of columns, or of all cells, at the cells.
+        """Broadcast statistics of columns, or of all cells, to the cells.
 
         Parameters
         ----------
         sums : Tensor of shape (1, n_cols) or (1, 1)
-            As returned by `sums`.
+            Result of `sums`.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class SparsePositions:
         return sums[0, self.cols] if sums.shape[1] > 1 else sums[0]
 
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where each row begins among the cells, and the columns of the cells.
+        """Start of each row among the cells, and the columns of the cells.
 
         Returns
         -------
@@ -121,18 +121,18 @@ class SparsePositions:
 
 @dataclass(frozen=True, eq=False)
 class SparseValues(SparsePositions):
-    """Values and weights of some cells of a matrix.
+    """Values and weights of cells.
 
     Parameters
     ----------
     rows, cols : int64 or int32 Tensor of shape (n_cells,)
-        Positions, sorted by row and then by column, each cell once.
+        Positions, sorted by row and then by column, without duplicates.
     values : floating Tensor of shape (n_cells,)
         Values of the cells.
     shape : tuple of int
         ``(n_rows, n_cols)``.
     weights : Tensor of shape (n_cells,) or None, default=None
-        How often each cell counts in all sums. None means once.
+        Weight of each cell in all sums. None means 1.
     """
 
     rows: Tensor
@@ -153,12 +153,12 @@ class SparseValues(SparsePositions):
 
     @property
     def work(self) -> int:
-        """The work of a pass over the observed cells; a step reads no others."""
+        """Work of a pass over the observed cells, which are all that a step reads."""
         return work_of(len(self.values))
 
     @property
     def batch_shape(self) -> torch.Size:
-        """Empty: there are no batch axes."""
+        """Empty, since there are no batch axes."""
         return torch.Size(())
 
     def zero(self) -> LowRank:
@@ -198,7 +198,7 @@ class SparseValues(SparsePositions):
         Parameters
         ----------
         cells : Tensor of shape (n_cells,)
-            Any numbers.
+            Value at each cell.
 
         Returns
         -------
@@ -207,19 +207,19 @@ class SparseValues(SparsePositions):
         return cells if self.weights is None else cells * self.weights.to(cells.dtype)
 
     def inner(self, a: Tensor, b: Tensor) -> Tensor:
-        """Weighted inner product of numbers at the cells, in double precision.
+        """Weighted inner product of values at the cells, in double precision.
 
         Parameters
         ----------
         a, b : Tensor of shape (n_cells,)
-            Any numbers.
+            Value at each cell.
 
         Returns
         -------
         float64 Tensor of shape ()
         """
         products = self.weighted(a * b)
-        # A sum in another precision converts all numbers first.
+        # A sum with another output type would convert all numbers first.
         parts = products.split(SUMMED) if products.device.type == "cpu" else (products,)
         return torch.stack([part.sum(dtype=torch.float64) for part in parts]).sum()
 
@@ -259,7 +259,7 @@ class SparseValues(SparsePositions):
         cells : Tensor of shape (n_cells,)
             The summands.
         by_column : bool
-            Whether each column has a sum of its own.
+            Whether to sum each column separately.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class SparseValues(SparsePositions):
     def chunks(self) -> list[SparseValues]:
         """The matrix in chunks of consecutive rows, each with about `CHUNK` cells."""
         whole = self.device.type != "cpu" or len(self.values) <= CHUNK
-        return [self] if whole else self._chunks  # an object must not hold itself
+        return [self] if whole else self._chunks  # avoids a reference to itself
 
     @cached_property
     def _chunks(self) -> list[SparseValues]:
@@ -322,7 +322,7 @@ class SparseValues(SparsePositions):
         own : sequence of Tensor of shape (n_rows, k)
             Tensors of which each call gets the rows of its chunk.
         *common : object
-            Arguments that all calls share.
+            Arguments shared by all calls.
 
         Yields
         ------

@@ -14,18 +14,18 @@ BLOCK_CELLS = 2**22
 
 @dataclass(frozen=True, eq=False)
 class CsvFiles:
-    """CSV files, and how Arrow reads them; see `Entries.from_csv`.
+    """CSV files, and Arrow's options for reading them; see `Entries.from_csv`.
 
     Parameters
     ----------
     path : path or list of paths
         A file, a folder of files, or a list of files.
     read_options : pyarrow.csv.ReadOptions or None
-        Among others, the names of the columns of files without a header.
+        Options such as the column names of files without a header.
     parse_options : pyarrow.csv.ParseOptions or None
-        Among others, the separator.
+        Options such as the separator.
     convert_options : pyarrow.csv.ConvertOptions or None
-        Among others, the types of the columns.
+        Options such as the types of the columns.
     """
 
     path: str | os.PathLike | list[str]
@@ -41,16 +41,16 @@ class StoredEntries:
     Parameters
     ----------
     source : path, list of paths, CsvFiles, Dask DataFrame or SciPy sparse matrix
-        Where the cells are.
+        Source of the cells.
     columns : tuple of str
         Names of the columns of row identifiers, column identifiers, values and, if
         there are any, weights.
     duplicates : {"error", "last", "mean"}
-        What to do when a cell occurs more than once.
+        Treatment of cells that occur more than once.
     folder : path or None
-        Where the sorted blocks are kept.
+        Folder for the sorted blocks.
     client : distributed.Client or None
-        The cluster on which to compute.
+        Cluster that computes the fit.
     block_cells : int
         Number of cells of a block.
     """
@@ -112,7 +112,7 @@ def from_parquet(
     client: object = None,
     block_cells: int = BLOCK_CELLS,
 ) -> StoredEntries:
-    """From triplets in Parquet or Arrow files, which are read in `fit`.
+    """Make entries from triplets in Parquet or Arrow files, which `fit` reads.
 
     `FactorizationCompleter` and `MeanCompleter` fit cells that do not fit in
     memory. `fit` sorts them into blocks of rows and blocks of columns; then it
@@ -121,29 +121,29 @@ def from_parquet(
     Parameters
     ----------
     path : path or list of paths
-        A file, a folder of files, or a list of files with equal columns.
+        File, folder of files, or list of files with equal columns.
     rows, cols : str
         Names of the columns of identifiers: integers of up to 64 bits, or strings.
     values : str
         Name of the column of numbers.
     weight : str, optional
-        Name of a column that says how often each number counts, >= 0: 2 is the
-        number twice, 0 leaves it out before duplicates are sought. The fit is that
-        of ``cell_weight`` in `FactorizationCompleter.fit`; `score` and `transform`
+        Name of the column of weights, >= 0: a weight of 2 counts the number twice,
+        and 0 removes it before duplicates are sought. The fit is that of
+        ``cell_weight`` in `FactorizationCompleter.fit`; `score` and `transform`
         count each cell once. `MeanCompleter` takes no weights.
     duplicates : {"error", "last", "mean"}, default="error"
-        What to do when a cell occurs more than once, in any of the files. "last" is
+        Treatment of cells that occur more than once, in any of the files. "last" is
         the last one in the order of the files' names and of their rows, with its
         weight; "mean" is the weighted mean, with the sum of the weights.
     folder : path, optional
-        Where the sorted blocks are kept, which take twice the space of the
-        triplets. Only a folder ``skmc-blocks`` in it is written. A later fit to the
-        same files uses the blocks again. By default they are in a temporary folder,
-        which is kept as long as the fitted completer. A completer that is loaded
-        from a file needs a folder for `recommend` and `partial_fit`.
+        Folder for the sorted blocks, which take twice the space of the triplets. Only
+        its subfolder ``skmc-blocks`` is written. A later fit to the same files reuses
+        the blocks. By default they are in a temporary folder, which exists as long as
+        the fitted completer. A completer that is loaded from a file needs a folder for
+        `recommend` and `partial_fit`.
     client : distributed.Client, optional
-        The Dask cluster on which to sort and fit. All workers must reach ``path``
-        and ``folder`` under these names.
+        Dask cluster that sorts and fits. All workers must reach ``path`` and
+        ``folder`` under these names.
     block_cells : int >= 1, default=2**22
         Number of cells of a block, each of which needs about 150 bytes of memory.
 
@@ -182,7 +182,7 @@ def from_csv(
     parse_options: object = None,
     convert_options: object = None,
 ) -> StoredEntries:
-    r"""From triplets in CSV files, which are read in `fit`.
+    r"""Make entries from triplets in CSV files, which `fit` reads.
 
     `fit` reads them in chunks and continues as for `from_parquet`. A table that fits in
     memory can also be read by pandas, for `from_frame` and every completer.
@@ -190,23 +190,23 @@ def from_csv(
     Parameters
     ----------
     path : path or list of paths
-        A file, a folder of CSV files, or a list of files with equal columns.
+        File, folder of CSV files, or list of files with equal columns.
     rows, cols, values : str
         Names of columns, as for `from_parquet`.
     weight : str, optional
         Name of the column of weights, as for `from_parquet`.
     duplicates, folder, client, block_cells : object
-        As for `from_parquet`.
+        See `from_parquet`.
     read_options : pyarrow.csv.ReadOptions, optional
-        For files without a header: ``ReadOptions(column_names=["user", "film"])``
-        with the names of all columns. By default the first line has the names.
+        Options for files without a header: ``ReadOptions(column_names=["user",
+        "film"])`` with the names of all columns. By default, the first line has them.
     parse_options : pyarrow.csv.ParseOptions, optional
-        For other separators than commas: ``ParseOptions(delimiter="\t")``.
+        Options for other separators: ``ParseOptions(delimiter="\t")``.
     convert_options : pyarrow.csv.ConvertOptions, optional
-        For identifiers such as "007", which are integers otherwise:
-        ``ConvertOptions(column_types={"film": "string"})``. By default, a column of
-        identifiers has the type of its first megabyte, numbers and weights are
-        floats, and only the empty text is a missing cell.
+        Options for identifiers such as "007", which are integers otherwise:
+        ``ConvertOptions(column_types={"film": "string"})``. By default, the first
+        megabyte determines the type of a column of identifiers, numbers and weights
+        are floats, and only the empty text is a missing cell.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def from_dask(
     client: object = None,
     block_cells: int = BLOCK_CELLS,
 ) -> StoredEntries:
-    """From triplets in a Dask DataFrame, which is computed in `fit`.
+    """Make entries from triplets in a Dask DataFrame, which `fit` computes.
 
     `fit` writes its partitions to Parquet files in ``folder``, and continues as for
     `from_parquet`.
@@ -255,11 +255,11 @@ def from_dask(
     weight : str, optional
         Name of the column of weights, as for `from_parquet`.
     folder : path
-        Where partitions and sorted blocks are kept.
+        Folder for the partitions and the sorted blocks.
     duplicates : {"error", "last", "mean"}, default="error"
         As for `from_parquet`; the order is that of the partitions.
     client : distributed.Client, optional
-        As for `from_parquet`.
+        See `from_parquet`.
     block_cells : int >= 1, default=2**22
         Number of cells of a block.
 
@@ -277,16 +277,16 @@ def from_memmap(
     folder: str | os.PathLike | None = None,
     block_cells: int = BLOCK_CELLS,
 ) -> StoredEntries:
-    """From a SciPy sparse matrix whose arrays are mapped from files.
+    """Make entries from a SciPy sparse matrix whose arrays are mapped from files.
 
-    Each cell counts once; for weights write triplets, see `from_parquet`.
+    All cells have weight 1; for other weights write triplets, see `from_parquet`.
 
     Parameters
     ----------
     matrix : SciPy CSR array or matrix
         Stored cells are observed. Its arrays may be `numpy.memmap`.
     folder : path, optional
-        As for `from_parquet`.
+        See `from_parquet`.
     block_cells : int >= 1, default=2**22
         Number of cells of a block.
 

@@ -104,7 +104,7 @@ def new_rows(case: Case) -> None:
 
 @check("leave score to BaseCompleter, and Fitted.without to Fitted")
 def score(case: Case) -> None:
-    """The score is the negative error, normalized, of cells that were hidden."""
+    """The score is the negative normalized error of cells that were hidden."""
     truth, masked = small_problem()
     completer = case.fitted
     completed = completer.transform(masked)
@@ -124,7 +124,7 @@ def score(case: Case) -> None:
 
 @check("hide the cells in Fitted.without before the fitted rows are looked up")
 def noise_cannot_be_scored_well(case: Case) -> None:
-    """Cells that score hides are hidden from the completer, too."""
+    """Cells that score hides are also hidden from the completer."""
     noise = np.random.RandomState(0).randn(50, 10)
     params = {"n_neighbors": 1, "rank": 1, "lambda_row": 10.0, "lambda_col": 10.0}
     found = case.make(**params).fit(noise).score(noise)
@@ -133,7 +133,7 @@ def noise_cannot_be_scored_well(case: Case) -> None:
 
 @check("return Fitted.whole()[rows, cols] from Fitted.at")
 def predict_entries(case: Case) -> None:
-    """Single cells are those of transform, and wrong positions are named."""
+    """Predictions of single cells equal transform; errors name wrong positions."""
     _, masked = small_problem()
     completer = case.fitted
     rows, cols = np.nonzero(masked.mask)
@@ -169,7 +169,7 @@ def _numpy_state() -> np.ndarray:
 
 @check("define your classes at the top of a module, and keep no open files or lambdas")
 def pickles(case: Case) -> None:
-    """A pickled completer gives the same answers."""
+    """A pickled completer gives the same completions."""
     _, masked = small_problem()
     again = pickle.loads(pickle.dumps(case.fitted))
     expected = case.fitted.transform(masked)
@@ -178,7 +178,7 @@ def pickles(case: Case) -> None:
 
 @check(SEED)
 def is_deterministic(case: Case) -> None:
-    """A fit repeats itself, uses no global random state, and ends on the CPU."""
+    """Repeated fits are equal, use no global random state, and end on the CPU."""
     _, masked = small_problem()
     for device in devices():
         completer = case.make(device=device)
@@ -200,7 +200,7 @@ def is_deterministic(case: Case) -> None:
     lambda case: case.tags.equivariant,
 )
 def equivariance(case: Case) -> None:
-    """A permutation of the rows permutes the completion, as the tags say."""
+    """A permutation of the rows permutes the completion, if the tags say so."""
     _, masked = small_problem()
     order = np.random.RandomState(1).permutation(len(masked))
     completed = case.make().fit_transform(masked[order])
@@ -210,7 +210,7 @@ def equivariance(case: Case) -> None:
 
 @check("ignore columns in which given.statistics.varies is False in new rows")
 def constant_columns_say_nothing_of_new_rows(case: Case) -> None:
-    """A value that a constant column has never had does not carry a new row away."""
+    """A value that a constant column has never had does not change a new row."""
     masked = small_problem()[1].copy()
     masked[:, 0] = 5.0
     completer = case.make(max_iter=400).fit(masked)

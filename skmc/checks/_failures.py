@@ -1,4 +1,4 @@
-"""Checks of what completers say about wrong input and wrong parameters."""
+"""Checks of the errors about wrong input and wrong parameters."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _with_frames() -> dict[str, tuple[Any, str]]:
 
 @check(READ)
 def bad_input(case: Case) -> None:
-    """Errors about wrong input say what is wrong, and where."""
+    """Errors about wrong input name the fault and its position."""
     takes_words = isinstance(case.estimator, TakesTables)
     bad = BAD_INPUT if takes_words else {**BAD_INPUT, **_with_frames()}
     for kind, (X, message) in bad.items():
@@ -74,7 +74,7 @@ def bad_input(case: Case) -> None:
 
 @check(READ)
 def bad_input_to_a_fitted_completer(case: Case) -> None:
-    """Errors of transform and score say what is wrong."""
+    """Errors of transform and score name the fault."""
     truth, masked = small_problem()
     completer = case.make()
     with raises(NotFittedError, "", "transform before fit"):
@@ -104,7 +104,7 @@ def bad_input_to_a_fitted_completer(case: Case) -> None:
     "admissible values in _parameter_constraints, as scikit-learn's estimators do"
 )
 def bad_parameters_are_named(case: Case) -> None:
-    """Parameters outside of their constraints are errors that name them."""
+    """Errors about invalid parameters name them."""
     _, masked = small_problem()
     constraints = case.cls._parameter_constraints
     without = sorted(case.params - constraints.keys())
@@ -117,7 +117,7 @@ def bad_parameters_are_named(case: Case) -> None:
 
 
 def _bad_values(allowed: Any) -> list[object]:
-    """Values that satisfy none of the constraints of a parameter."""
+    """Values that violate all constraints of a parameter."""
     if allowed == "no_validation":
         return []
     constraints = [make_constraint(each) for each in allowed]
@@ -132,7 +132,7 @@ def _bad_values(allowed: Any) -> list[object]:
 
 @check("leave the parameter device to IterativeCompleter", having("device"))
 def unknown_devices_are_refused(case: Case) -> None:
-    """A device that does not exist is an error that names it."""
+    """An error names a device that does not exist."""
     for device in ("gpu", "cuda:99", "tpu:0"):
         with raises(
             ValueError,
@@ -144,7 +144,7 @@ def unknown_devices_are_refused(case: Case) -> None:
 
 @check("set no attribute in _fit_cells; return them in Outcome.attributes")
 def a_failed_fit_changes_nothing(case: Case) -> None:
-    """A fit that raises an error leaves the completer as it was."""
+    """A fit that raises an error leaves the completer unchanged."""
     _, masked = small_problem()
     completer = case.make()
     with raises(ValueError, "infinity", "fit to infinity"):

@@ -1,4 +1,4 @@
-"""Checks of what completers read, and of the form in which they answer."""
+"""Checks of input formats, and of the format of completions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHAPE = (
 
 @check(READ)
 def containers(case: Case) -> None:
-    """A matrix is completed in the same way in whichever container it comes."""
+    """The completion of a matrix does not depend on its container."""
     truth, masked = small_problem()
     reference = case.fitted
     expected = reference.transform(masked)
@@ -42,7 +42,7 @@ def containers(case: Case) -> None:
 
 @check(READ)
 def masks_are_never_dropped(case: Case) -> None:
-    """What lies under the mask, 1e9 here, has no influence on anything."""
+    """Values under the mask, 1e9 here, have no influence."""
     truth, masked = small_problem()
     other = np.ma.masked_array(np.where(masked.mask, -7.0, truth), masked.mask)
     a, b = case.fitted, case.make().fit(other)
@@ -71,7 +71,7 @@ def stored_zeros_are_observed(case: Case) -> None:
 def observed_cells_and_dtype(case: Case) -> None:
     """Observed cells and the float dtype are kept; keep_observed=False shows the model.
 
-    A completer whose model passes through the observed cells says so in
+    A completer whose model reproduces the observed cells declares this by
     ``completer_tags.interpolates``.
     """
     truth, masked = small_problem()
@@ -101,7 +101,7 @@ def observed_cells_and_dtype(case: Case) -> None:
 
 @check(SHAPE)
 def data_frames_and_names(case: Case) -> None:
-    """Names of rows and columns survive, and columns of other names are an error."""
+    """Names of rows and columns are kept, and wrong names of columns are an error."""
     _, masked = small_problem()
     if find_spec("pandas"):
         frame = CONTAINERS["pandas"](masked).set_axis(list("ABCDEFGHIJKL"), axis=0)
@@ -187,7 +187,7 @@ def empty_columns_and_rows(case: Case) -> None:
     "your own, and do not compare cells with it yourself"
 )
 def missing_values(case: Case) -> None:
-    """Cells equal to missing_values are missing, besides what the container says."""
+    """Cells equal to missing_values are missing, like those marked by the container."""
     truth, masked = small_problem()
     expected, marked = case.fitted.transform(masked), masked.filled(-999)
     completer = case.make(missing_values=-999)
@@ -202,12 +202,12 @@ def missing_values(case: Case) -> None:
 
 @check("copy arrays of given that the Fitted keeps: np.array(given.matrix)")
 def input_may_change_later(case: Case) -> None:
-    """What happens to the input or to an answer later has no effect."""
+    """Later changes of the input or of a completion have no effect."""
     X = small_problem()[1].filled(np.nan)
     changed, new = X.copy(), X[:3] + 1
     other = case.make().fit(changed)
     changed[:] = 0
     expected = case.fitted.transform(new)
     equal(other.transform(new), expected, "the fit depends on X after the fit")
-    case.fitted.transform(new)[0, 0] = 5.0  # the answer may be written to
+    case.fitted.transform(new)[0, 0] = 5.0  # the completion is writable
     equal(case.fitted.transform(new), expected, "an answer is part of the fit")

@@ -46,7 +46,7 @@ def the_objective_falls(case: Case) -> None:
 
 @check(STEPS, of_iterative)
 def constant_and_tiny_matrices(case: Case) -> None:
-    """Constant matrices are completed exactly, matrices of a few cells finitely."""
+    """Constant matrices are completed exactly, and tiny ones with finite values."""
     constant = np.ma.masked_array(np.full((5, 4), 7.0))
     constant[1, 2] = np.ma.masked
     close(case.make().fit_transform(constant), 7.0, "a constant matrix of 7")
@@ -85,14 +85,14 @@ def scaling_is_undone(case: Case) -> None:
 
 @check(SCALING, of_iterative)
 def offsets_do_not_hide_deviations(case: Case) -> None:
-    """Deviations count beside a large offset: seconds since 1970 are not constant."""
+    """Deviations are kept despite a large offset, as in seconds since 1970."""
     _, masked = small_problem()
     for scaling in ("auto", "columns", "global"):
         offset = 1.7e9 * (np.arange(6) == 0) if scaling == "columns" else 1e7
         plain = case.make(scaling="columns" if scaling == "columns" else "global")
         far = masked + offset
         moved = case.make(scaling=scaling).fit_transform(far) - offset
-        expected = plain.fit_transform(far - offset)  # rounded as the other's cells are
+        expected = plain.fit_transform(far - offset)  # with equal rounding
         close(moved, expected, f"scaling={scaling!r}: the offset matters", 1e-5, 5e-5)
 
 
@@ -135,7 +135,7 @@ def interrupting_leaves_a_usable_completer(case: Case) -> None:
 
 @check("compare candidates by the trials that _choose gets", of_iterative)
 def interrupting_a_choice_leaves_a_usable_completer(case: Case) -> None:
-    """Ctrl-C ends the choice of a hyper-parameter with a completer that completes."""
+    """Ctrl-C during the choice of a hyper-parameter leaves a working completer."""
     _, masked = small_problem()
     completer = case.make()
     with (
@@ -149,7 +149,7 @@ def interrupting_a_choice_leaves_a_usable_completer(case: Case) -> None:
 
 @check(STEPS, of_iterative)
 def overflow_is_a_divergence(case: Case) -> None:
-    """Unscaled float32 cells whose squares overflow are completed finitely."""
+    """Completions of unscaled float32 cells whose squares overflow are finite."""
     rng = np.random.RandomState(0)
     X = (1e18 * rng.randn(20, 12)).astype(np.float32)
     X = np.ma.masked_array(X, rng.rand(20, 12) < 0.3)
@@ -159,7 +159,7 @@ def overflow_is_a_divergence(case: Case) -> None:
 
 @check(STEPS, of_iterative)
 def no_tolerance_is_no_crash(case: Case) -> None:
-    """Steps beyond convergence stay finite."""
+    """Steps after convergence stay finite."""
     X = low_rank(20, 15, rank=3).astype(np.float32)
     completer = case.make(tol=0.0, max_iter=300).fit(X)
     expect(np.isfinite(completer.reconstruction_).all(), "it is not finite")
@@ -170,7 +170,7 @@ def no_tolerance_is_no_crash(case: Case) -> None:
     having("lr"),
 )
 def divergence_has_a_status_and_a_finite_answer(case: Case) -> None:
-    """A learning rate that is too high is named, and the answer is finite."""
+    """A warning names a too high learning rate, and the completion is finite."""
     truth, hidden = rank_two()
     for dtype in (np.float32, np.float64):
         X = np.ma.masked_array(truth.astype(dtype), hidden)
@@ -204,7 +204,7 @@ def poor_fits_say_so(case: Case) -> None:
 
 @check("leave early stopping to IterativeCompleter", having("early_stopping"))
 def early_stopping_keeps_the_best_iterate(case: Case) -> None:
-    """Early stopping answers with the iterate that is best on the held-out cells."""
+    """Early stopping returns the iterate that is best on the held-out cells."""
     truth, hidden = rank_two()
     noisy = truth + 0.5 * np.random.RandomState(0).randn(*truth.shape)
     X = np.ma.masked_array(noisy, hidden)

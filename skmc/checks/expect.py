@@ -1,4 +1,4 @@
-"""Comparisons whose failures say what is wrong."""
+"""Comparisons whose error messages explain the fault."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def expect(condition: object, fault: str) -> None:
     Parameters
     ----------
     condition : object
-        What has to be true.
+        Condition that must be true.
     fault : str
-        What is wrong otherwise.
+        Description of the fault otherwise.
     """
     if not condition:
         raise AssertionError(fault)
@@ -38,9 +38,9 @@ def close(
     Parameters
     ----------
     actual, desired : array-like
-        The numbers.
+        Numbers to compare.
     fault : str
-        What is wrong otherwise.
+        Description of the fault otherwise.
     rtol, atol : float
         Tolerances, as in `numpy.testing.assert_allclose`.
     """
@@ -53,9 +53,9 @@ def equal(actual: ArrayLike, desired: ArrayLike, fault: str) -> None:
     Parameters
     ----------
     actual, desired : array-like
-        The arrays.
+        Arrays to compare.
     fault : str
-        What is wrong otherwise.
+        Description of the fault otherwise.
     """
     np.testing.assert_array_equal(actual, desired, err_msg=fault)
 
@@ -73,7 +73,7 @@ def raises(
     pattern : str
         Regular expression that is found in the message.
     what : str
-        What the block does.
+        Description of the block.
 
     Yields
     ------
@@ -104,7 +104,7 @@ def warns(pattern: str, what: str) -> Iterator[list[str]]:
     pattern : str
         Regular expression that is found in the message.
     what : str
-        What the block does.
+        Description of the block.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""Small problems, the containers they come in, and completers that are quick."""
+"""Small problems, their containers, and fast completers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ QUICK: Mapping[str, Any] = {
     "device": "cpu",
     "candidates": ("means", "SVD", "KNN"),
 }
-NAMES = list("abcdef")  # of the columns of the small problem
+NAMES = list("abcdef")  # names of the columns of the small problem
 
 
 def quick(estimator: E, **params: Any) -> E:
-    """Clone an estimator, and make it quick and reproducible.
+    """Clone an estimator, and make it fast and reproducible.
 
     Parameters
     ----------
     estimator : estimator
-        Is not changed.
+        Estimator, which is not changed.
     **params : dict
-        Further parameters. Those that the estimator does not have are left out.
+        Further parameters. Those that the estimator lacks are ignored.
 
     Returns
     -------
@@ -56,11 +56,11 @@ def low_rank(
     Parameters
     ----------
     n_rows, n_cols : int
-        Shape.
+        Shape of the matrix.
     rank : int, default=2
-        Its rank.
+        Rank of the matrix.
     seed : int, default=0
-        Determines the matrix.
+        Seed of the matrix.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def rank_two() -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     truth : ndarray of shape (60, 40)
-        The matrix.
+        True matrix.
     hidden : bool ndarray of shape (60, 40)
         Cells to hide.
     """
@@ -85,13 +85,13 @@ def rank_two() -> tuple[np.ndarray, np.ndarray]:
 
 
 def small_problem() -> tuple[np.ndarray, np.ma.MaskedArray]:
-    """A matrix of which every fifth cell is missing.
+    """A matrix in which every fifth cell is missing.
 
     Returns
     -------
     truth : ndarray of shape (12, 6)
     masked : masked array of shape (12, 6)
-        1e9 lies under the mask.
+        The matrix, with 1e9 under the mask.
     """
     truth = low_rank(12, 6) + 3
     hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
@@ -99,12 +99,12 @@ def small_problem() -> tuple[np.ndarray, np.ma.MaskedArray]:
 
 
 class Case:
-    """A completer that is checked, and what several checks need of it.
+    """A completer to check, with data that several checks need.
 
     Parameters
     ----------
     estimator : BaseCompleter
-        Is cloned before each fit.
+        Completer, which is cloned before each fit.
     """
 
     def __init__(self, estimator: BaseCompleter):
@@ -114,7 +114,7 @@ class Case:
         self._fitted: BaseCompleter | None = None
 
     def make(self, **params: Any) -> Any:
-        """A quick clone; see `quick`.
+        """Make a fast clone; see `quick`.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Case:
 
     @property
     def fitted(self) -> Any:
-        """A quick clone that is fitted to the small problem, for reading only."""
+        """A fast clone fitted to the small problem, for reading only."""
         if self._fitted is None:
             self._fitted = self.make().fit(small_problem()[1])
         return self._fitted

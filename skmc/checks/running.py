@@ -1,4 +1,4 @@
-"""Running of all checks on one completer."""
+"""Execution of all checks on one completer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skmc.checks.problems import Case
 from skmc.checks.table import CHECKS
 
 MODULES = _inputs, _answers, _failures, _iterations  # their checks are in the table
-# Some of scikit-learn's matrices have such rows, and no completer claims its array API.
+# Some of scikit-learn's matrices have such rows; no completer declares its array API.
 EXPECTED = "no observed cell|array_api|Array API"
 SKLEARN_REMEDY = (
     "keep scikit-learn's rules of estimators: the constructor stores its arguments "
@@ -34,13 +34,13 @@ class CompleterCheck:
     name : str
         Name of the check.
     promise : str
-        What has to hold.
+        Property that is checked.
     remedy : str
-        What to change if it does not.
+        Remedy if it does not hold.
     completer : str
         Name of the class that is checked.
     function : callable
-        Raises an error if the promise is broken.
+        Function that raises an error if the property does not hold.
     """
 
     name: str
@@ -72,13 +72,14 @@ def completer_checks(estimator: BaseCompleter) -> list[CompleterCheck]:
     Parameters
     ----------
     estimator : BaseCompleter
-        Is cloned before each fit, with few iterations and a fixed ``random_state``.
+        Completer, which is cloned before each fit, with few iterations and a fixed
+        ``random_state``.
 
     Returns
     -------
     list of CompleterCheck
-        For `pytest.mark.parametrize`, for example. Those of scikit-learn that do not
-        apply raise `unittest.SkipTest`.
+        Checks, for example for `pytest.mark.parametrize`. Those of scikit-learn that do
+        not apply raise `unittest.SkipTest`.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def completer_checks(estimator: BaseCompleter) -> list[CompleterCheck]:
 
 
 def check_completer(estimator: BaseCompleter) -> None:
-    """Check that a completer keeps what every completer promises.
+    """Check the properties that every completer has.
 
     This runs the checks that each completer of the package passes: input formats,
     masks, completion of new rows, scores, messages about wrong input, random numbers,
@@ -122,12 +123,13 @@ def check_completer(estimator: BaseCompleter) -> None:
     Parameters
     ----------
     estimator : BaseCompleter
-        Is cloned before each fit, with few iterations and a fixed ``random_state``.
+        Completer, which is cloned before each fit, with few iterations and a fixed
+        ``random_state``.
 
     Raises
     ------
     AssertionError
-        A check fails. The message names it, the cause and what to do.
+        A check fails. The message names it, the cause and the remedy.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The table of checks, which the modules of this room fill."""
+"""The table of checks, to which the modules of this room add."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Check:
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the check.
     promise : str
-        What has to hold.
+        Property that is checked.
     remedy : str
-        What to change if it does not.
+        Remedy if it does not hold.
     run : callable
-        Raises an error if a completer breaks the promise.
+        Function that raises an error if a completer lacks the property.
     applies : callable
-        Whether a completer makes the promise.
+        Function that returns whether the check applies to a completer.
     """
 
     name: str
@@ -39,12 +39,12 @@ CHECKS: list[Check] = []
 
 
 def of_every(case: Case) -> bool:
-    """Applies to every completer.
+    """Apply a check to every completer.
 
     Parameters
     ----------
     case : Case
-        The completer.
+        Completer to check.
 
     Returns
     -------
@@ -54,12 +54,12 @@ def of_every(case: Case) -> bool:
 
 
 def of_iterative(case: Case) -> bool:
-    """Applies to completers that run a solver.
+    """Apply a check to completers that run a solver.
 
     Parameters
     ----------
     case : Case
-        The completer.
+        Completer to check.
 
     Returns
     -------
@@ -69,12 +69,12 @@ def of_iterative(case: Case) -> bool:
 
 
 def having(name: str) -> Callable[[Case], bool]:
-    """Applies to completers with a certain parameter.
+    """Apply a check to completers with a certain parameter.
 
     Parameters
     ----------
     name : str
-        The parameter.
+        Name of the parameter.
 
     Returns
     -------
@@ -91,9 +91,9 @@ def check(
     Parameters
     ----------
     remedy : str
-        What to change if the promise is broken.
+        Remedy if the property does not hold.
     applies : callable, default=of_every
-        Whether a completer makes the promise.
+        Function that returns whether the check applies to a completer.
 
     Returns
     -------

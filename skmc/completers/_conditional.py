@@ -1,4 +1,4 @@
-"""Rows given some of their cells, under a Gaussian or a Gaussian copula."""
+"""Conditional distributions of rows, under a Gaussian or a Gaussian copula."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Conditional(Fitted):
     Parameters
     ----------
     model : Gaussian or FactorGaussian
-        The distribution of the scores of a row.
+        Distribution of the scores of a row.
     marginals : NormalMarginals or CopulaMarginals
-        Maps cells to scores and back.
+        Map from cells to scores and back.
     cells : ndarray of shape (n_rows, n_cols) or None, default=None
-        The fitted matrix, if it was in memory.
+        Fitted matrix, if it was in memory.
     sums : ExpectedSums or None, default=None
         Expected sums over all rows after `partial_fit`.
     """
@@ -50,7 +50,7 @@ class Conditional(Fitted):
 
     def predict(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
         if not everywhere and isinstance(self.marginals, NormalMarginals):
-            # Missing cells alone, whose means need no variances.
+            # Missing cells only; their means need no variances.
             scores = self.marginals.undo(self.model(*self.scores(cells)))
             return np.asarray(scores.numpy())
         return np.asarray(self.marginals.mean(*self.given_others(cells)))
@@ -67,19 +67,19 @@ class Conditional(Fitted):
         return self.rows(cells).astype(cells.dtype)
 
     def scores(self, cells: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Scores of cells, and which of them count."""
+        """Scores of cells, and a mask of the scores that are used."""
         scores = torch.from_numpy(self.marginals.scores(cells))
-        # Nothing was learned of how a constant column goes with the others.
+        # The fit has not learned how other columns depend on a constant one.
         varies = torch.from_numpy(self.statistics.varies)
         return scores, ~torch.isnan(scores) & varies
 
     def given_others(self, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the score of each cell, given the others of its row."""
+        """Mean and variance of the score of each cell, given the others in its row."""
         mean, variance = self.model.given_others(*self.scores(cells))
         return mean.numpy(), variance.numpy()
 
     def std(self, cells: np.ndarray) -> np.ndarray:
-        """Standard deviation of each cell, given the others of its row."""
+        """Standard deviation of each cell, given the others in its row."""
         std: np.ndarray = self.marginals.std(*self.given_others(cells))
         std[:, self.statistics.empty_cols] = np.nan
         return std
@@ -92,7 +92,8 @@ class Conditional(Fitted):
         found = np.empty((n_samples, *cells.shape), cells.dtype)
         model = self.model
         for k in range(n_samples):
-            # A draw z, corrected by what the observed cells say of their difference.
+            # A draw z, corrected by the conditional mean of the difference at observed
+            # cells.
             z = model.draw(torch.from_numpy(rng.standard_normal(cells.shape)))
             off = model(scores - z + model.mean, seen) - model.mean
             drawn = self.marginals.undo(z + off).numpy()
@@ -125,14 +126,14 @@ def predict_std(self: GaussianCompleter, X: Container) -> np.ndarray:
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features)
         Conditional on the observed cells of the row; 0 for these cells themselves
         (with ``keep_observed=False``: conditional on the others). All columns of
-        ``X`` are there; empty ones have NaN.
+        ``X`` are included; empty ones have NaN.
     """
     check_is_fitted(self)
     cells = self._read(X, reset=False)
@@ -150,22 +151,22 @@ def sample(
 ) -> np.ndarray:
     """Draw the missing cells from their joint distribution given the observed ones.
 
-    For multiple imputation, with `skmc.uncertainty.pool`: the noise of single cells
-    is included, the uncertainty of the mean and the covariance is not.
+    For multiple imputation, use `skmc.uncertainty.pool`. The noise of single cells
+    is included; the uncertainty of the mean and the covariance is not.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
     n_samples : int >= 1, default=1
-        How many.
+        Number of draws.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of random numbers.
 
     Returns
     -------
     ndarray of shape (n_samples, n_rows, n_features)
-        Observed cells unchanged.
+        Draws, in which observed cells are unchanged.
     """
     check_is_fitted(self)
     rng = check_random_state(random_state)

@@ -1,6 +1,6 @@
 """The completers of this folder, found by the names of their classes.
 
-Their files are read and not imported: that takes seconds, and waits for the first use.
+Their files are read and not imported, because an import takes seconds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def title_of(text: str) -> str:
     Parameters
     ----------
     text : str
-        For example "soft-impute" or "SoftImputeCompleter".
+        Name of the method or class, for example "soft-impute" or "SoftImputeCompleter".
 
     Returns
     -------
@@ -77,7 +77,7 @@ def title_of(text: str) -> str:
     ValueError
         No method has this name; the message suggests a similar one.
     """
-    # `MixedCompleter` completes by means of another completer.
+    # `MixedCompleter` needs another completer.
     titles = {t: name_of(t) for t in modules() if t != "MixedCompleter"}
     plain = {name.replace("-", ""): title for title, name in titles.items()}
     wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
@@ -91,7 +91,7 @@ def title_of(text: str) -> str:
 
 
 def advice_of(name: str) -> str:
-    """What a completer is good for.
+    """Describe the purpose of a completer in a few words.
 
     Parameters
     ----------

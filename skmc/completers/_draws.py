@@ -1,4 +1,4 @@
-"""Answers that are means over draws from a posterior distribution."""
+"""Completions that are means over draws from a posterior distribution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class FittedDraws(RowModels):
     Parameters
     ----------
     values : Tensor of shape (n_cells,)
-        The scaled cells of the fit.
+        Scaled cells of the fit.
     weights : Tensor of shape (n_cells,) or None
-        How often each of them counts.
+        Weight of each of them.
     """
 
     values: Tensor = field(kw_only=True)
@@ -32,14 +32,14 @@ class FittedDraws(RowModels):
 
     @property
     def left(self) -> np.ndarray:
-        """Expectations of the rows' factors in all draws."""
+        """Expectations of the rows' factors in each draw."""
         rows = torch.arange(self.statistics.shape[0])
         found: np.ndarray = joined_rows(list(self._factors_of(rows))).numpy()
         return found
 
     @property
     def right(self) -> np.ndarray:
-        """The columns' factors in all draws."""
+        """The columns' factors in each draw."""
         found: np.ndarray = joined_cols(self.models).numpy()
         return found
 
@@ -80,7 +80,7 @@ class FittedDraws(RowModels):
         return found / len(self.models)
 
     def std(self, cells: np.ndarray) -> np.ndarray:
-        """Standard deviation of each cell of rows, given the cells of its row."""
+        """Standard deviation of each cell of rows, given the cells of the row."""
         given = self.used(cells, ())
         if self._is_fit(cells):
             given = self.used(cells, self.row_sides)
@@ -100,7 +100,7 @@ class FittedDraws(RowModels):
         return found
 
     def std_at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        """Standard deviation of cells of the fit, given the cells of their rows."""
+        """Standard deviation of cells of the fit, given the cells of the row."""
         asked, place = torch.from_numpy(rows).unique(return_inverse=True)
         j, given = torch.from_numpy(cols), self._cells_of(asked)
 
@@ -131,14 +131,14 @@ class FittedDraws(RowModels):
 def _noise_of_rows(
     model: Any, given: SparseObserved, predicted: Tensor, own: Tensor
 ) -> Tensor:
-    """Variance of the noise of rows over that of all, from residuals of their cells."""
+    """Relative variance of the noise of rows, from the residuals of their cells."""
     squares = (given.values - predicted).square() / model.noise + own
     sums = given.row_sums(squares * model.relative[given.cols])
     return (model.freedom + sums) / (model.freedom + given.counts)
 
 
 def _deviation(draws: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
-    """Standard deviation of a mixture, from the mean and variance of each part."""
+    """Standard deviation of a mixture, from mean and variance of each component."""
     variance = mean = square = torch.zeros(())
     done = 1
     for done, (expected, own) in enumerate(draws, start=1):

@@ -1,4 +1,4 @@
-"""The energies of items: all pairs or neighbors, a learned or a fixed Laplacian."""
+"""Energies of items: all pairs or neighbors, a learned or a fixed Laplacian."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from skmc.terms import (
     Transform,
 )
 
-MANY = 2000  # items above which neighbors="auto" compares neighbors only
+MANY = 2000  # largest number of items of which "auto" compares all pairs
 N_NEIGHBORS = 10  # of neighbors="auto"
-RANK = 10  # of the fill in which the first neighbors are found, at most
+RANK = 10  # largest rank of the fill in which the first neighbors are found
 # A Laplacian, its parameters, their gradient, Adam's two moments, and temporaries.
 LAPLACIAN_COPIES = 8
 
 
 def n_neighbors_of(neighbors: int | Literal["auto"] | None, n_items: int) -> int | None:
-    """The neighbors of each item; None where all pairs are compared."""
+    """Number of neighbors of each item; None if all pairs are compared."""
     if neighbors == "auto":
         neighbors = N_NEIGHBORS if n_items > MANY else None
     return None if neighbors is None or neighbors >= n_items - 1 else int(neighbors)
 
 
 def first_fill(data: Observed) -> Tensor:
-    """The matrix in which the first neighbors are found."""
+    """Matrix in which the first neighbors are found."""
     rank = min(RANK, min(data.shape) // 2)
     return fill_low_rank(data.values, data.mask, rank) if rank else data.values
 
 
 def refuse_large_laplacian(data: Observed, transform: Transform, remedy: str) -> None:
-    """Raise an error where a Laplacian of all pairs of items does not fit."""
+    """Raise an error if a Laplacian of all pairs of items does not fit in memory."""
     k = transform.n_items(*data.shape)
     needed = LAPLACIAN_COPIES * k**2 * data.values.itemsize
     if needed > memory_of(data.values.device):
@@ -65,8 +65,8 @@ def learned_energy(
 ) -> Term:
     """The energy of items with a learned Laplacian.
 
-    ``warm`` has the graphs of the fit that a warm start resumes, by name. The first
-    neighbors are otherwise the nearest in ``fill()``.
+    ``warm`` has the graphs of the fit that a warm start resumes, by name. Without
+    them, the first neighbors are the nearest in ``fill()``.
     """
     k = transform.n_items(*data.shape)
     name, every = transform.name, params.laplacian_every
@@ -108,12 +108,12 @@ def fixed_energy(
     transform: Transform,
     weight: float | Tensor,
 ) -> Term:
-    """The energy of items with a Laplacian that is given."""
+    """The energy of items with a given Laplacian."""
     k, sparse = transform.n_items(*data.shape), sp.issparse(L)
     L = sp.csr_array(L, dtype=float) if sparse else np.asarray(L, dtype=float)
     valid = L.shape == (k, k)
     if valid and sparse:
-        # Symmetric and diagonally dominant, as all graph Laplacians are.
+        # It must be symmetric and diagonally dominant, like all graph Laplacians.
         most = abs(L).max()
         outside = abs(L).sum(1) - 2 * L.diagonal()
         valid = abs(L - L.T).max() <= 1e-6 and outside.max() <= 1e-5 * most
@@ -159,9 +159,9 @@ def sparse_laplacian(edges: np.ndarray, weights: np.ndarray) -> sp.csr_array:
     Parameters
     ----------
     edges : int ndarray of shape (k, 1 + n_neighbors)
-        Number of an item, then those of its neighbors.
+        Number of an item, followed by those of its neighbors.
     weights : ndarray of shape (k, n_neighbors)
-        ``S``, the weights of the neighbors.
+        Weights ``S`` of the neighbors.
 
     Returns
     -------

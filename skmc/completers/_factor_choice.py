@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from skmc.completers.factorization import FactorizationCompleter
 
 FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
-FIRST_RANK = 16  # for which the weight is chosen
+FIRST_RANK = 16  # rank at which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
@@ -105,7 +105,7 @@ def als(
     last: LowRank | None = None,
     conjugate: bool = False,
 ) -> ALS:
-    """The solver of given factors, weights and start."""
+    """Make the solver for given factors, weights and start."""
     start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
     start = start.to(data.dtype)
     explicit = completer.alpha is None

@@ -1,4 +1,4 @@
-"""Trees as arrays, and models of each column from the others."""
+"""Trees as arrays, and models of each column given the others."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from skmc.loop import seconds_left
 if TYPE_CHECKING:
     from skmc.completers.trees import TreesCompleter
 
-FOLDS = 5  # each tree is trained without the rows of one fold
+FOLDS = 5  # of rows; each tree is trained without one of them
 MAX_SAMPLES = 10_000  # rows that a tree is trained on
-ROWS_AT_ONCE = 1024  # that go through the trees together
+ROWS_AT_ONCE = 1024  # number of rows that traverse the trees together
 
 
 class Regressor(Protocol):
@@ -35,7 +35,7 @@ class Regressor(Protocol):
 
 @dataclass(frozen=True)
 class Forest:
-    """Trees as plain arrays, and which rows each tree was trained on.
+    """Trees as plain arrays, and the rows on which each tree was trained.
 
     The nodes of all trees are in one list. A leaf is its own child, and its threshold
     is its value.
@@ -57,7 +57,7 @@ class Forest:
         n_estimators: int,
         rng: np.random.RandomState,
     ) -> Forest:
-        """Trained on the rows in which ``y`` is observed, each tree without a fold."""
+        """Train each tree on the rows in which ``y`` is observed, without one fold."""
         rows = rng.permutation(np.flatnonzero(~np.isnan(y)))
         n_folds = min(FOLDS, n_estimators, len(rows))
         trees, in_bag = [], np.zeros((n_estimators, len(y)), bool)
@@ -89,10 +89,10 @@ class Forest:
         )
 
     def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The mean over the trees, for fitted rows over those that have not seen them.
+        """Average the trees; for fitted rows, the trees that were not trained on them.
 
         ``own`` holds the positions of the rows in the fitted matrix, -1 for new rows.
-        Where all trees have seen a row, the mean is over all of them.
+        If all trees were trained on a row, all of them are averaged.
         """
         starts = range(0, len(X), ROWS_AT_ONCE)
         parts = [slice(start, start + ROWS_AT_ONCE) for start in starts]
@@ -127,7 +127,7 @@ class Fitted:
         return self.regressor.predict(X[:, self.cols])
 
 
-Models = dict[int, "Forest | Fitted"]  # by the column that they predict
+Models = dict[int, "Forest | Fitted"]  # by predicted column
 
 
 def train(
@@ -138,13 +138,13 @@ def train(
     rng: np.random.RandomState,
     tasks: FitTasks,
 ) -> tuple[Models, bool]:
-    """One model for each column that varies, and whether a user interrupted.
+    """Train one model for each varying column; return whether a user interrupted.
 
-    Columns that would begin after the time limit have none, except for the first.
+    Columns that would begin after the time limit get none, except for the first.
     """
-    end = time.perf_counter() + seconds_left()  # workers do not know the limit
+    end = time.perf_counter() + seconds_left()  # workers cannot read the limit
     seeds = rng.randint(2**31, size=len(varies))
-    # Workers have one thread each; without any, scikit-learn starts its own.
+    # Each worker has one thread; without workers, scikit-learn uses its own threads.
     work = inf if effective_n_jobs(completer.n_jobs) == 1 else 0
 
     def trained(col: int) -> Forest | Fitted | None:
@@ -194,7 +194,7 @@ def _regressor(completer: TreesCompleter, seed: int) -> Any:
 
 
 def predict(models: Models, inputs: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """The value of every cell; zero, the mean, in columns without a model."""
+    """Predict every cell; columns without a model get zero, the mean."""
     whole = np.zeros(inputs.shape)
     for col, model in models.items():
         whole[:, col] = model.predict(inputs, own)

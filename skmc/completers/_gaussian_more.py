@@ -17,7 +17,7 @@ from skmc.loop import solve
 if TYPE_CHECKING:
     from skmc.completers.gaussian import GaussianCompleter
 
-STEPS_MORE = 3  # of EM over all rows
+STEPS_MORE = 3  # number of EM steps over all rows
 
 
 def fit_more(
@@ -31,7 +31,8 @@ def fit_more(
         if _adds_up(self, more, given):
             total = fitted.sums or _sums_of(fitted, cells[:old])
             total = total.plus(_sums_of(fitted, cells[old:]))
-            # The scaling of the first rows stays; the prior follows that of all.
+            # The scaling of the first rows is kept; the prior uses the scaling of all
+            # rows.
             scales = given.scaling.scaling.scale / marginals.scaling.scale
             model = total.gaussian(self.lambda_ridge_, scales[0].square())
             answers = Conditional(given.statistics, model, marginals, cells, total)
@@ -49,7 +50,7 @@ def fit_more(
 
 
 def _adds_up(completer: GaussianCompleter, more: MoreCells, given: Given) -> bool:
-    """Whether new rows can be added to the sums over those so far."""
+    """Whether the expected sums of new rows can be added to those of earlier ones."""
     if completer.marginals == "copula" or completer.rank_ is not None:
         return False
     scales = completer._fitted.marginals.scaling.scale, given.scaling.scaling.scale
@@ -64,7 +65,7 @@ def _sums_of(fitted: Conditional, cells: np.ndarray) -> ExpectedSums:
 
 
 def rescaled(fitted: Conditional, marginals: Any, n_cols: int) -> Any:
-    """The present model for other marginals, and for more columns."""
+    """Convert the current model to other marginals, and to more columns."""
     model, old = fitted.model, len(fitted.model.mean)
     mean = torch.zeros(n_cols, dtype=torch.float64)
     factor = torch.ones(old, dtype=torch.float64)

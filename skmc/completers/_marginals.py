@@ -1,4 +1,4 @@
-"""Columns as standard normal variables, and back."""
+"""Transformation of columns to standard normal variables, and back."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch import Tensor
 
 from skmc.cells import Scaling
 
-MOST_LEVELS = 32  # of a column whose values are taken for ordered levels
+MOST_LEVELS = 32  # largest number of values that are treated as ordered levels
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 @dataclass(frozen=True, eq=False)
 class NormalMarginals:
-    """Columns are normal: they are standardized.
+    """Marginals of normal columns, which are standardized.
 
     Parameters
     ----------
     scaling : Scaling
-        Of the observed cells.
+        Means and standard deviations of the observed cells.
     """
 
     scaling: Scaling
@@ -46,15 +46,15 @@ class NormalMarginals:
 class Column:
     """The distribution of the observed cells of a column.
 
-    Level ``i`` holds the normal scores between two edges, and its own score is their
-    mean given that they lie there: the scores have mean 0.
+    Level ``i`` is an interval of normal scores between two edges. Its own score is the
+    conditional mean in this interval, so the scores have mean 0.
 
     Parameters
     ----------
     levels : ndarray of shape (k,)
-        Distinct values, ascending.
+        Distinct values, in ascending order.
     edges : ndarray of shape (k + 1,)
-        From minus infinity to infinity.
+        Edges of the intervals, from minus infinity to infinity.
     centres : ndarray of shape (k,)
         Normal score of each level.
     """
@@ -100,12 +100,12 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class CopulaMarginals:
-    """Columns are monotone functions of normal variables.
+    """Marginals of columns that are monotone functions of normal variables.
 
     Parameters
     ----------
     columns : list of Column
-        Their observed distributions.
+        Distributions of the observed cells.
     """
 
     columns: list[Column] = field(repr=False)

@@ -1,4 +1,4 @@
-"""How sure `MixedCompleter` is of the cells that it completes."""
+"""Uncertainty of the cells that `MixedCompleter` completes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def inner_has(name: str) -> Callable[[MixedCompleter], bool]:
-    """Make a check of whether the completer of a `MixedCompleter` has a method."""
+    """Make a check whether the completer of a `MixedCompleter` has a method."""
 
     def check(self: MixedCompleter) -> bool:
         inner = getattr(self, "completer_", self.completer)
@@ -28,26 +28,26 @@ def inner_has(name: str) -> Callable[[MixedCompleter], bool]:
 
 
 def has_categories(self: MixedCompleter) -> bool:
-    """Check that the table of the fit, if there was one, has columns of categories."""
+    """Check that the table of the fit has columns of categories, if it was a table."""
     return getattr(self, "categories_", None) != {}
 
 
 def predict_std(self: MixedCompleter, X: Container) -> Any:
     """Standard deviation of the cells that `transform` returns.
 
-    Available if the completer has ``predict_std``.
+    This method is available if the completer has ``predict_std``.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
 
     Returns
     -------
     DataFrame of the same kind, or ndarray, of shape (n_samples, n_features)
         0 in observed cells. Numbers have the units of their columns, ordered levels
         those of their positions; dates are `datetime.timedelta`. NaN in columns of
-        categories, see `predict_proba`, and in columns that are left as they are.
+        categories, see `predict_proba`, and in columns that are not completed.
     """
     source = self._source(X)
     return source.deviations(self.completer_.predict_std(source.matrix))
@@ -58,13 +58,13 @@ def predict_interval(
 ) -> tuple[Any, Any]:
     """Intervals that contain a share ``level`` of the missing cells.
 
-    Available if the completer has ``predict_interval``, which says on which average
-    the share holds.
+    This method is available if the completer has ``predict_interval``, which states
+    the average over which the share holds.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
     level : float in (0, 1), default=0.9
         Share of the missing cells.
 
@@ -89,16 +89,16 @@ def sample(
 ) -> list[Any]:
     """Draw the missing cells from their distribution given the observed ones.
 
-    Available if the completer has ``sample``.
+    This method is available if the completer has ``sample``.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
     n_samples : int >= 1, default=1
-        How many.
+        Number of draws.
     random_state : int, RandomState instance or None, default=None
-        Draws the cells.
+        Source of random numbers.
 
     Returns
     -------
@@ -113,25 +113,25 @@ def sample(
 
 
 def predict_proba(self: MixedCompleter, X: Container) -> dict[Any, np.ndarray]:
-    """Probabilities of the categories.
+    """Estimate the probabilities of the categories.
 
-    Available if the table of the fit has columns of categories. The completer estimates
-    the expectations of the columns that represent a category. The probabilities are the
-    nearest numbers to these that are at least 0 and have the sum one. They are not
-    calibrated.
+    This method is available if the table of the fit has columns of categories. The
+    completer estimates the expectations of the columns that represent a category. The
+    probabilities are the nearest numbers that are at least 0 and sum to one. They are
+    not calibrated.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
 
     Returns
     -------
     dict of column to ndarray of shape (n_samples, n_categories)
-        For each column of categories, by name, or by position if ``X`` has no names,
-        in the order of ``categories_``. The largest probability is that of the
-        category that `transform` returns. An observed category has the probability 1;
-        the row of an observed value that is not a category is NaN.
+        Probabilities for each column of categories, by name, or by position if ``X``
+        has no names, in the order of ``categories_``. The largest probability is that
+        of the category that `transform` returns. An observed category has the
+        probability 1; the row of an observed value that is not a category is NaN.
     """
     source = self._source(X)
     return source.probabilities(self.completer_.transform(source.matrix))

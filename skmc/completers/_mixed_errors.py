@@ -1,4 +1,4 @@
-"""Errors of `MixedCompleter` on cells whose truth is known."""
+"""Errors of `MixedCompleter` on cells with known truth."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def score(self: MixedCompleter, X: Container, y: object = None) -> float:
     Parameters
     ----------
     X : container as in `fit`
-        As for `error_by_type`.
+        Table, as for `error_by_type`.
     y : container of X's shape, optional
-        As for `error_by_type`.
+        Truth, as for `error_by_type`.
 
     Returns
     -------
     float
-        The mean is over all compared cells, whatever their kind.
+        Negative mean over all compared cells of any kind.
     """
     return -float(np.nanmean(_errors(self, X, y)))
 
@@ -45,19 +45,18 @@ def error_by_type(
     Parameters
     ----------
     X : container as in `fit`
-        The table.
+        Table to complete.
     y : container of X's shape, optional
-        The truth. Cells that are missing in ``X`` and known in ``y`` are compared.
+        Truth. Cells that are missing in ``X`` and known in ``y`` are compared.
         Without ``y``, a fifth of each row's observed cells is hidden (the same
-        cells each time), completed and compared; this is optimistic for rows seen
-        in `fit`. A one-dimensional ``y`` is the target of a pipeline and ignored.
+        cells each time), completed and compared; this is optimistic for rows of
+        the fit. A one-dimensional ``y`` is the target of a pipeline and ignored.
 
     Returns
     -------
     dict
-        For each of "numeric", "ordinal", "categorical" and "date" that occurs in
-        the table.
-        NaN if no cell of that kind can be compared.
+        Mean error for each of "numeric", "ordinal", "categorical" and "date" that
+        occurs in the table. NaN if no cell of that kind can be compared.
     """
     errors = _errors(self, X, y)
     kinds = np.array(self.kinds_, object)

@@ -13,7 +13,7 @@ RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 
 
 def checked_rank(rank: int, shape: Sequence[int], otherwise: str = "'auto'") -> int:
-    """``rank``, or a ValueError that offers ``otherwise`` if it is too large."""
+    """Return ``rank``, or raise an error that suggests ``otherwise``."""
     largest = min(shape)
     if rank > largest:
         raise ValueError(
@@ -35,11 +35,11 @@ def choose_rank(
     # than the mean, but the right one is far better.
     patience: int = 4,
 ) -> int:
-    """``rank``; for "auto", the one that completes held-out cells best.
+    """Return ``rank``; for "auto", the one that completes held-out cells best.
 
     ``solver_of`` makes a solver from a rank and the cells to train on. The search over
-    ``ranks``, in trials of ``max_iter`` iterations, ends after ``patience`` failures in
-    a row.
+    ``ranks``, in trials of ``max_iter`` iterations, ends after ``patience`` successive
+    failures.
     """
     if rank != "auto":
         return checked_rank(int(rank), data.shape)

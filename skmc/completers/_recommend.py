@@ -1,4 +1,4 @@
-"""The best columns of rows of a fit and of new rows, and columns like others."""
+"""The best columns for rows of a fit and for new rows, and similar columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skmc.cells import Entries, check_index, dense, sparse_cells, to_cells
 if TYPE_CHECKING:
     from skmc.base import IterativeCompleter
 
-BLOCK = 2**23  # numbers of a product of factors
+BLOCK = 2**23  # largest number of elements of a product of factors
 
 Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
 # Predictions of rows, (k, n_cols), and row and column of each of their cells.
@@ -40,13 +40,13 @@ def recommend_from_factors(
     Parameters
     ----------
     users : array-like of shape (n_users,), dict, Entries or SciPy sparse matrix
-        Rows of the fit: zero-based positions; after a fit to cells with identifiers,
-        as of `Entries.from_frame` and `Entries.from_parquet`, identifiers. Or the
-        cells of new rows, each of which is completed on its own, as by `transform`: a
+        Rows of the fit: zero-based positions, or identifiers after a fit to cells with
+        identifiers, as from `Entries.from_frame` and `Entries.from_parquet`. Or the
+        cells of new rows, each of which is completed by itself, as by `transform`: a
         dict from columns to values, which is one row; `Entries` with the columns of
-        the fit; or a sparse matrix of shape (n_users, n_features). Their columns have
-        identifiers if those of the fit have; those of a sparse matrix are in the order
-        of the fit. The rows of `Entries` with identifiers come in the order of
+        the fit; or a sparse matrix of shape (n_users, n_features). Columns are given by
+        identifiers if the fit had any; those of a sparse matrix are in the order of the
+        fit. The rows of `Entries` with identifiers are in the order of
         ``users.ids[0]``.
     n : int >= 1, default=10
         Number of columns for each row.
@@ -57,7 +57,7 @@ def recommend_from_factors(
     exclude : array-like of shape (k,), optional
         Columns to leave out in all rows: positions or identifiers.
     among : array-like of shape (k,), optional
-        The only columns to rank: positions or identifiers. All by default.
+        Columns to rank: positions or identifiers. All by default.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def recommend_from_factors(
         Positions or identifiers of columns, best first. Masked where fewer than
         ``n`` columns are left.
     values : masked ndarray of shape (n_users, n)
-        Their predictions.
+        Predictions of these cells.
 
     Raises
     ------
@@ -76,9 +76,9 @@ def recommend_from_factors(
 
     Notes
     -----
-    Rows are ranked in blocks of 2**23 predictions. For approximate search, hand
+    Rows are ranked in blocks of 2**23 predictions. For approximate search, pass
     ``row_factors_`` and ``col_factors_`` to a library for it: with one scale for
-    all columns, predictions have the order of the products of factors.
+    all columns, the products of factors rank like the predictions.
 
     Examples
     --------
@@ -130,14 +130,14 @@ def similar_items(
 
     The cosine of the columns :math:`i` and :math:`j` is :math:`v_i^\top v_j / (\|v_i\|
     \|v_j\|)`, where :math:`v_j` are the factors without biases; after a Bayesian fit,
-    those of all draws. It does not depend on the level of a column: popular columns are
+    those of all draws. It does not depend on the mean of a column: popular columns are
     not preferred.
 
     Parameters
     ----------
     items : array-like of shape (n_items,)
-        Columns of the fit: zero-based positions; after a fit to cells with
-        identifiers, identifiers.
+        Columns of the fit: zero-based positions, or identifiers after a fit to cells
+        with identifiers.
     n : int >= 1, default=10
         Number of columns for each of them.
 
@@ -145,10 +145,10 @@ def similar_items(
     -------
     items : masked ndarray of shape (n_items, n)
         Positions or identifiers of columns, most similar first, without the column
-        itself and without columns of which the fit knows nothing. Masked where there
-        are fewer than ``n``.
+        itself and without columns of unknown factors. Masked if there are fewer than
+        ``n``.
     values : masked ndarray of shape (n_items, n)
-        Their cosines, in [-1, 1].
+        Cosines of these columns, in [-1, 1].
 
     Raises
     ------
@@ -160,7 +160,7 @@ def similar_items(
         raise ValueError(f"n must be >= 1, got {n!r}.")
     asked = torch.from_numpy(_columns(self, items, "items", None))
     fitted = cast(RowModels, self._fitted)
-    rank = cast(Any, self).rank_  # biases come behind the factors
+    rank = cast(Any, self).rank_  # biases follow the factors
     factors = torch.cat([model.F[:, :rank] for model in fitted.models], 1)
     factors = torch.nn.functional.normalize(factors)
     unknown = ~factors.any(1) | torch.from_numpy(self._priors.empty_cols)
@@ -182,7 +182,7 @@ def _answer(
     items: list[np.ndarray],
     values: list[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Join blocks of the best columns, with identifiers, and mask what is missing."""
+    """Join blocks of the best columns, convert to identifiers, and mask padding."""
     whole, best = (
         np.concatenate(x) if x else np.empty((0, 0), dtype)
         for x, dtype in ((items, np.int64), (values, float))
@@ -201,7 +201,7 @@ def _answer(
 def _columns(
     completer: IterativeCompleter, wanted: ArrayLike, name: str, otherwise: str | None
 ) -> np.ndarray:
-    """Positions of columns; see `positions` for those that the fit does not know."""
+    """Positions of columns; see `positions` for unknown columns."""
     priors, wanted = completer._priors, np.atleast_1d(cast(Any, wanted))
     if priors.ids is None:
         return check_index(wanted, priors.shape[1], name)
@@ -212,7 +212,7 @@ def _columns(
 def _rows_of_fit(
     completer: IterativeCompleter, users: ArrayLike, exclude_seen: bool
 ) -> tuple[int, Callable[[slice], Block]]:
-    """The number of rows of the fit that are asked for, and a function of blocks."""
+    """Number of the selected rows of the fit, and a function of blocks."""
     fitted, priors = cast(RowModels, completer._fitted), completer._priors
     users = np.atleast_1d(cast(Any, users))
     if priors.ids is None:
@@ -230,7 +230,7 @@ def _rows_of_fit(
 def _new_rows(
     completer: IterativeCompleter, users: Ratings
 ) -> tuple[int, Callable[[slice], Block]]:
-    """The number of new rows, and a function of blocks."""
+    """Number of new rows, and a function of blocks."""
     rows, cols, values, n_rows = _read_ratings(completer, users)
     order = np.argsort(rows, kind="stable")
     rows, cols, values = rows[order], cols[order], values[order]
@@ -256,7 +256,7 @@ def _new_rows(
 def _read_ratings(
     completer: IterativeCompleter, users: Ratings
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Row, column in the fit and value of each cell, and the number of rows."""
+    """Row, column in the fit and value of each cell, and number of rows."""
     ids, n_cols = completer._priors.ids, completer._shape[1]
     otherwise = "are left out"
     if isinstance(users, Mapping):
@@ -298,7 +298,7 @@ def _read_ratings(
 
 
 def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:
-    """Predictions of whole rows, of which -1 is unknown, ``(k, n_cols)``."""
+    """Predictions of whole rows, where row -1 is unknown, ``(k, n_cols)``."""
     priors = fitted.statistics
     whole = fitted.scaling.undo(fitted.scaled_rows(torch.from_numpy(rows)))
     means = torch.from_numpy(priors.col_means).to(whole)
@@ -311,7 +311,7 @@ def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:
 
 
 def _seen(fitted: RowModels, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index into ``rows``, and column, of each observed cell of these rows."""
+    """Position in ``rows``, and column, of each observed cell of these rows."""
     seen = fitted.seen
     if isinstance(seen, StoredCells):
         return seen.of_rows(rows)

@@ -1,4 +1,4 @@
-"""Rows that are completed by rounds of trees."""
+"""Completion of rows by rounds of trees."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(eq=False)
 class TreeRows:
-    """The rounds of models that complete rows one after the other.
+    """Rounds of models that complete rows one after the other.
 
     Parameters
     ----------
     rounds : list of dict
-        Models by the column that they predict.
+        Models of each round, by predicted column.
     scaling : Scaling
         Scaling of the fit.
     """
@@ -33,7 +33,7 @@ class TreeRows:
         return self.predict(cells, np.full(len(cells), -1))
 
     def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Complete rows, of which ``own`` are the positions in the fitted matrix."""
+        """Complete rows; ``own`` are their positions in the fitted matrix."""
         X = inputs = scaled(cells, self.scaling)
         whole = np.zeros(X.shape)
         for models in self.rounds:
@@ -44,12 +44,13 @@ class TreeRows:
 
 @dataclass(eq=False)
 class FittedTrees(Completion):
-    """The completed matrix, and trees that complete other rows."""
+    """The completed matrix, and the trees that complete other rows."""
 
     row_map: TreeRows
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        # Trees that were trained on a fitted row have seen what is hidden from it here.
+        # Trees that were trained on a fitted row have seen the cells that are hidden
+        # here.
         own = self.index.find(cells)
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         return self.statistics.fill(rest, self.row_map.predict(rest, own))

@@ -28,7 +28,7 @@ from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import Descent, Solver
 from skmc.terms import Blocks, Columns, Rows, SquaredError, Term, Transform
 
-MAX_WIDTH = 1000  # of width=None
+MAX_WIDTH = 1000  # largest default of width
 
 
 class AIRCompleter(IterativeCompleter):
@@ -45,37 +45,36 @@ class AIRCompleter(IterativeCompleter):
     all pairs of rows and over all pairs of columns, in units of the scaled data.
     :math:`L = \operatorname{diag}(A 1) - A`, and the adjacency matrix :math:`A` is a
     softmax of free parameters, see `skmc.terms.AdaptiveDirichletEnergy`. The model
-    learns which rows are similar while it completes, and the energy fades because only
-    truly similar rows keep their weight. Adam takes ``max_iter`` steps; the factors'
-    learning rate follows a cosine to zero, the Laplacians' stays constant.
+    learns which rows are similar while it completes. The energy fades because only
+    truly similar rows keep their weight. Adam takes ``max_iter`` steps. The learning
+    rate of the factors follows a cosine to zero; that of the Laplacians is constant.
 
     Parameters
     ----------
     lambda_row, lambda_col : float >= 0, default=0.25
-        Multiply the energies of rows and of columns; 0 drops the term. Values to try:
+        Weights of the energies of rows and of columns; 0 drops the term. Values to try:
         .025, .08, .25, .8, 2.5 (relative to data of variance 1). The paper's
         weight is ``(max - min) / (mn)`` for ``adjacency="global"`` and its own units.
         The default is ours, as are those of ``depth``, ``lr``, ``init_scale`` and
         ``max_iter``: they worked on a dozen pictures, ratings and tables.
     blocks : dict of {int: float} or None, default=None
-        Further energies between disjoint blocks, as block size -> weight >= 0, on the
-        scale of ``lambda_row``. Blocks
-        of ``b x b`` are compared as vectors; cells that do not fill a block are left
-        out.
+        Further energies between disjoint blocks, as a dict from block size to weight
+        >= 0, on the scale of ``lambda_row``. Blocks of ``b x b`` are compared as
+        vectors; cells outside of whole blocks are ignored.
     adjacency : {"row", "global"}, default="row"
         Softmin over each row, symmetrized (the authors' code), or softmax over all
         cells (the paper).
     laplacian_every : int >= 1, default=5
-        The Laplacians take one step for this many steps of the factors, and it is this
+        Number of steps of the factors for each step of the Laplacians, which is this
         many times as long. The papers use 1. Larger values cost less; they complete
         pictures and ratings better, tables slightly worse.
     depth : int >= 1, default=2
         Number of factors :math:`L`; the paper uses 3.
     width : int >= 1 or None, default=None
-        Inner size of the factors. None is ``min(n_samples, n_features, 1000)``, which
-        does not bound the rank of a matrix with a side of up to 1000.
+        Inner dimension of the factors. None is ``min(n_samples, n_features, 1000)``,
+        which does not bound the rank of a matrix with a side of up to 1000.
     lr : float > 0 or "auto", default="auto"
-        Learning rate of Adam for both factors and Laplacians. Together with
+        Learning rate of Adam for factors and Laplacians. Together with
         ``max_iter`` it limits how far the Laplacians can move. "auto" is ``0.6 /
         sqrt(width)``: the entries of a product of factors move ``sqrt(width)`` times
         as fast as those of the factors.
@@ -83,16 +82,16 @@ class AIRCompleter(IterativeCompleter):
         Standard deviation of the factors' initial entries, whose mean is zero. The
         Laplacians' parameters start uniform in ``+-1 / sqrt(k)`` for ``k`` items.
     neighbors : int >= 1, "auto" or None, default="auto"
-        Number of neighbors of each item, on which its similarities are learned; None
-        compares all pairs. "auto" is 10 where there are more than 2000 items (rows,
-        columns or blocks), None where there are fewer. The first neighbors are the
-        nearest in a low-rank fill of the matrix; after a quarter and after half of
-        ``max_iter`` they are found again in the completion, and their similarities
+        Number of neighbors of each item for which similarities are learned; None
+        compares all pairs. "auto" is 10 for more than 2000 items (rows,
+        columns or blocks), None for fewer. The first neighbors are the
+        nearest in a low-rank fill of the matrix. After a quarter and after half of
+        ``max_iter`` they are recomputed from the completion, and their similarities
         start equal. The numbers and this schedule are ours.
     fixed_laplacians : dict of {str: array or sparse matrix} or None, default=None
-        Laplacians to use instead of learning them, by the names in ``laplacians_``, for
-        example of another fit. Graphs of rows and columns are arguments of `fit`. A
-        sparse one must be diagonally dominant, as the Laplacians of graphs are.
+        Fixed Laplacians by the names in ``laplacians_``, for example those of another
+        fit; they are not learned. Graphs of rows and columns are arguments of `fit`. A
+        sparse Laplacian must be diagonally dominant, like the Laplacians of graphs.
     max_iter : int >= 1, default=400
         Number of steps of Adam.
     {max_time}
@@ -103,11 +102,11 @@ class AIRCompleter(IterativeCompleter):
     {validation_fraction}
     {n_iter_no_change}
     {warm_start}
-        The last fit must also have had ``warm_start=True``. Learning rates start anew.
+        The last fit must also have had ``warm_start=True``. Learning rates restart.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial parameters and the held-out cells.
+        Seed of the initial parameters and the held-out cells.
     {reading}
 
     Attributes
@@ -115,7 +114,7 @@ class AIRCompleter(IterativeCompleter):
     {reconstruction_}
     laplacians_ : dict of ndarray or SciPy sparse array
         "rows" (n_samples, n_samples), "columns" (n_features, n_features), "blocks8"...
-        Sparse where only neighbors are compared.
+        Sparse if only neighbors are compared.
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
         held-out cells of the scaled data) at every 25th iteration.
@@ -124,8 +123,8 @@ class AIRCompleter(IterativeCompleter):
     Raises
     ------
     MemoryError
-        ``neighbors`` is None, or there are fewer than 2000 items and little memory: a
-        Laplacian of ``k`` items takes ``k**2`` numbers eight times over.
+        ``neighbors`` is None, or there are fewer than 2000 items, and memory is too
+        small: a Laplacian of ``k`` items takes eight times ``k**2`` numbers.
 
     Notes
     -----
@@ -232,7 +231,7 @@ class AIRCompleter(IterativeCompleter):
         return Descent(model, terms, lr=lr, horizon=params.max_iter)
 
     def _fixed(self, graphs: Mapping[str, Any]) -> dict[str, Any]:
-        """Laplacians that are not learned, by the names of their transforms."""
+        """Fixed Laplacians, by the names of their transforms."""
         fixed = dict(self.fixed_laplacians or {})
         for name, key in (("rows", "row_graph"), ("columns", "col_graph")):
             if key not in graphs:
@@ -257,7 +256,7 @@ class AIRCompleter(IterativeCompleter):
 def _checked_blocks(
     blocks: Mapping[int, float], data: Observed
 ) -> list[tuple[int, float]]:
-    """Sizes and weights of the parameter ``blocks``."""
+    """Validated sizes and weights of the parameter ``blocks``."""
     for size, weight in blocks.items():
         whole = isinstance(size, Integral) and 1 <= int(size) <= min(data.shape)
         if not (whole and isinstance(weight, Real) and 0 <= float(weight) < np.inf):

@@ -60,14 +60,15 @@ class AutoencoderCompleter(IterativeCompleter):
         Widths of the encoder's layers. The decoder mirrors them: (100, 50) is
         100-50-100.
     lambda_weights : float >= 0, default=0.3
-        Multiplies half the sum of squares of all weights. Values to try: .1, .3, 1, 3
+        Weight of half the sum of squares of all weights. Values to try: .1, .3, 1, 3
         (relative to the misfit of a row of variance 1 in each column). With several
         layers, 0.1 is better for pictures.
     lr : float > 0, default=0.01
         Adam's initial learning rate, decayed to zero by a cosine over ``max_iter``
         epochs. 0.003 is better for ratings.
     batch_size : int >= 1, default=100
-        Rows in a mini-batch. Rows are assigned to mini-batches at random, once.
+        Number of rows of a mini-batch. Rows are assigned to mini-batches at random,
+        once.
     max_iter : int >= 1, default=500
         Number of epochs, which are passes over all rows, for each stage of training.
     {max_time}
@@ -81,7 +82,7 @@ class AutoencoderCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial weights, the mini-batches and the held-out cells.
+        Seed of the initial weights, the mini-batches and the held-out cells.
     {reading}
 
     Attributes
@@ -223,7 +224,7 @@ def nested(shells: Sequence[Autoencoder]) -> Autoencoder:
     Parameters
     ----------
     shells : sequence of Autoencoder
-        From the outermost to the innermost.
+        Autoencoders, from the outermost to the innermost.
 
     Returns
     -------

@@ -34,7 +34,7 @@ RANK = 30
 
 
 class BayesianFactorizationCompleter(IterativeCompleter):
-    r"""Low-rank factors with biases, averaged over posterior samples: nothing to tune.
+    r"""Low-rank factors with biases, averaged over posterior samples, without tuning.
 
     .. math::
 
@@ -46,7 +46,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     given the columns. It is more accurate than that of `FactorizationCompleter` and
     takes longer. `predict_std` returns the standard deviation of each cell, and
     `predict_entries_std` those of single cells. `fit` takes features and graphs of rows
-    and columns, and rows or columns without an observed cell are answered from them.
+    and columns, and rows or columns without an observed cell are predicted from them.
 
     Parameters
     ----------
@@ -54,26 +54,26 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         Number of columns of ``U`` and ``V``. A rank that is too large does little harm.
         None is 30, or ``min(n_samples, n_features)`` if that is smaller.
     n_draws : int >= 1, default=120
-        Number of draws that are averaged. Time and memory are proportional to it.
+        Number of draws to average. Time and memory are proportional to it.
     n_burn_in : int >= 0, default=15
-        Number of draws before those, which are discarded.
+        Number of initial draws, which are discarded.
     implicit : bool, default=False
-        Whether to model that *which* cells of a row are observed tells something about
-        it, whatever their values, and likewise for columns. True suits ratings, as
-        people rate what they chose. If cells are missing at random it costs time and a
-        little accuracy.
+        Whether the model uses the information in *which* cells of a row or column are
+        observed, whatever their values. True suits ratings, because people choose what
+        they rate. If cells are missing at random, it costs time and a little accuracy.
     heteroscedastic : bool, default=False
         Whether the variance of the noise differs between rows and between columns. True
         suits ratings, as some people and some items are more predictable than others.
-        The answer is then closest where the noise is small. In tables that no low rank
-        describes, that costs accuracy elsewhere.
+        The fit is then closest where the noise is small. In tables that do not have low
+        rank, this costs accuracy elsewhere.
     {max_time}
-        Draws made by then count; in the burn-in, the last of them does.
+        Draws made until then are averaged; during the burn-in, only the last one is
+        used.
     {scaling}
         The priors are meant for data of variance 1; use None only for such data.
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws everything.
+        Seed of all draws.
     {reading}
 
     Attributes
@@ -81,8 +81,8 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     rank_ : int
         The rank that was used.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
-        Their product is the scaled completion; ``k = n_draws (rank + 1) + 1``, at the
-        defaults 30 kB for each row and column. Computed at each access.
+        Factors, whose product is the scaled completion; ``k = n_draws (rank + 1) + 1``,
+        at the defaults 30 kB for each row and column. Computed at each access.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
@@ -90,26 +90,26 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         (infinite: there is no optimum) at every draw.
     {n_iter_}
     status_ : {"max_iter", "max_time", "diverged", "interrupted"}
-        How the fit ended; "max_iter" is the normal end.
+        Final status of the fit; "max_iter" is the normal one.
     {input}
 
     Notes
     -----
-    Rows get their expectation given their cells, averaged over the draws. With
-    ``heteroscedastic``, their cells count by the precision of the noise in the columns,
-    and that of the row counts as average.
+    Rows are completed by their expectation given their cells, averaged over the draws.
+    With ``heteroscedastic``, their cells are weighted by the precision of the noise in
+    the columns, and the precision of the row is taken as average.
     ``implicit`` adds a linear map of indicators, each 1 / sqrt(k) for k observed cells,
-    to the means of rows and columns. This is our reading of what the papers leave open.
-    Features and graphs are such linear maps, too (`skmc.cells.Side`): the precision of
+    to the means of rows and columns. This is our interpretation of the papers.
+    Features and graphs are also such linear maps (`skmc.cells.Side`): the precision of
     the map of features is a drawn multiple of the identity, and that of a graph's
     values is a drawn multiple of its Laplacian plus a tenth of the mean degree.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
     The fitted completer keeps the draws of the columns' factors, 30 kB for each column
-    at the defaults and half of that in single precision, but no factors of rows: only
-    the observed cells, 12 bytes each. Predictions solve the ``n_draws`` systems of each
-    row that is asked for, whose solutions are those of the fit. A graph of rows adds
+    at the defaults and half of that in single precision. It keeps no factors of rows,
+    only the observed cells, 12 bytes each. Predictions solve the ``n_draws`` systems of
+    each requested row, with the same solutions as in the fit. A graph of rows adds
     the draws of its nodes' values, 30 kB for each row.
 
     References
@@ -220,12 +220,12 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, whether `fit` has seen them or not.
+            Rows, which need not be rows of the fit.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            In the units of the columns. 0 for observed cells, except with
+            Deviations in the units of the columns. 0 for observed cells, except with
             ``keep_observed=False``. Columns without an observed cell in `fit` have NaN.
         """
         check_is_fitted(self)
@@ -238,20 +238,20 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     def predict_entries_std(self, rows: ArrayLike, cols: ArrayLike) -> np.ndarray:
         """Standard deviation of single cells of the fitted matrix.
 
-        The matrix stays sparse: memory and time are those of the rows and cells that
-        are asked for.
+        The matrix stays sparse: memory and time are those of the requested rows and
+        cells.
 
         Parameters
         ----------
         rows, cols : array-like of shape (n_cells,)
-            As for `predict_entries`.
+            Positions or identifiers, as for `predict_entries`.
 
         Returns
         -------
         ndarray of shape (n_cells,)
-            What `predict_std` returns for these cells of the fitted matrix with
+            The result of `predict_std` for these cells of the fitted matrix with
             ``keep_observed=False``, and given the weights of the fit: the deviation of
-            a rating from its prediction, at observed cells too. NaN in columns without
+            a rating from its prediction, also at observed cells. NaN in columns without
             an observed cell, and for identifiers that the fit has not seen, with a
             warning.
         """

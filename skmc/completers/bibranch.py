@@ -31,14 +31,14 @@ class BiBNNCompleter(IterativeCompleter):
     of the column. Each has the hidden layers ``hidden`` (tanh) and a linear output of
     size ``rank``. Without a hidden layer this is plain factorization,
     :math:`X = U V^\top`. Only the size of the networks and early stopping regularize.
-    Only the paper's abstract is public: everything beyond two branches is our reading.
+    Only the paper's abstract is public: everything beyond two branches is our choice.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Size of both outputs, which bounds the rank of the completion. "auto" is what
-        `SVDCompleter` chooses on held-out cells: with few cells, a size of 20 overfits
-        before the rest is learned.
+        Size of both outputs, which bounds the rank of the completion. "auto" is the
+        rank that `SVDCompleter` chooses on held-out cells: with few cells, a size of 20
+        overfits before the rest is learned.
     hidden : tuple of int >= 1, default=(256,)
         Widths of the hidden layers of each branch; () has none.
     lr : float > 0, default=0.003
@@ -59,7 +59,7 @@ class BiBNNCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial weights and the held-out cells.
+        Seed of the initial weights and the held-out cells.
     {reading}
 
     Attributes

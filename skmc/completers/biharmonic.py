@@ -1,4 +1,4 @@
-"""Biharmonic inpainting, which needs nothing but a mask."""
+"""Biharmonic inpainting, which has no parameters to choose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skmc.parameters import Count
 
 
 class BiharmonicCompleter(BaseCompleter):
-    r"""Fill holes with the smooth surface that continues what is around them.
+    r"""Fill holes with the smoothest surface that continues their surroundings.
 
     .. math::
 
@@ -28,15 +28,15 @@ class BiharmonicCompleter(BaseCompleter):
     matrix must be similar. It continues edges and shades across scratches, letters and
     single pixels; it cannot continue a texture.
 
-    `transform` treats rows one by one, as for every completer: rows not seen in `fit`
-    are folded in by least squares on the row space of the completed matrix.
+    `transform` treats rows one by one, as in every completer: rows that were not in
+    `fit` are completed by least squares on the row space of the completed matrix.
 
     Parameters
     ----------
     channels : int >= 1, default=1
-        Of a pixel: the matrix has shape ``(height, width * channels)``, and a row holds
-        its pixels in order (``picture.reshape(height, -1)``). Each channel is filled by
-        itself.
+        Channels per pixel. The matrix has shape ``(height, width * channels)``, and a
+        row holds its pixels in order (``picture.reshape(height, -1)``). Each channel is
+        filled independently.
     {reading}
 
     Attributes
@@ -52,8 +52,8 @@ class BiharmonicCompleter(BaseCompleter):
     Notes
     -----
     The sparse system has 13 coefficients for each missing pixel, and its factorization
-    takes several times their memory: a picture in blocks, as `skmc.pictures.complete`
-    cuts it, needs little.
+    takes several times their memory. A picture in the blocks of
+    `skmc.pictures.complete` needs little.
 
     References
     ----------
@@ -99,7 +99,8 @@ class BiharmonicCompleter(BaseCompleter):
                 one = slice(k, k + 1)
                 filled[:, :, one] = _inpainted(picture[:, :, one], mask[:, :, k])
         whole = filled.reshape(cells.shape).astype(cells.dtype)
-        # The row space takes longer than the fit, so it waits for the first new row.
+        # The row space takes longer than the fit, so it is computed at the first new
+        # row.
         rows = _Folded(Deferred(FoldIn.of, torch.from_numpy(whole), *_tensors(cells)))
         index = RowIndex(cells)
         return Outcome(Completion(statistics, whole, index, rows, whole_answer=True))
@@ -107,7 +108,7 @@ class BiharmonicCompleter(BaseCompleter):
 
 @dataclass(eq=False)
 class _Folded:
-    """Completes new rows in the row space of the completed picture."""
+    """Completion of new rows in the row space of the completed picture."""
 
     fold_in: Deferred
 
@@ -116,13 +117,13 @@ class _Folded:
 
 
 def _tensors(cells: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Values, zero where they are missing, and the mask of those that are not."""
+    """Values, zero where missing, and the mask of the observed cells."""
     values = torch.from_numpy(cells.astype(float))
     return values.nan_to_num(0), ~torch.isnan(values)
 
 
 def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """``picture (h, w, channels)`` with the pixels of ``mask (h, w)`` filled."""
+    """Fill the pixels of ``mask (h, w)`` in ``picture (h, w, channels)``."""
     try:
         from skimage.restoration import inpaint_biharmonic
     except ImportError as error:
@@ -132,7 +133,7 @@ def _inpainted(picture: np.ndarray, mask: np.ndarray) -> np.ndarray:
     if not mask.any():
         return picture
     values = np.where(mask[:, :, None], 0, picture)
-    # It fails for a mask that is not contiguous.
+    # The function fails for a mask that is not contiguous.
     mask = np.ascontiguousarray(mask)
     filled: np.ndarray = inpaint_biharmonic(values, mask, channel_axis=-1)
     return filled

@@ -1,4 +1,4 @@
-"""How long fits take: estimates from the shape and the number of observed cells."""
+"""Estimates of the time of a fit from the shape and the number of observed cells."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-MOST_PAIRED = 2000  # rows, or columns, of which `AIRCompleter` compares all pairs
-MOST_COLUMNS, RANK = 300, 20  # of a full covariance; of the factors above
+MOST_PAIRED = 2000  # largest number of rows or columns whose pairs are all compared
+MOST_COLUMNS, RANK = 300, 20  # columns of a full covariance, else rank of the factors
 
 
 class Size(NamedTuple):
-    """Rows, columns and observed cells of a matrix, and what costs are made of.
+    """Rows, columns and observed cells of a matrix, and the units of costs.
 
     Parameters
     ----------
     n_rows, n_cols : int
-        Shape of the matrix. Costs grow with them where there is a step for each row or
+        Shape of the matrix. Costs grow with them if there is a step for each row or
         batch of rows, or a model for each column, whatever their size.
     n_observed : int
         Number of observed cells.
@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """Number of cells, the missing ones included."""
+        """Number of cells, including the missing ones."""
         return self.n_rows * self.n_cols
 
     @property
@@ -49,9 +49,9 @@ class Size(NamedTuple):
 
     @property
     def holes(self) -> float:
-        """A sparse factorization on a grid, of as many missing cells as are connected.
+        """A sparse factorization on a grid of the connected missing cells.
 
-        About those by which the missing cells outnumber the observed ones.
+        Their number is about the excess of missing over observed cells.
         """
         return max(0, self.cells - 2 * self.n_observed) ** 1.5
 
@@ -64,8 +64,8 @@ class Size(NamedTuple):
     def systems(self) -> float:
         """Linear systems of the columns, or of their factors, one for each row.
 
-        EM solves them more often the smaller the observed share of the cells: what is
-        missing slows it down in proportion.
+        EM needs more steps for a smaller observed share of the cells, in inverse
+        proportion.
         """
         side = self.n_cols if self.n_cols <= MOST_COLUMNS else RANK
         return self.cells * side**2 * self.cells / max(1, self.n_observed)
@@ -77,13 +77,13 @@ class Size(NamedTuple):
 
     @property
     def factors(self) -> int:
-        """A sweep over factors of rank 30, which visits observed cells alone."""
+        """A sweep over factors of rank 30, which visits only observed cells."""
         rank = min(30, self.n_rows, self.n_cols)
         return 2 * self.n_observed * rank**2 + (self.n_rows + self.n_cols) * rank**3
 
 
 class Cost:
-    """The time of a fit with one thread, as the class attribute ``cost`` has it.
+    """The time of a fit with one thread, for the class attribute ``cost``.
 
     The units follow from the algorithm. The seconds of the classes fit the times of
     docs/reproduction/growth.md, one core of an AMD EPYC, by least squares of their
@@ -94,10 +94,10 @@ class Cost:
     fixed : float, default=0.0
         Seconds of any fit.
     informed : float, default=1.0
-        How many times as long a fit takes with graphs of rows and columns: geometric
+        Factor of the time of a fit with graphs of rows and columns: geometric
         means of MovieLens-100K and Flixster.
     **seconds : float
-        Seconds for each unit of what grows, by the name of an attribute of `Size`.
+        Seconds for each unit of a cost, by the name of an attribute of `Size`.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Cost:
 
 
 class Variant(NamedTuple):
-    """Parameters of a completer with which `AutoCompleter` tries it.
+    """A set of parameters with which `AutoCompleter` tries a completer.
 
     Parameters
     ----------
@@ -121,9 +121,9 @@ class Variant(NamedTuple):
     params : dict, default={}
         Parameters that differ from the defaults.
     cost : Cost or None, default=None
-        The time of a fit; None stands for that of the class.
+        Time of a fit; None is the cost of the class.
     needs : str or None, default=None
-        A module without which the candidate is left out.
+        Module that the candidate requires.
     """
 
     name: str

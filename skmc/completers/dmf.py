@@ -44,7 +44,7 @@ class DMFCompleter(IterativeCompleter):
     Parameters
     ----------
     regularizer : {"tv", "dirichlet"} or None, default=None
-        :math:`R`, a *sum* over neighboring cells or over edges:
+        Regularizer :math:`R`, a *sum* over neighboring cells or over edges:
 
         - None: zero (DMF).
         - "tv" (RDMF): ``lambda_row sum |X[i+1,j] - X[i,j]| + lambda_col
@@ -56,14 +56,14 @@ class DMFCompleter(IterativeCompleter):
           scaled data are connected. Graphs are divided by their mean degree, so that
           the weights mean the same for all graphs; this is ours.
     lambda_row, lambda_col : float >= 0, default=0.1
-        Multiply the regularizer between rows and between columns. Values to try: .01,
+        Weights of the regularizer between rows and between columns. Values to try: .01,
         .03, .1, .3, 1 (relative to data of variance 1, and to a mean degree of 1).
     n_neighbors : int >= 1, default=10
         Number of neighbors in graphs that are not given.
     depth : int >= 1, default=3
         Number of factors :math:`L`.
     width : int >= 1 or None, default=None
-        Inner size of the factors. None is ``min(n_samples, n_features)``.
+        Inner dimension of the factors. None is ``min(n_samples, n_features)``.
     lr : float > 0, default=0.003
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     init_scale : float > 0, default=0.01
@@ -79,11 +79,11 @@ class DMFCompleter(IterativeCompleter):
     {validation_fraction}
     {n_iter_no_change}
     {warm_start}
-        The last fit must also have had ``warm_start=True``. Learning rates start anew.
+        The last fit must also have had ``warm_start=True``. Learning rates restart.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial factors and the held-out cells.
+        Seed of the initial factors and the held-out cells.
     {reading}
 
     Attributes
@@ -101,7 +101,7 @@ class DMFCompleter(IterativeCompleter):
     -----
     Memory grows with ``n_samples n_features`` and ``(n_samples + n_features) width``.
     "dirichlet" has a Laplacian of all pairs of rows, and of columns: ``n_samples**2``
-    and ``n_features**2`` numbers. `fit` raises a `MemoryError` at once where they do
+    and ``n_features**2`` numbers. `fit` raises a `MemoryError` at once if they do
     not fit.
 
     References

@@ -51,29 +51,28 @@ class FactorizationCompleter(IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of columns of ``U`` and ``V``. "auto" tries 1, 2, 4, ... 64, then the
-        ranks half-way to the neighbors of the best, on a held-out tenth of the observed
-        cells.
+        Number of columns of ``U`` and ``V``. "auto" tries 1, 2, 4, ... 64 and then the
+        ranks halfway between the best one and its neighbors, on a held-out tenth of the
+        observed cells.
     lambda_ridge : float > 0 or "auto", default="auto"
-        :math:`\lambda`. Values to try: .01, .03, .1, .3 (relative to data of variance 1
-        and, with ``per_cell``, to the cells of the row or column). "auto" tries .32,
-        .224, .157, ... on the same held-out cells, at rank 16 if ``rank`` is "auto"
-        too.
+        Weight :math:`\lambda`. Values to try: .01, .03, .1, .3 (relative to data of
+        variance 1 and, with ``per_cell``, to the cells of the row or column). "auto"
+        tries .32, .224, .157, ... on the same held-out cells, at rank 16 if ``rank`` is
+        also "auto".
     lambda_side : float > 0 or "auto", default="auto"
-        Weight of what `fit` is told about rows and columns, see Notes; without effect
-        otherwise. "auto" tries :math:`\lambda` times the mean number of cells of a row
-        times 10, 3, 1, ... .003 on the same held-out cells. Values to try: .01, .1,
-        1, 10, 100 (relative to data of variance 1).
+        Weight of the side information about rows and columns, see Notes; without it,
+        the weight has no effect. "auto" tries :math:`\lambda` times the mean number of
+        cells of a row times 10, 3, 1, ... .003 on the same held-out cells. Values to
+        try: .01, .1, 1, 10, 100 (relative to data of variance 1).
     alpha : float > 0 or None, default=None
-        For implicit feedback, see Notes: observed cells are counts :math:`r \ge 0`, for
-        example of purchases, and predictions are preferences from about 0 to 1. Values
-        to try: 1, 3, 10, 30, 100 (relative to the inverse of a count; the paper's is
-        40).
-        ``rank`` and ``lambda_ridge`` must then be given; search them with
-        `skmc.model_selection.RankingScorer`. ``biases``, ``per_cell`` and ``scaling``
-        have no effect.
+        Confidence in a count, for implicit feedback, see Notes: observed cells are
+        counts :math:`r \ge 0`, for example of purchases, and predictions are
+        preferences from about 0 to 1. Values to try: 1, 3, 10, 30, 100 (relative to the
+        inverse of a count; the paper's is 40). ``rank`` and ``lambda_ridge`` must then
+        be given; search them with `skmc.model_selection.RankingScorer`. ``biases``,
+        ``per_cell`` and ``scaling`` have no effect.
     biases : {"both", "rows", "columns"} or None, default="both"
-        Which of ``b`` and ``c`` the model has. The mean comes with ``scaling``.
+        Biases of the model: ``b``, ``c``, both or none. ``scaling`` subtracts the mean.
     per_cell : bool, default=True
         Whether :math:`p_i` and :math:`q_j` are the numbers of observed cells of the row
         and of the column. False sets them to 1.
@@ -84,11 +83,12 @@ class FactorizationCompleter(IterativeCompleter):
         Stop when :math:`\|G_U\|_F \|U\|_F + \|G_V\|_F \|V\|_F \le \text{tol}
         \|P(M)\|_F^2`, with the gradients :math:`G` with respect to the factors.
     {warm_start}
-        A choice of "auto" is made again. If the rank changes, the factors start anew.
+        "auto" is chosen again. If the rank changes, the factors start from random
+        values.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial factors and the held-out cells of "auto".
+        Seed of the initial factors and the held-out cells of "auto".
     {reading}
 
     Attributes
@@ -98,11 +98,11 @@ class FactorizationCompleter(IterativeCompleter):
     lambda_ridge_ : float
         The weight that was used.
     lambda_side_ : float
-        The weight that was used; only if features or graphs were given.
+        The weight that was used; only with features or graphs.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
-        Their product is the scaled completion. They include the biases: those of rows
-        are the last but one column of ``row_factors_``, those of columns the last
-        column of ``col_factors_``.
+        Factors, whose product is the scaled completion. They include the biases: those
+        of rows are the last but one column of ``row_factors_``, those of columns the
+        last column of ``col_factors_``.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
@@ -118,7 +118,7 @@ class FactorizationCompleter(IterativeCompleter):
     \operatorname{tr} (G^\top (L + 0.1 I) G) / 2` with the Laplacian :math:`L` in units
     of the mean degree. In GRALS the factors themselves have this penalty. Here a row
     with many ratings may differ from its neighbors at the cost of the ridge penalty;
-    this reading is ours. The same holds for columns. Rows and columns without ratings
+    this choice is ours. The same holds for columns. Rows and columns without ratings
     have :math:`w_i = (S B)_i + g_i`.
 
     With ``alpha``, the factors minimize
@@ -141,10 +141,11 @@ class FactorizationCompleter(IterativeCompleter):
     those of the columns in which these rows have cells, given all rows so far. For the
     latter, sums of :math:`u u^T` and :math:`u x` over the cells of each column are
     sufficient; earlier rows are not visited. Both steps minimize the objective of all
-    cells exactly, scaled by the mean and deviation of all cells. What is approximate:
-    rows that are not in ``X`` keep their factors, and rank and weight stay. Blocks of
-    `Entries` that come again approach a fit to all cells. The sums take ``n_features
-    (rank + 2)**2`` numbers, and the first call makes them by a pass over the cells.
+    cells exactly, scaled by the mean and deviation of all cells. The result is
+    approximate because other rows keep their factors, and rank and weight do not
+    change. Repeated blocks of `Entries` approach a fit to all cells. The sums take
+    ``n_features (rank + 2)**2`` numbers. The first call computes them by a pass over
+    the cells.
     Means and deviations of all cells are computed again at each call. Features, graphs,
     weights and ``alpha`` need a new fit. After a fit to files, the first call loads all
     cells into memory.
@@ -217,7 +218,7 @@ class FactorizationCompleter(IterativeCompleter):
             return given
         if given.read is None:
             raise ValueError("alpha needs cells in memory; pass Entries.")
-        # Preferences are not means of counts.
+        # The mean of counts says nothing about preferences.
         statistics = replace(
             given.statistics,
             empty_rows=np.zeros_like(given.statistics.empty_rows),
@@ -230,7 +231,7 @@ class FactorizationCompleter(IterativeCompleter):
         return replace(given, data=data, statistics=statistics, scaling=scaling)
 
     def _for_trials(self, data: SparseObserved) -> Cells:
-        # A choice needs no more than single precision.
+        # Single precision suffices for a choice.
         return data if self.scaling is None else data.in_single()
 
     def _make_solver(

@@ -1,4 +1,4 @@
-"""Rows that are draws from a Gaussian, or from a Gaussian copula."""
+"""Rows that are samples of a Gaussian, or of a Gaussian copula."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from skmc.linalg import Gaussian, Randomness, resolve_device
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import Solver
 
-MOST_COLUMNS = 300  # of a full covariance
-RANK = 20  # of the factors above
+MOST_COLUMNS = 300  # largest number of columns for a full covariance
+RANK = 20  # rank of the factors for more columns
 RIDGES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.1, 0.01, 0.001)
-TRIAL_STEPS = 3  # from the solution of the weight before
+TRIAL_STEPS = 3  # from the solution for the previous weight
 ROWS_TRIED = 1000
 
 
@@ -57,23 +57,23 @@ class GaussianCompleter(IterativeCompleter):
     Parameters
     ----------
     lambda_ridge : float >= 0 or "auto", default="auto"
-        :math:`\lambda`, in rows: the prior counts as so many rows in which the columns
-        are uncorrelated. 0 is maximum likelihood, which needs many more rows than
+        Weight :math:`\lambda`, in rows: the prior counts as this number of rows with
+        uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
         columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
-        goes down a path 100, 30, 10, 3, 1, .1, .01, .001, three
-        steps at each from the answer before, with a tenth of the observed cells held
-        out, until their error rises; of more than 1000 rows it uses the first 1000.
+        follows the path 100, 30, 10, 3, 1, .1, .01, .001, with three
+        steps at each from the last solution, until the error on a held-out tenth of the
+        observed cells rises; of more than 1000 rows it uses the first 1000.
     marginals : {"normal", "copula"}, default="normal"
-        "copula" replaces the cells of each column by normal scores of their ranks
-        first, and returns conditional means in the units of the data: for columns that
-        are skewed, or of ordered levels. Columns of at most 32 distinct values are
-        taken for levels.
+        Distribution of each column. "copula" first replaces the cells of each column by
+        normal scores of their ranks, and returns conditional means in the units of the
+        data. It suits skewed columns and ordered levels. Columns of at most 32 distinct
+        values are treated as levels.
     rank : int in [1, min(n_samples, n_features)], "auto" or None, default="auto"
-        None is a full covariance. A number is that of the factors of a covariance
-        :math:`F F^T + \Psi`, with :math:`\Psi` diagonal: see
-        `skmc.solvers.em.FactorEM`. "auto" is None up to 300 columns, 20 above.
+        Number of factors. None is a full covariance. A number is that of the factors of
+        a covariance :math:`F F^T + \Psi`, where :math:`\Psi` is diagonal, see
+        `skmc.solvers.em.FactorEM`. "auto" is None up to 300 columns and 20 above.
     max_iter : int >= 1, default=200
-        EM steps.
+        Maximum number of EM steps.
     {max_time}
     tol : float >= 0, default=1e-4
         Stop once a step moves mean and covariance (with factors: the completion) by at
@@ -81,24 +81,24 @@ class GaussianCompleter(IterativeCompleter):
     {device}
         Computed in double precision.
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of "auto"; else there is nothing random.
+        Seed of the held-out cells of "auto". Otherwise nothing is random.
     {missing_values}
     {add_indicator}
     {keep_empty_features}
     keep_observed : bool, default=True
-        Whether to return observed cells unchanged. False returns for them what the
-        other cells of their row say, as in ``reconstruction_``.
+        Whether to return observed cells unchanged. False returns their expectations
+        given the other cells of the row, as in ``reconstruction_``.
 
     Attributes
     ----------
     lambda_ridge_ : float
     rank_ : int or None
     location_ : ndarray of shape (n_features,)
-        The mean. With "copula", of the scores.
+        Mean of the columns; with "copula", of the scores.
     covariance_ : ndarray of shape (n_features, n_features)
-        The covariance. With "copula", of the scores.
+        Covariance of the columns; with "copula", of the scores.
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        The conditional expectation of each cell given the *other* observed cells of its
+        Conditional expectation of each cell given the *other* observed cells of its
         row, computed at each access.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every third iteration.
@@ -106,8 +106,8 @@ class GaussianCompleter(IterativeCompleter):
 
     Notes
     -----
-    All rows are completed by the same formula, so `transform` does not iterate, and a
-    row's answer does not depend on the others in the call.
+    All rows are completed by the same formula, so `transform` does not iterate, and the
+    completion of a row does not depend on the other rows of the call.
 
     Memory grows with ``n_samples * n_features`` and ``n_features ** 2``; the systems of
     rows are solved in blocks of bounded size, but distinct patterns of missing cells
@@ -115,31 +115,30 @@ class GaussianCompleter(IterativeCompleter):
     of a step grows with the number of distinct patterns times the cube of that number
     of columns; with factors, with ``n_samples * (n_features + rank) * rank ** 2``.
 
-    Deviations are not a second return value of `transform`, as pipelines pass on a
-    single array: `predict_std` is a method of its own, named after the ``return_std``
-    of scikit-learn's regressors. Deviations and draws take the mean and the covariance
-    as known. `skmc.uncertainty.MultipleCompletion` of this completer adds what they
-    are uncertain by.
+    Deviations are not a second return value of `transform`, because pipelines pass on a
+    single array. `predict_std` is a separate method, named after the ``return_std``
+    of scikit-learn's regressors. Deviations and draws treat the mean and the covariance
+    as known. `skmc.uncertainty.MultipleCompletion` of this completer adds their
+    uncertainty.
 
     The scores of "copula" are means over the interval of a level, not intervals as in
-    the paper, so that correlations of columns of few levels come out too small.
+    the paper. So correlations of columns with few levels are too small.
 
     `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. Each step is one
-    pass over the chunks, whose expected sums are added, so the chunks are computed as
-    often as there are steps: persist them if they fit in the memory of the cluster.
+    pass over the chunks, whose expected sums are added. The chunks are computed once
+    per step: persist them if they fit in the memory of the cluster.
     "auto" uses the first 1000 rows. ``marginals`` must be "normal", and the covariance
     is full. There is no ``reconstruction_``; `transform` the collection instead.
 
     `partial_fit` with new rows is a step of incremental EM: the expected sums of
     :math:`1`, :math:`x` and :math:`x x^T` over the new rows are added to those of all
     rows so far, and mean and covariance follow from the totals. Of earlier rows, only
-    the scaling of the columns is computed again. For rows without missing cells these
-    sums are sufficient, so the result is that of a fit to all rows; with missing cells,
-    the expectations of earlier rows are those of the model at the time. Columns are
-    still scaled to variance 1 over all cells, where :math:`\lambda` is concerned. New
-    cells of earlier rows, new columns, "copula" and factors need all rows: these calls
-    are three EM steps over all rows from the present model, which approach a fit to all
-    cells.
+    the scaling of the columns is recomputed. For rows without missing cells these
+    sums are sufficient, so the result is that of a fit to all rows. With missing cells,
+    the expectations of earlier rows are those of the model at their time. For the
+    prior, columns are still scaled to variance 1 over all cells. New cells of earlier
+    rows, new columns, "copula" and factors need all rows: these calls take three EM
+    steps over all rows from the current model, which approach a fit to all cells.
 
     References
     ----------
@@ -230,13 +229,13 @@ class GaussianCompleter(IterativeCompleter):
         return {"lambda_ridge": ridge, "rank": rank, "_start": start}
 
     def _rank_for(self, data: Cells) -> int | None:
-        """The rank "auto" of the factors; None is a full covariance."""
+        """Choose the rank "auto" of the factors; None is a full covariance."""
         chunked = self.storages[type(data)] is _chunked_em
         full = data.shape[1] <= MOST_COLUMNS or chunked
         return None if full else min(RANK, *data.shape)
 
     def _follow_path(self, rank: int | None, trials: Trials) -> tuple[float, Any]:
-        """The weight that completes held-out cells best, and the answer there."""
+        """Find the best weight on held-out cells, and the solution there."""
         best, model, lowest = (1.0, None), None, math.inf
         with trials.interruptible():
             if trials.cells[1] is None:

@@ -23,15 +23,15 @@ from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Widths
 from skmc.solvers import NonsmoothDescent, Solver
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
-# Multiplies Autoencoder's initial weights, whose units saturate if rows are long.
+# Factor of Autoencoder's initial weights, whose units saturate for long rows.
 START_SHARE = 0.25
 
 
 class GradualNSRCompleter(IterativeCompleter):
     r"""Networks with nonsmooth regularization and gradual learning (DNN-NSR).
 
-    An autoencoder with hidden outputs :math:`z_i` and weights :math:`W_j`. Missing
-    inputs are zero:
+    The model is an autoencoder with hidden outputs :math:`z_i` and weights :math:`W_j`.
+    Missing inputs are zero:
 
     .. math::
 
@@ -41,44 +41,44 @@ class GradualNSRCompleter(IterativeCompleter):
 
     All terms are *sums*, over the observed cells of the scaled data (:math:`P` selects
     them), over hidden outputs and over weights; none is halved. The problem is solved
-    in penalty form: slack variables stand in for :math:`z_i` and :math:`W_j` and are
-    tied to them more closely as the fit goes on (gradual learning).
-    `skmc.solvers.nonsmooth.NonsmoothDescent` says which parts of the algorithm are
+    in penalty form: slack variables replace :math:`z_i` and :math:`W_j`, and their
+    distance is penalized more strongly in the course of the fit (gradual learning).
+    `skmc.solvers.nonsmooth.NonsmoothDescent` states which parts of the algorithm are
     ours. On the paper's own data this method is far less accurate than `NSRCompleter`.
 
     Parameters
     ----------
     alpha : float >= 0, default=0.1
-        Multiplies the l1 norm of the hidden outputs. The default is the paper's. Values
+        Weight of the l1 norm of the hidden outputs. The default is the paper's. Values
         to try: .001, .01, .1, 1 (relative to data of variance 1, as the next two).
     beta : float >= 0, default=0.1
-        Multiplies the nuclear norms of the weight matrices. The default is the paper's.
-        Values to try: .01, .1, 1, 10 (relative to data of variance 1); it matters
-        little.
+        Weight of the nuclear norms of the weight matrices. The default is the paper's.
+        Values to try: .01, .1, 1, 10 (relative to data of variance 1); the result
+        hardly depends on it.
     lambda_weights : float >= 0, default=0.001
-        Multiplies the squared norms of the weight matrices. The default is the paper's.
-        Values to try: .001, .01, .1, 1 (relative to data of variance 1); it matters
-        little.
+        Weight of the squared norms of the weight matrices. The default is the paper's.
+        Values to try: .001, .01, .1, 1 (relative to data of variance 1); the result
+        hardly depends on it.
     mu_max, mu_min : float > 0, default=1e5 and 1
-        The slack variables have weight ``1/(2 mu)``, where mu falls from ``mu_max`` to
-        ``mu_min`` on half a cosine over ``max_iter`` epochs. The paper's values (it
-        uses 1e6 where half of the cells or fewer are hidden). Far above 1 the two
-        nonsmooth penalties hardly matter: with 1e5 they are absent for 98 % of the
-        epochs. Equal values switch gradual learning off; ``mu_min > mu_max`` is an
-        error.
+        Bounds of mu. The slack variables have weight ``1/(2 mu)``, where mu falls from
+        ``mu_max`` to ``mu_min`` along half a cosine over ``max_iter`` epochs. The
+        defaults are the paper's (it uses 1e6 if half of the cells or fewer are hidden).
+        Far above 1 the two nonsmooth penalties have little effect: with 1e5 they are
+        absent for 98 % of the epochs. Equal values switch gradual learning off;
+        ``mu_min > mu_max`` is an error.
     gamma : float > 1, default=10
-        The step size is ``1 / (gamma L)``, where L is the local Lipschitz constant of
-        the gradient; the extrapolation grows with gamma, up to a half. The paper's 1000
-        is slow: after 1000 epochs on its synthetic data, half hidden, 30 % of the
-        energy of the observed cells is unexplained, whereas 1.5, 10 and 100 leave 7 %.
-        10 is ours. With 1000 in single precision, the steps are too short to measure L,
-        which is then underestimated.
+        Divisor of the step size ``1 / (gamma L)``, where L is the local Lipschitz
+        constant of the gradient. The extrapolation grows with gamma, up to a half. The
+        paper's 1000 is slow: after 1000 epochs on its synthetic data, half hidden, 30 %
+        of the energy of the observed cells is unexplained, whereas 1.5, 10 and 100
+        leave 7 %. The default of 10 is ours. With 1000 in single precision, the steps
+        are too short to measure L, which is then underestimated.
     hidden : tuple of int >= 1 or None, default=None
         Widths of the hidden layers, which the paper does not state. None is ours: ``(10
         k, k, 10 k)`` with ``k = 1 + ceil(sqrt(min(n_samples, n_features)))``.
     bound : float > 0, default=10
-        Weights and biases stay in ``[-bound, bound]``. The paper states no number; this
-        one is ours.
+        Bound of weights and biases, which stay in ``[-bound, bound]``. The paper states
+        no number; this one is ours.
     max_iter : int >= 1, default=1000
         Number of epochs. The fit normally ends there, as does the schedule.
     {max_time}
@@ -89,7 +89,7 @@ class GradualNSRCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial weights.
+        Seed of the initial weights.
     {reading}
 
     Attributes

@@ -38,8 +38,8 @@ class IALMCompleter(IterativeCompleter):
         ``P(M)`` is zero at missing cells. The authors use 1e-4, which changes
         completions by .2 % and takes twice as long.
     {scaling}
-        Where "auto" would be "global", it only divides by the root mean square: the
-        nuclear norm here does not shrink a mean.
+        If "auto" would be "global", it only divides by the root mean square, because
+        the nuclear norm here does not shrink a mean.
     {device}
     {reading}
 

@@ -20,29 +20,29 @@ from skmc.linalg import resolve_device, threads_for, work_of
 from skmc.new_rows import Clusters, RowIndex, knn_values
 from skmc.parameters import Count
 
-# Between two steps of a progress bar: at least so many rows, at most so many steps.
+# Smallest number of rows per step of a progress bar, and largest number of steps.
 ROWS_AT_ONCE, PARTS = 1000, 20
-DONORS = 10_000  # of a Dask collection
+DONORS = 10_000  # number of donors from a Dask collection
 
 
 @dataclass(eq=False)
 class Neighbors(Fitted):
-    """Donors, which complete any row.
+    """Donors, from which any row is completed.
 
     Parameters
     ----------
     statistics : Priors
-        As for `skmc.base.Fitted`.
+        Statistics as in `skmc.base.Fitted`.
     cells : ndarray of shape (n_donors, n_cols)
-        The donors, NaN where a cell is missing.
+        Donors, NaN where a cell is missing.
     n_neighbors : int
-        Donors averaged for each cell.
+        Number of donors averaged for each cell.
     by_distance : bool
         Whether donors are weighted by inverse distance.
     device : str or torch.device
-        Where to compute.
+        Device of the computation.
     clusters : Clusters or None
-        Nearby clusters of donors, if not all donors are searched.
+        Clusters of nearby donors, unless all donors are searched.
     """
 
     cells: np.ndarray
@@ -91,7 +91,7 @@ class Neighbors(Fitted):
 def _tensors(
     cells: np.ndarray, unit: float, device: str | torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Values in a unit, zero where missing, and the mask of the others."""
+    """Values divided by a unit, zero where missing, and the mask of the others."""
     # Squares of very large or small numbers overflow or underflow.
     seen = ~np.isnan(cells)
     values = np.where(seen, cells, 0).astype(float) / (unit or 1.0)
@@ -117,14 +117,14 @@ class KNNCompleter(BaseCompleter):
     n_neighbors : int >= 1, default=5
         Number of rows averaged, chosen for each cell among those that have the column.
     weights : {"uniform", "distance"}, default="uniform"
-        Equal weights, or the inverse distance. With "distance", only rows at distance
-        zero count if there are any.
+        "uniform" weights, or the inverse distance. With "distance", rows at distance
+        zero exclude all others.
     recall : float in (0, 1], default=1.0
-        Share of the nearest rows that are found. 1 compares each row with all others.
-        Below 1, a row is compared with the rows of the nearest clusters only, as many
-        as find this share on 256 rows of ``X``, drawn at random. The fewer clusters
-        this takes, the more time it saves: much where rows form groups or depend on few
-        quantities, little where columns are independent.
+        Share of the nearest rows that is found. 1 compares each row with all others.
+        Below 1, a row is compared only with the rows of the nearest clusters. Their
+        number is chosen to find this share for 256 random rows of ``X``. The fewer
+        clusters this takes, the more time it saves: much if rows form groups or depend
+        on few quantities, little if columns are independent.
     {device}
     {missing_values}
     {add_indicator}
@@ -136,9 +136,9 @@ class KNNCompleter(BaseCompleter):
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        Each cell predicted from the *other* rows; computed at each access.
+        Prediction of each cell from the *other* rows; computed at each access.
     recall_ : float
-        Share of the nearest rows that are found, measured on 256 rows of ``X``.
+        Share of the nearest rows that is found, measured on 256 rows of ``X``.
     {input}
 
     Notes
@@ -224,7 +224,7 @@ class KNNCompleter(BaseCompleter):
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def _watched(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
-        """Complete some rows after the others, so that progress can be shown."""
+        """Complete rows in parts, so that progress can be shown."""
         parts = np.array_split(cells, min(PARTS, -(-len(cells) // ROWS_AT_ONCE)))
         done = []
         with FitTasks(self, cells, None, len(parts), name="transform") as tasks:

@@ -1,4 +1,4 @@
-"""A low-rank matrix seen through one learned pointwise link."""
+"""A low-rank matrix transformed by one learned pointwise function, the link."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from skmc.solvers import Descent, HardRank, Solver
 from skmc.terms import SquaredError, SquaredNorm
 
 N_UNITS = 16
-SVD_STEPS = 50  # for the start
-TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a rank or a weight
+SVD_STEPS = 50  # iterations of the initial SVD
+TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a rank or a weight
 RIDGES = (100.0, 10.0, 1.0, 0.1)
 
 
@@ -43,7 +43,7 @@ class _LinkedDescent(Descent):
 
 
 class LinkedFactorizationCompleter(IterativeCompleter):
-    r"""Low-rank matrix seen through one learned pointwise function, the link (ours).
+    r"""Low-rank matrix transformed by one learned pointwise link function (ours).
 
     .. math::
 
@@ -62,16 +62,16 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of columns of ``U`` and ``V``. "auto" tries ranks from half to twice of
-        `SVDCompleter`'s choice and takes the best on a held-out tenth of the observed
+        Number of columns of ``U`` and ``V``. "auto" tries ranks from half to twice the
+        choice of `SVDCompleter` and takes the best on a held-out tenth of the observed
         cells.
     lambda_ridge : float >= 0 or "auto", default="auto"
-        :math:`\lambda`, which multiplies half the squared norms of the factors. Values
-        to try: .1, 1, 10, 100 (relative to data of variance 1; sums over all cells, so
-        larger matrices bear larger values). "auto"
+        Weight :math:`\lambda` of half the squared norms of the factors. Values
+        to try: .1, 1, 10, 100 (relative to data of variance 1; the misfit is a sum over
+        all cells, so larger matrices need larger values). "auto"
         tries 100, 10, 1 and 0.1 on a held-out tenth of the observed cells, before
         ``rank`` is chosen, and again if that is not `SVDCompleter`'s choice. A link
-        only shows if the weight is small; noise and few cells need a large one.
+        is only found with a small weight; noise and few cells need a large one.
     lr : float > 0, default=0.03
         Learning rate of Adam, decayed to zero by a cosine over ``max_iter`` steps.
     max_iter : int >= 1, default=400
@@ -85,7 +85,7 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         acts on standardized columns.
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial link and the held-out cells of "auto".
+        Seed of the initial link and the held-out cells of "auto".
     {reading}
 
     Attributes
@@ -95,9 +95,9 @@ class LinkedFactorizationCompleter(IterativeCompleter):
     lambda_ridge_ : float
         The weight that was used.
     latent_ : ndarray of shape (n_samples, n_features)
-        :math:`U V^\top`, determined up to an affine map, which the link undoes.
+        Latent matrix :math:`U V^\top`, determined up to an affine map.
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        ``f(latent_)`` in the data's units.
+        The completion ``f(latent_)`` in the data's units.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every 25th iteration.
     {solve}
@@ -224,8 +224,8 @@ class LinkedFactorizationCompleter(IterativeCompleter):
         Parameters
         ----------
         latent : array-like
-            Numbers on the scale of ``latent_``, of any shape for ``scaling="global"``
-            or None, otherwise of shape (n, n_features).
+            Latent values on the scale of ``latent_``, of any shape for
+            ``scaling="global"`` or None, otherwise of shape (n, n_features).
 
         Returns
         -------

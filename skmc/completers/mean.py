@@ -26,14 +26,14 @@ from skmc.completers.costs import Cost, Variant
 
 @dataclass(eq=False)
 class Means(Fitted):
-    """The means of the columns, which complete any row.
+    """Means of the columns, from which any row is completed.
 
     Parameters
     ----------
     statistics : Priors
-        As for `skmc.base.Fitted`.
+        Statistics as in `skmc.base.Fitted`.
     cells : ndarray of shape (n_rows, n_cols) or None
-        The fitted matrix, if it was in memory.
+        Fitted matrix, if it was in memory.
     """
 
     cells: np.ndarray | None

@@ -31,7 +31,7 @@ from skmc.tables import (
 )
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
-# One number for all columns, by name, or one for each column.
+# A number for all columns, by name, or for each column.
 Limits = float | Mapping[Any, Any] | Values | None
 
 
@@ -41,49 +41,49 @@ class MixedCompleter(Estimator):
     A completer works on a matrix that represents the table, in which every column of
     the table has the same weight:
 
-    - A number is standardized: less its column's mean, divided by its standard
-      deviation.
+    - A number is standardized: its column's mean is subtracted, and the result is
+      divided by the standard deviation.
     - An ordered level is represented by its position 0, 1, 2, ..., standardized
-      likewise. The answer is the nearest level.
+      likewise. The completion is the nearest level.
     - Categories get one column each, which is one in the rows of that category and zero
       in the others. The shares of the categories are subtracted, and all these columns
       are divided by one number, so that their variances have the sum one. A missing
       category is missing in all of its columns and does not get a column of its own.
-      The answer is the category with the largest score.
+      The completion is the category with the largest score.
     - A date, time or duration is the number of years, months, days, hours, ... since a
       fixed date, in the coarsest of these units in which all observed values are whole.
-      It is standardized as a number, and the answer is a whole number of these units,
-      in the same type, time zone or text format.
+      It is standardized like a number, and the completion is a whole number of these
+      units, in the same type, time zone or text format.
 
     The statistics are those of the observed cells in `fit`. A table of numbers alone is
-    passed to the completer as it is. Otherwise, the completer's ``scaling="auto"``
+    passed to the completer unchanged. Otherwise, the completer's ``scaling="auto"``
     becomes None, because the matrix is standardized. With ``scaling="columns"`` each
     category has the weight of a column, rare categories included.
 
     Columns of text, of booleans, and of unordered categories are completed if at least
     half of their rows hold a *common* value: one that occurs in at least the share
-    ``min_frequency`` of the rows, and twice. Only common values are answers. All other
-    such columns are left as they are, with one warning that lists them with the
-    reasons: identifiers, free text, and categories that are mostly missing or hardly
-    ever repeat.
+    ``min_frequency`` of the rows, and twice. Completions are common values. All other
+    such columns are returned unchanged, with one warning that lists them with the
+    reasons: identifiers, free text, and categories that are mostly missing or rarely
+    repeat.
 
     Parameters
     ----------
     completer : completer or None, default=None
-        Completes the matrix; `fit` works on a clone. None is
+        Completer of the matrix; `fit` works on a clone. None is
         ``AutoCompleter(random_state=0)``.
     categorical : sequence of column names or positions, or None, default=None
-        Columns that are completed as categories whatever they hold, each of their
-        values being a category; numbers and rare values, too.
+        Columns that are always completed as categories. Each of their values is a
+        category, including numbers and rare values.
     ordinal : dict of column to sequence of levels, lowest first, or None, default=None
         Columns of ordered levels, in addition to pandas' ordered categories.
     passthrough : sequence of column names or positions, or None, default=None
-        Columns that are left as they are and not learned from, without a warning.
+        Columns to return unchanged and not to learn from, without a warning.
     min_frequency : float in [0, 1], default=0.01
         Smallest share of the rows in which a common value occurs. A column has at most
         ``1 / min_frequency`` categories, whatever the number of rows.
     like_observed : bool, default=True
-        Whether completed numbers look like the observed ones: integers are whole,
+        Whether completed numbers resemble the observed ones: integers are whole,
         decimals have at most as many digits as those of the column, and values are
         within the column's observed range.
     min_value, max_value : float, array-like of shape (n_features,), dict of column to \
@@ -95,17 +95,17 @@ default=numpy.nan
         Values that mark missing cells, in addition to NaN, None and pandas' NA, such as
         -999 or ``[-999, "?"]``. They mark cells of all columns that are completed.
     keep_empty_features : bool, default=True
-        Whether to keep columns without an observed cell, which are left as they are.
+        Whether to keep columns without an observed cell, which are returned unchanged.
         False drops them.
 
     Attributes
     ----------
     completer_ : completer
-        The clone, fitted to the matrix.
+        Clone of the completer, fitted to the matrix.
     kinds_ : list of {"numeric", "ordinal", "categorical", "date", None}
-        The kind of each column. None means that the column is left as it is.
+        Kind of each column. None means that the column is returned unchanged.
     categories_ : dict of column to list
-        The categories of each column of categories, by name, or by position if the
+        Categories of each column of categories, by name, or by position if the
         input has no names.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input has names
@@ -114,14 +114,14 @@ default=numpy.nan
     -----
     Columns keep their dtype. Without ``like_observed``, integers become floating-point
     numbers if any of them is missing. A category that is not common or did not occur in
-    `fit` counts as missing for the completer and is returned as it is.
+    `fit` is missing for the completer and is returned unchanged.
 
     The order of day and month in texts such as 03/04/2020 is inferred from the other
-    dates of the column; if that is not possible, the column is left as it is.
+    dates of the column. If that is not possible, the column is returned unchanged.
 
     Numbers mixed with text, such as 3.5 and "unknown", are an error if the column has
-    missing cells, and otherwise left as they are. The errors of all columns are
-    reported together.
+    missing cells. Otherwise the column is returned unchanged. The errors of all columns
+    are reported together.
 
     Examples
     --------
@@ -162,7 +162,7 @@ default=numpy.nan
     def fit(
         self, X: Container, y: object = None, *, cell_weight: Container | None = None
     ) -> MixedCompleter:
-        """Learn how the columns are related.
+        """Learn the relations between the columns.
 
         Parameters
         ----------
@@ -170,12 +170,13 @@ default=numpy.nan
         (n_samples, n_features)
             NaN, None and pandas' NA mark missing cells.
         y : Ignored
-            Present for pipelines.
+            Ignored; present for pipelines.
         cell_weight : array of shape (n_samples, n_features) or (n_cells,), optional
-            How often each cell counts, >= 0: 2 is the cell twice, 0 hides it. One
-            number for each cell of `Entries`, otherwise a matrix of the shape of ``X``.
-            Weights count in the statistics of the columns and in the completer. The
-            kinds of columns and their common values do not depend on weights above 0.
+            Weight of each cell, >= 0: a weight of 2 counts the cell twice, 0 hides it.
+            One number for each cell of `Entries`, otherwise a matrix of the shape of
+            ``X``. Weights are used in the statistics of the columns and in the
+            completer. The kinds of columns and their common values do not depend on
+            weights above 0.
 
         Returns
         -------
@@ -208,12 +209,12 @@ default=numpy.nan
         return self
 
     def transform(self, X: Container) -> Any:
-        """Complete rows, those seen in `fit` as well as new ones.
+        """Complete rows of the fitted table or new rows.
 
         Parameters
         ----------
         X : container as in `fit`, of shape (n_samples, n_features)
-            The table.
+            Table to complete.
 
         Returns
         -------

@@ -46,20 +46,19 @@ class NCARLCompleter(IterativeCompleter):
     Parameters
     ----------
     alpha : float >= 0 or "auto", default="auto"
-        Multiplies the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
+        Weight of the graph's energy. Values to try: 1, 10, 100, 1e3, 1e4 (relative to
         the squared nuclear norm, which has the same unit). "auto" tries 10, 100, 1e3
         and 1e4 (times ``lambda_noise`` if given) with 5 neighbors on a held-out tenth
-        of the observed cells, 5 iterations each. The range is the paper's, the choice
-        is ours. Small values fail where few cells are observed.
+        of the observed cells, 5 iterations each. The range is the paper's; the choice
+        is ours. Small values fail if few cells are observed.
     n_neighbors : int >= 1 or "auto", default="auto"
         Number of neighbors of each column (row) in the graph, at most the number of
-        columns (rows) minus one. "auto" tries 5, 10 and 20 like ``alpha``, after it.
+        columns (rows) minus one. "auto" then tries 5, 10 and 20 in the same way.
     lambda_noise : float > 0 or None, default=None
-        Multiplies the squared nuclear norm in the second form, which does not keep the
+        Weight of the squared nuclear norm in the second form, which does not keep the
         observed cells; ``keep_observed=False`` returns its values there. Values to try:
         1e-5, 1e-4, 1e-3, 1e-2 (relative to the misfit, which has the same unit). 1e-3
-        suits
-        noise of a tenth of a picture's range. None is the first form.
+        suits noise of a tenth of a picture's range. None is the first form.
     max_iter : int >= 1, default=15
         Maximum number of iterations; 15 is the paper's number. The fit normally ends
         there, without a warning.
@@ -70,9 +69,9 @@ class NCARLCompleter(IterativeCompleter):
     {scaling}
         The paper does not standardize (None).
     {device}
-        Always in double precision.
+        Computations are always in double precision.
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of "auto". With given numbers, nothing is random.
+        Seed of the held-out cells of "auto". With given numbers, nothing is random.
     {reading}
 
     Attributes
@@ -84,7 +83,7 @@ class NCARLCompleter(IterativeCompleter):
     laplacian_ : ndarray of shape (k, k), k = min(n_samples, n_features)
         :math:`L(X)` of the scaled completion.
     laplacian_axis_ : {"columns", "rows"}
-        What the graph connects.
+        Axis whose items the graph connects.
     {reconstruction_}
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every iteration.

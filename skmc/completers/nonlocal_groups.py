@@ -1,4 +1,4 @@
-"""Groups of similar patches have low rank (NLR, WNNM)."""
+"""Low-rank groups of similar patches (NLR, WNNM)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from skmc.loop import solve_part
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import NonlocalLowRank, Solver
 
-SIDES = (6, 5, 8)  # of patches, in the order in which they are tried
-TRIAL_SHARE = 0.5  # of max_iter
-REVEALED = 4  # rounds with the cells that early stopping held out
+SIDES = (6, 5, 8)  # patch sizes in the order of the trials
+TRIAL_SHARE = 0.5  # share of max_iter for a trial
+REVEALED = 4  # final rounds with the cells that early stopping held out
 
 
 def _check(window: int, threshold: float, min_threshold: float) -> None:
@@ -42,9 +42,9 @@ def _check(window: int, threshold: float, min_threshold: float) -> None:
 
 
 def _n_rounds(data: Observed, side: int, channels: int, most: int) -> int:
-    """More rounds for larger holes: half of them for single cells, all for large ones.
+    """The number of rounds: half for single hidden cells, all for large holes.
 
-    The share of hidden cells in the patches around hidden cells says how many.
+    The share of hidden cells in the patches around hidden cells determines the number.
     """
     hidden = ~data.mask.unflatten(1, (-1, channels)).all(2)
     around = avg_pool2d(
@@ -55,7 +55,7 @@ def _n_rounds(data: Observed, side: int, channels: int, most: int) -> int:
 
 
 class NonlocalCompleter(IterativeCompleter):
-    r"""Similar patches from all around, stacked as rows, form a matrix of low rank.
+    r"""Low-rank matrices whose rows are similar patches from the whole picture.
 
     .. math::
 
@@ -64,32 +64,32 @@ class NonlocalCompleter(IterativeCompleter):
         \quad \text{subject to } P(X) = P(M),
 
     a *sum* over groups, where :math:`s_i` are singular values and :math:`P` keeps the
-    observed cells. The rows of :math:`R_g X` are the patches of group g, less their
+    observed cells. The rows of :math:`R_g X` are the patches of group g minus their
     mean. A round minimizes over :math:`L_g` by the closed form of weighted nuclear-norm
     shrinkage, and sets each cell to the mean of the patches that cover it. The
     threshold :math:`t` falls from round to round, and patches are matched again every 6
-    rounds. A patch with hidden cells counts as less similar, by how much known cells
-    differ that are as far apart as its cells are from known ones. Before, the picture
-    is completed in the same way at half its size, where holes are smaller and windows
-    show more, and so on: the result, interpolated, is where the rounds start. Only the
-    reference patch around each hidden cell gets a group. For pictures: neighboring rows
-    and columns of the matrix must be similar.
+    rounds. A patch with hidden cells counts as less similar, by the mean difference of
+    known cells at the distance of its cells from known ones. The rounds start from the
+    interpolated completion of the picture at half its size, where holes are smaller and
+    windows show more; that picture is completed in the same way, and so on. Only the
+    reference patch around each hidden cell gets a group. The method suits pictures:
+    neighboring rows and columns of the matrix must be similar.
 
     The model is that of nonlocal low rank (NLR) with the shrinkage of weighted
-    nuclear-norm minimization (WNNM). Our reading: the mean patch of a group is left out
-    of the penalty, the weights are those of the *shrunk* singular values, the threshold
-    falls geometrically, a round takes a longer step than the average (over-relaxation
-    with momentum), and singular vectors serve for two rounds. Patch size
-    and stopping were chosen by held-out observed cells of crops of the pictures
+    nuclear-norm minimization (WNNM). The following is ours: the mean patch of a group
+    is not penalized, the weights are those of the *shrunk* singular values, the
+    threshold falls geometrically, a round takes a longer step than the average
+    (over-relaxation with momentum), and singular vectors are used in two rounds. Patch
+    size and stopping were chosen by held-out observed cells of crops of the pictures
     monarch, flower and china with 30, 50 and 70 % hidden; window, stride, thresholds
     and the length of steps by hidden cells of crops of monarch and flower; the number
     of rounds by hidden cells of crops of china, flower, motorcycle and rocket with 1,
     5, 30 and 70 % hidden; how similarity depends on hidden cells by blocks hidden in
     monarch, flower, china, astronaut, chelsea and coffee.
 
-    `transform` treats rows one by one, as for every completer: rows not seen in `fit`
-    are folded in by least squares on the row space of the completed matrix.
-    `complete_picture` completes a picture of other rows with what was chosen in `fit`.
+    `transform` treats rows one by one, as in every completer: rows that were not in
+    `fit` are completed by least squares on the row space of the completed matrix.
+    `complete_picture` completes another picture with the choices made in `fit`.
 
     Parameters
     ----------
@@ -98,45 +98,47 @@ class NonlocalCompleter(IterativeCompleter):
         observed cells, in ``max_iter // 2`` rounds each. Held-out cells are drawn in
         the pattern of the missing ones (`skmc.patterns.like_missing`).
     group_size : int >= 2, default=40
-        Patches in a group.
+        Number of patches in a group.
     window : odd int >= 3, default=31
-        Side of the square in which similar patches are sought.
+        Side of the search window for similar patches.
     stride : int >= 1, default=4
         Distance of neighboring reference patches, each of which has a group; at most
-        ``patch_size``. The cost is inverse to its square.
+        ``patch_size``. The cost is inversely proportional to its square.
     threshold : float > 0, default=0.5
-        Of the first round, in standard deviations of the observed cells: directions
-        along which a group varies by less than twice that are removed.
+        Threshold of the first round, in standard deviations of the observed cells:
+        directions along which a group varies by less than twice this are removed.
     min_threshold : float > 0, default=0.015
-        Of the last round. Early stopping ends the decline before.
+        Threshold of the last round. Early stopping can end the decline earlier.
     channels : int >= 1, default=1
         Channels per pixel. The matrix has shape ``(height, width * channels)``; a row
         holds its pixels in order (``picture.reshape(height, -1)``). Pixels are held out
         whole.
     max_iter : int >= 1, default=24
-        Rounds inside of large holes. In general it is ``(1 + sqrt(h)) / 2`` times as
-        many, where h is the share of hidden cells in the patches around hidden cells.
+        Number of rounds for cells inside of large holes. In general it is multiplied by
+        ``(1 + sqrt(h)) / 2``, where h is the share of hidden cells in the patches
+        around hidden cells.
     {max_time}
     tol : float >= 0, default=1e-4
-        Stop once a round moves hidden cells by at most so many standard deviations of
-        the observed cells, as a root mean square.
+        Stop once a round moves hidden cells by at most this number of standard
+        deviations of the observed cells, as a root mean square.
     {early_stopping}
-        In the end these cells are shown in 4 more rounds.
+        Finally, 4 more rounds use these cells.
     {validation_fraction}
     {n_iter_no_change}
     {scaling}
-        Patches are compared across columns, so columns of one unit should share it.
+        Patches are compared across columns, so columns of one unit should share a
+        scale.
     {device}
-        Rounds compute in single precision whatever the data are in.
+        Rounds compute in single precision for data of any precision.
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells; nothing else is random.
+        Seed of the held-out cells; nothing else is random.
     {reading}
 
     Attributes
     ----------
     reconstruction_ : ndarray of shape (n_samples, n_features)
-        At observed cells, what the groups say of them (the cell itself if it is in
-        none); at held-out cells, what they said without having seen them.
+        At observed cells, the estimates of the groups (the cell itself if it is in
+        none); at held-out cells, the estimates made without them.
     patch_size_ : int
     history_ : dict of ndarray
         "n_iter", "objective", "residual" (and "validation", the root mean square over
@@ -205,10 +207,10 @@ class NonlocalCompleter(IterativeCompleter):
 
     _fitted: Completion = field(init=False)
     patch_size_: int = field(init=False)
-    _progress: float = field(init=False)  # the share of the rounds that were done
+    _progress: float = field(init=False)  # share of the rounds that were done
 
     def _scaled(self, given: Given) -> Given:
-        pixels(given.matrix, self.channels)  # checks them
+        pixels(given.matrix, self.channels)  # validates the channels
         return super()._scaled(given)
 
     def _drawn(self, cells: np.ndarray, share: float, seed: int) -> np.ndarray:
@@ -232,7 +234,7 @@ class NonlocalCompleter(IterativeCompleter):
         return self._solver(data, params.patch_size, self.max_iter)
 
     def _solver(self, data: Observed, side: int, horizon: int) -> NonlocalLowRank:
-        """Start from the same picture at half its size, completed in the same way."""
+        """Make a solver that starts from the completion at half the size."""
         solver = self._rounds(side, _n_rounds(data, side, self.channels, horizon))
         coarse = solver.coarser(data)
         if coarse is None:
@@ -254,7 +256,7 @@ class NonlocalCompleter(IterativeCompleter):
         )
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
-        """Show the held-out cells in a few more rounds, at the threshold reached."""
+        """Use the held-out cells in a few more rounds, at the threshold reached."""
         data, n_rounds = given.data, outputs.get("iteration", 0)
         progress = n_rounds / outputs["solver"].horizon if n_rounds else 0.0
         held_out = data.mask & ~outputs.get("trained_on", data.mask)
@@ -262,7 +264,7 @@ class NonlocalCompleter(IterativeCompleter):
             judged = outputs["X"]
             solver = outputs["solver"].resumed(judged, n_rounds)
             shown = solve_part(solver, data, max_iter=REVEALED).X
-            # Held-out cells keep the values that were judged.
+            # Held-out cells keep the values that were evaluated.
             outputs = {"X": torch.where(held_out, judged, shown)}
         return {**super()._attributes(given, outputs), "_progress": progress}
 
@@ -270,22 +272,22 @@ class NonlocalCompleter(IterativeCompleter):
         return super()._row_map({"X": data.fill(outputs["X"])}, data)
 
     def complete_picture(self, X: Container) -> np.ndarray:
-        """Complete another picture with what `fit` chose, all rows together.
+        """Complete another picture with the choices made in `fit`, all rows together.
 
-        The patches are those of the new picture, which takes the same share of its
-        rounds as `fit` did. Unlike `transform`, the answer in a row depends on the rows
+        The patches are those of the new picture, with the same share of its rounds
+        as in `fit`. Unlike `transform`, the completion of a row depends on the rows
         around it.
 
         Parameters
         ----------
         X : container as in `fit`, of shape (n_rows, n_features)
-            Rows in their order, any number of them, one observed cell at least.
+            Rows in order, any number of them, with at least one observed cell.
 
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            In the float dtype of ``X``. Observed cells unchanged (unless
-            ``keep_observed=False``).
+            The completion in the float dtype of ``X``. Observed cells are unchanged
+            unless ``keep_observed=False``.
         """
         check_is_fitted(self)
         cells = self._read(X, reset=False)

@@ -21,10 +21,10 @@ from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import CodeDescent, HardRank, Solver
 from skmc.terms import L1Norm, SquaredNorm
 
-SVD_STEPS = 50  # for the start
+SVD_STEPS = 50  # iterations of the initial SVD
 MAX_UNITS = 1000
 DECODER_WEIGHTS = (32.0, 8.0, 2.0)
-TRIAL_SHARE = 3 / 8  # of max_iter, for the trial of a weight
+TRIAL_SHARE = 3 / 8  # share of max_iter for the trial of a weight
 
 
 class NSRCompleter(IterativeCompleter):
@@ -44,31 +44,32 @@ class NSRCompleter(IterativeCompleter):
     ``rank`` and adds the nonlinear part. The l1 norm leaves few units to each column,
     which keeps the network from fitting noise.
 
-    The method is ours. Of DNN-NSR, which `GradualNSRCompleter` has as published, it
-    keeps the idea of sparsity alone.
+    The method is ours. It shares only the idea of sparsity with DNN-NSR, which
+    `GradualNSRCompleter` implements as published.
 
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Size of the code. "auto" is what `SVDCompleter` chooses on held-out cells.
+        Size of the code. "auto" is the rank that `SVDCompleter` chooses on held-out
+        cells.
     n_units : int >= 1 or None, default=None
         Width of the layer. None is ``4 n_features``, at most 1000.
     lambda_decoder : float >= 0 or "auto", default="auto"
-        Multiplies :math:`\|D\|_1`. Values to try: .5, 2, 8, 32 (relative to data of
+        Weight of :math:`\|D\|_1`. Values to try: .5, 2, 8, 32 (relative to data of
         variance 1). "auto" tries 32, 8 and 2 on a held-out tenth of the
         observed cells, with three eighths of ``max_iter`` epochs each.
     lambda_encoder : float >= 0, default=2.0
-        Multiplies half of :math:`\|E\|_F^2`. Values to try: .2, 2, 20, 200 (relative to
-        data of variance 1); it matters little.
+        Weight of half of :math:`\|E\|_F^2`. Values to try: .2, 2, 20, 200 (relative to
+        data of variance 1); the result hardly depends on it.
     lambda_skip : float >= 0, default=0.2
-        Multiplies half of :math:`\|S\|_F^2`. Values to try: .02, .2, 2, 20 (relative to
-        data of variance 1); it matters little.
+        Weight of half of :math:`\|S\|_F^2`. Values to try: .02, .2, 2, 20 (relative to
+        data of variance 1); the result hardly depends on it.
     lr : float > 0, default=0.01
         Learning rate of Adam, which rises over a tenth of ``max_iter`` epochs and
-        decays to zero by a cosine. The rise matters: without it the units settle before
+        decays to zero by a cosine. Without the rise, the units settle before
         they have found the columns that they serve.
     batch_size : int >= 1, default=1000
-        Rows in a mini-batch.
+        Number of rows of a mini-batch.
     max_iter : int >= 1, default=400
         Number of epochs. The fit normally ends there, as does the schedule.
     {max_time}
@@ -78,7 +79,7 @@ class NSRCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial weights, the held-out cells of "auto" and the mini-batches.
+        Seed of the initial weights, the held-out cells of "auto" and the mini-batches.
     {reading}
 
     Attributes

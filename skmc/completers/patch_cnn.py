@@ -30,9 +30,9 @@ from skmc.parameters import Count, NonNegative, Params, Positive, Seed, Share
 from skmc.solvers import PatchTraining, Solver
 
 FIRST_SIDE = 7
-N_SIDES = 4  # tried by the search
+N_SIDES = 4  # number of sides that the search tries
 MIN_CELLS = 1000  # with fewer observed cells, a tenth is too small to compare sides
-TRIAL_DIVISOR, MAX_TRIAL_ITER = 6, 25  # a trial's share of max_iter, and at most
+TRIAL_DIVISOR, MAX_TRIAL_ITER = 6, 25  # of max_iter, and bound of a trial
 
 
 class PatchCNNCompleter(IterativeCompleter):
@@ -44,13 +44,13 @@ class PatchCNNCompleter(IterativeCompleter):
         \qquad X_{ij} = f(\text{patch of } P(M) \text{ and } P \text{ around } (i, j))
 
     This is half a *mean* over mini-batches of observed cells of the scaled data. The
-    network sees the observed cells of the patch, :math:`P(M)`, and which they are,
+    network sees the observed cells of the patch, :math:`P(M)`, and their mask,
     :math:`P`, but not the cell itself. The method suits matrices in which the order of
     rows and columns has a meaning, such as pictures, fields and spectrograms. It cannot
-    predict what the neighboring cells do not tell.
+    predict a cell that does not depend on its neighbors.
 
     Only the abstract of the paper is public: a CNN on patches whose size is found by a
-    stochastic search. The rest is our reading. The network is
+    stochastic search. The rest is our choice. The network is
     `skmc.models.patch_cnn.PatchCNN` with reflection at the borders. Training
     (`skmc.solvers.patches.PatchTraining`) removes from some patches the cells that will
     be unknown around a random hidden cell when it is filled, so that patches show as
@@ -58,10 +58,10 @@ class PatchCNNCompleter(IterativeCompleter):
     inward: a cell is filled once 3 of its 8 neighbors are known, or one round after the
     first of them is known. Predicted cells then count as known.
 
-    `transform` treats rows one by one, as every completer does. A row alone has no
-    neighbors, so rows not seen in `fit` are completed by least squares on the row space
-    of the completed matrix. `complete_picture` applies the trained network to a picture
-    of other rows.
+    `transform` treats rows one by one, as in every completer. A single row has no
+    neighbors, so rows that were not in `fit` are completed by least squares on the row
+    space of the completed matrix. `complete_picture` applies the trained network to
+    another picture.
 
     Parameters
     ----------
@@ -94,7 +94,8 @@ class PatchCNNCompleter(IterativeCompleter):
     {device}
         Always in single precision, whatever the precision of the data.
     random_state : int, RandomState instance or None, default=None
-        Draws the initial weights, the mini-batches, the search and the held-out cells.
+        Seed of the initial weights, the mini-batches, the search and the held-out
+        cells.
     {reading}
 
     Attributes
@@ -216,8 +217,8 @@ class PatchCNNCompleter(IterativeCompleter):
         return {**super()._attributes(given, outputs), "network_": network}
 
     def _row_map(self, outputs: dict[str, Any], data: Observed) -> Any:
-        # The network's predictions of observed cells have no useful row space where
-        # neighbors tell little.
+        # The network's predictions of observed cells have no useful row space if
+        # neighbors carry little information.
         return super()._row_map({"X": data.fill(outputs["X"])}, data)
 
     def _advice(self, solution: Solution, misfit: float) -> str | None:

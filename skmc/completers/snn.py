@@ -66,11 +66,11 @@ class SNNCompleter(IterativeCompleter):
     {validation_fraction}
     {n_iter_no_change}
     {warm_start}
-        The last fit must also have had ``warm_start=True``. Learning rates start anew.
+        The last fit must also have had ``warm_start=True``. Learning rates restart.
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the initial parameters and the held-out cells.
+        Seed of the initial parameters and the held-out cells.
     {reading}
 
     Attributes

@@ -43,12 +43,12 @@ class SoftImputeCompleter(IterativeCompleter):
     Parameters
     ----------
     lambda_nuclear : float in (0, 1] or "auto", default="auto"
-        :math:`\lambda` as a share of :math:`\|P(M)\|_2`, the largest singular value of
-        the scaled data with missing cells set to zero. At 1 the solution is the mean.
-        Values to try: .01, .03, .1, .3 (relative to that value).
-        "auto" follows the path 1, .7, .49, ... with a tenth of the observed cells held
-        out, starts each solve from the last solution, and stops when the error has
-        risen twice in a row. The best value is used for all cells.
+        Weight :math:`\lambda` relative to :math:`\|P(M)\|_2`, the largest singular
+        value of the scaled data with missing cells set to zero. At 1 the solution is
+        the mean. Values to try: .01, .03, .1, .3 (relative to that value). "auto"
+        follows the path 1, .7, .49, ... with a tenth of the observed cells held out,
+        starts each solve from the last solution, and stops when the error has risen
+        twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None
         Bound on the rank. None sets no bound.
     max_iter : int >= 1, default=500
@@ -62,13 +62,13 @@ class SoftImputeCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of "auto". Otherwise nothing is random.
+        Seed of the held-out cells of "auto". Otherwise nothing is random.
     {reading}
 
     Attributes
     ----------
     lambda_nuclear_ : float
-        The share that was used.
+        The relative weight that was used.
     rank_ : int
         The rank of the solution.
     path_ : dict of ndarray
@@ -154,7 +154,7 @@ class SoftImputeCompleter(IterativeCompleter):
         return SoftImpute(weight or 1.0, params.max_rank, start)
 
     def _follow_path(self, trials: Trials) -> dict[str, Any]:
-        """The share with the smallest held-out error, and the solution there."""
+        """Find the weight with the smallest held-out error, and the solution there."""
         train, held_out = trials.cells
         largest = largest_weight(train)
         mean = math.sqrt(held_out.energy / len(held_out.values))

@@ -30,7 +30,7 @@ from skmc.new_rows import FoldIn, RowIndex, RowStream
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import HardRank, Solver
 
-RIDGE = 1e-4  # of rows and columns in `partial_fit`, which may have too few cells
+RIDGE = 1e-4  # for rows and columns with few cells in `partial_fit`
 
 
 def _hard_rank(data: Observed, params: SimpleNamespace) -> Solver:
@@ -60,9 +60,9 @@ class SVDCompleter(IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        "auto" tries the ranks 1, 2, 3, ... 100 on a held-out tenth of the observed
-        cells until the error has risen four times in a row. The best rank is used for
-        all cells. This choice is ours.
+        Largest rank :math:`r`. "auto" tries the ranks 1, 2, 3, ... 100 on a held-out
+        tenth of the observed cells until the error has risen four times in a row. The
+        best rank is used for all cells. This choice is ours.
     max_iter : int >= 1, default=500
         Maximum number of iterations, each of which updates rows and columns in turn.
     {max_time}
@@ -74,7 +74,7 @@ class SVDCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of ``rank="auto"``. With a given rank, nothing is
+        Seed of the held-out cells of ``rank="auto"``. With a given rank, nothing is
         random.
     {reading}
 
@@ -93,21 +93,21 @@ class SVDCompleter(IterativeCompleter):
     both where the decomposition is that of a Gram matrix.
 
     `fit` also takes Dask Arrays and DataFrames, whose chunks are rows. The objective is
-    the same; each iteration is one pass over the chunks, whose sums of :math:`u u^T`
-    and :math:`u x` for each column are added. The chunks are computed as often as there
-    are iterations: persist them if they fit in the memory of the cluster.
+    the same. Each iteration is one pass over the chunks, whose sums of :math:`u u^T`
+    and :math:`u x` for each column are added. The chunks are computed once per
+    iteration: persist them if they fit in the memory of the cluster.
     ``rank="auto"`` uses the first 1000 rows. There is no ``reconstruction_``;
-    `transform` the collection instead, which completes each row on its own.
+    `transform` the collection instead, which completes each row by itself.
 
     `partial_fit` solves the least-squares problem of each row of ``X``, given the
     columns' factors, and then that of each column in which ``X`` has cells, given the
     factors of all rows so far. Its sufficient statistics are the sums of :math:`u u^T`
     and :math:`u x` over the cells of the column, so earlier rows are not visited. Both
     steps minimize the objective of all cells exactly, with a ridge of 1e-4 as rows may
-    have fewer cells than the rank; the scaling is that of all cells. What is
-    approximate: rows that are not in ``X`` keep their factors, and the rank stays.
-    Blocks of `Entries` that repeat approach a fit to all cells. ``reconstruction_`` is
-    computed again, which costs ``n_samples n_features rank``.
+    have fewer cells than the rank; the scaling is that of all cells. The result is
+    approximate because other rows keep their factors, and the rank does not change.
+    Repeated blocks of `Entries` approach a fit to all cells. ``reconstruction_`` is
+    recomputed, which costs ``n_samples n_features rank``.
 
     References
     ----------
@@ -203,7 +203,7 @@ def _stream(fitted: Any, rank: int) -> RowStream:
         return stream
     whole = torch.from_numpy(fitted.completion).double()
     whole = fitted.row_map.scaling.standardise(whole)
-    # What means have filled is not of low rank.
+    # Cells that are filled with means do not have low rank.
     whole[torch.from_numpy(fitted.statistics.empty_rows)] = 0
     whole[:, torch.from_numpy(fitted.statistics.empty_cols)] = 0
     found = partial_svd(whole, rank)
@@ -215,7 +215,7 @@ def _stream(fitted: Any, rank: int) -> RowStream:
 
 
 def _folded(head: Observed, outputs: dict[str, Any]) -> FoldIn:
-    """The map of rows after a fit to chunks, from sums over the rows."""
+    """Make the map of rows after a fit to chunks, from sums over the rows."""
     zero = head.values.new_zeros(head.shape[1])
     if "V" not in outputs:  # interrupted before the first step
         return FoldIn(zero, zero[:, None][:, :0], 0.0)

@@ -31,14 +31,14 @@ class SVTCompleter(IterativeCompleter):
     Parameters
     ----------
     tau : float > 0, default=5.0
-        Multiplies the nuclear norm, in units of ``sqrt(n_samples n_features)`` times
-        the root mean square of the observed cells after scaling. In these units it
-        means the same for any data. 5 is the authors' value. Values to try: 1.5, 5, 15
+        Weight of the nuclear norm, in units of ``sqrt(n_samples n_features)`` times
+        the root mean square of the observed cells after scaling. These units make it
+        comparable between data. 5 is the authors' value. Values to try: 1.5, 5, 15
         (relative to these units); larger ones only cost time.
     delta : float > 0 or "auto", default="auto"
         Step size of the authors' iteration. They use 1.2 divided by the share of
         observed cells; convergence is certain below 2. "auto" is step 1 with Nesterov's
-        momentum, which is ours: it converges for any share, and faster.
+        momentum, which is ours. It converges for any share, and faster.
     max_iter : int >= 1, default=1000
         Maximum number of singular value decompositions.
     {max_time}
@@ -46,7 +46,7 @@ class SVTCompleter(IterativeCompleter):
         Stop when ``|P(X - M)|`` is at most ``tol`` times ``|P(mean - M)|``, the misfit
         of the mean, where ``P`` selects the observed cells.
     {scaling}
-        Where "auto" would be "global", it only divides by the root mean square here.
+        If "auto" would be "global", it only divides by the root mean square here.
     {device}
     {reading}
 

@@ -1,4 +1,4 @@
-"""Ensembles of trees that take missing values as they are."""
+"""Ensembles of trees that handle missing values."""
 
 from __future__ import annotations
 
@@ -30,37 +30,38 @@ BYTES_PER_NODE = 21
 
 
 class TreesCompleter(BaseCompleter):
-    r"""Each column predicted from the others by trees that know missing values.
+    r"""Predict each column from the others by trees that handle missing values.
 
     For each column, an ensemble of regression trees is trained on the rows in which
-    that column is observed. Its inputs are the other columns as they are: where an
-    input is missing, each split has learned which side the row goes to. There is no
+    that column is observed. Its inputs are the other columns with their missing values:
+    each split has learned to which side a row with a missing input goes. There is no
     chain, so a new row is completed by one prediction per missing cell. Columns that do
     not vary are neither predicted nor used as inputs.
 
     Parameters
     ----------
     estimator : {"extra_trees", "boosting"} or regressor, default="extra_trees"
-        "extra_trees" grows each tree as `sklearn.tree.ExtraTreeRegressor` does, on four
-        fifths of the rows, at most 10 000. "boosting" is
-        `sklearn.ensemble.HistGradientBoostingRegressor`. A regressor of your own must
-        accept NaN. It is cloned for each column, and given a ``random_state`` where
-        its own is None. All are trained on standardized columns.
+        Ensemble of each column. "extra_trees" grows each tree as
+        `sklearn.tree.ExtraTreeRegressor` does, on four fifths of the rows, at most 10
+        000. "boosting" is `sklearn.ensemble.HistGradientBoostingRegressor`. Your own
+        regressor must accept NaN. It is cloned for each column, and gets a
+        ``random_state`` if its own is None. All are trained on standardized columns.
     n_estimators : int >= 1, default=50
-        Trees per column; ignored for a regressor of your own.
+        Number of trees per column; ignored for your own regressor.
     max_iter : int >= 1, default=1
-        Rounds. 1 is the form without a chain. In each further round, the ensembles are
-        trained anew on the other columns as the previous round completed them, and
-        `transform` applies the same rounds. As in missForest, a round that changes the
-        missing cells more than the previous one is discarded and is the last.
+        Number of rounds. 1 is the form without a chain. In each further round, the
+        ensembles are trained again on the other columns as the previous round completed
+        them, and `transform` applies the same rounds. As in missForest, a round that
+        changes the missing cells more than the previous one is discarded and is the
+        last.
     {max_time}
-        Columns that have no trees by then are completed by their means; an unfinished
+        Columns without trees at that time are completed by their means; an unfinished
         further round is discarded.
     n_jobs : int or None, default=None
-        Columns trained at the same time, in threads; -1 is all cores. The result does
-        not depend on it.
+        Number of columns trained at the same time, in threads; -1 is all cores. The
+        result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows and the splits of the trees.
+        Seed of the rows and the splits of the trees.
     {reading}
 
     Attributes
@@ -70,7 +71,7 @@ class TreesCompleter(BaseCompleter):
         cell is out-of-bag: the mean over the trees that were not trained on its row.
         Other estimators give their prediction, although they have seen the cell.
     n_iter_ : int
-        Rounds that were kept.
+        Number of rounds that were kept.
     {input}
 
     Notes
@@ -177,7 +178,7 @@ class TreesCompleter(BaseCompleter):
     def _out_of_time(
         self, n_rounds: int, n_models: int, varies: np.ndarray
     ) -> str | None:
-        """A warning if ``max_time`` has passed in a round, and anything is left."""
+        """Make a warning if ``max_time`` has passed in a round before its end."""
         if seconds_left() > 0:
             return None
         n_cols, limit = int(varies.sum()), f"max_time={self.max_time:g} s"

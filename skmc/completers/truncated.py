@@ -19,7 +19,7 @@ TRIAL_ITER = 50  # iterations of the trial of a rank
 
 
 class TNNRCompleter(IterativeCompleter):
-    r"""Truncated nuclear norm regularization (TNNR), which leaves large values free.
+    r"""Truncated nuclear norm regularization (TNNR): large values are not penalized.
 
     .. math::
 
@@ -36,25 +36,25 @@ class TNNRCompleter(IterativeCompleter):
     Parameters
     ----------
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
-        Number of singular values that are free. "auto" tries 1, 2, 3, ... 100 on a
+        Number of singular values without penalty. "auto" tries 1, 2, 3, ... 100 on a
         held-out tenth of the observed cells until the error has risen twice in a row.
         The best rank is used for all cells. The paper tries ranks on the truth; this
         choice is ours.
     solver : {"admm", "apgl"}, default="admm"
-        "admm" matches the observed cells exactly. "apgl" replaces the constraint by
-        ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed cells, for noisy
-        data. Only "apgl" takes ``cell_weight`` in `fit`: what is matched exactly cannot
-        count more.
+        Solver. "admm" matches the observed cells exactly. "apgl" replaces the
+        constraint by ``lambda_fit / 2 |P(X - M)|_F^2``, half a *sum* over observed
+        cells, for noisy data. Only "apgl" takes ``cell_weight`` in `fit`, because
+        weights have no effect on cells that are matched exactly.
     weighted : bool, default=False
         Whether to use TNN-WRE instead: a single loop of subgradient steps on the same
         problem. Each step is shorter by 1/1.15, and steps are longer in rows with fewer
         observed cells. The observed cells are matched exactly. ``solver="apgl"`` is an
         error here.
     lambda_fit : float > 0, default=10
-        Multiplies the misfit of "apgl"; the other solvers ignore it. Values to try: 1,
-        3, 10, 30, 100, 300 (relative to the unit that follows). Its unit is one
+        Weight of the misfit of "apgl"; the other solvers ignore it. Values to try: 1,
+        3, 10, 30, 100, 300 (relative to the unit that follows). The unit is one
         over the mean singular value of the scaled matrix with missing cells set to
-        zero, so that it means the same in all units. The paper's .06 for pictures in
+        zero, which makes it comparable between data. The paper's .06 for pictures in
         0..255 is 27 on a picture of 240 x 240.
     max_iter : int >= 1, default=500
         Maximum number of singular value decompositions.
@@ -66,7 +66,7 @@ class TNNRCompleter(IterativeCompleter):
     {scaling}
     {device}
     random_state : int, RandomState instance or None, default=None
-        Draws the held-out cells of ``rank="auto"``. With a given rank, nothing is
+        Seed of the held-out cells of ``rank="auto"``. With a given rank, nothing is
         random.
     {reading}
 

@@ -34,7 +34,7 @@ class Client(distributed.Client):
 
     joblib passes arrays of more than a kilobyte to ``scatter``, which stores each on
     one worker. If that worker dies, a search ends with a ``CancelledError``. This
-    client leaves a copy with the scheduler, which sends the data to another worker. The
+    client keeps a copy at the scheduler, which sends the data to another worker. The
     parameters are those of `distributed.Client`.
 
     Notes
@@ -69,13 +69,13 @@ class Client(distributed.Client):
         Parameters
         ----------
         data : object or list
-            Data that the workers need.
+            Data for the workers.
         *args : object
             Ignored, like ``options``: Dask decides where data are stored.
         asynchronous : bool, optional
             Whether to return an awaitable.
         **options : object
-            Those of `distributed.Client.scatter`.
+            Options of `distributed.Client.scatter`.
 
         Returns
         -------
@@ -101,7 +101,7 @@ def _identity(data: object) -> object:
     return data
 
 
-# Dask sends data that it knows to be large once, and not along with every fit.
+# Dask sends large data only once, instead of with every fit.
 @sizeof.register(Entries)
 def _size_of_entries(cells: Entries) -> int:
     return sizeof(cells.rows) + sizeof(cells.cols) + sizeof(cells.values)
@@ -113,12 +113,12 @@ def _size_of_folds(folds: Folds) -> int:
 
 
 class OneDevice(distributed.WorkerPlugin):
-    """Assign each worker a CUDA device of its own, the only one that it sees.
+    """Assign each worker its own CUDA device, the only one that it sees.
 
     ``device="auto"`` and ``device="cuda"`` then select this device. Register the plugin
-    before the first fit: ``client.register_plugin(OneDevice())``. It also serves
-    workers that join later or are restarted. On machines without a device it does
-    nothing.
+    before the first fit: ``client.register_plugin(OneDevice())``. It also applies to
+    workers that join later or are restarted. On machines without a device it has no
+    effect.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class OneDevice(distributed.WorkerPlugin):
         devices = _visible() if self.devices is None else list(self.devices)
         for device in devices:
             # The operating system releases the lock of a process that dies.
-            # On Windows, the folder belongs to the user already.
+            # On Windows, the folder already belongs to the user.
             user = os.getuid() if hasattr(os, "getuid") else "user"
             path = Path(gettempdir()) / f"skmc-{user}-{device}.lock"
             lock = FileLock(path, timeout=0, mode=0o600, thread_local=False)
@@ -153,7 +153,7 @@ class OneDevice(distributed.WorkerPlugin):
             _show(device)
             return
         if devices:
-            _show("")  # better no device than that of another worker
+            _show("")  # no device rather than that of another worker
             raise RuntimeError(
                 f"Other workers of this machine use all of its devices, {devices}; "
                 "start one worker for each device."

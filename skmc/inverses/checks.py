@@ -1,4 +1,4 @@
-"""Checks of what a user gives to the functions of linear algebra."""
+"""Validation of the arguments of functions of linear algebra."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 def check_matrix(A: Tensor, name: str) -> None:
-    """Refuse a matrix that is not real, finite and of at least one cell.
+    """Raise an error unless a matrix is real, finite and not empty.
 
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
         Matrices.
     name : str
-        What the error calls it.
+        Name of the matrix in error messages.
     """
     if not isinstance(A, Tensor):
         raise TypeError(f"{name} is a {type(A).__name__}; make it a torch.Tensor.")
@@ -40,16 +40,16 @@ def check_matrix(A: Tensor, name: str) -> None:
 
 
 def check_count(value: int, name: str, least: int) -> None:
-    """Refuse anything but an integer of at least ``least``.
+    """Raise an error unless a value is an integer of at least ``least``.
 
     Parameters
     ----------
     value : int
-        To be checked.
+        Value to check.
     name : str
-        What the error calls it.
+        Name of the value in error messages.
     least : int
-        The least that is allowed.
+        Smallest allowed value.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(
@@ -58,14 +58,14 @@ def check_count(value: int, name: str, least: int) -> None:
 
 
 def check_number(value: float, name: str) -> None:
-    """Refuse anything but a finite non-negative number.
+    """Raise an error unless a value is a finite non-negative number.
 
     Parameters
     ----------
     value : float
-        To be checked.
+        Value to check.
     name : str
-        What the error calls it.
+        Name of the value in error messages.
     """
     if not isinstance(value, Real) or not 0 <= value < math.inf:
         raise ValueError(f"{name}={value!r}: it must be a finite number, at least 0.")

@@ -18,8 +18,8 @@ from skmc.inverses.stiefel import check_orthonormal
 from skmc.inverses.unrolled import unrolled
 from skmc.linalg import SVD
 
-SEED = 20201  # not 0, with which the matrices themselves may have been drawn
-EXACT = 1e-4  # |A X A - A|_F / |A|_F of an inverse that needs no training
+SEED = 20201  # not 0, which may have been the seed of the matrices
+EXACT = 1e-4  # |A X A - A|_F / |A|_F up to which an inverse needs no training
 
 
 class DSVD(nn.Module):
@@ -30,41 +30,43 @@ class DSVD(nn.Module):
 
         f(U, V) = 1/2 |offdiag(U' M V)|_F^2 - <M, U V'>,   U' U = V' V = I
 
-    is least at singular vectors. A layer is a step of `cayley_step` for ``U`` and then
-    one for ``V``, against ``G = M V (offdiag(V' M' U) - I)``, of length ::
+    is minimal at singular vectors. A layer is a step of `cayley_step` for ``U`` and
+    then one for ``V``, against ``G = M V (offdiag(V' M' U) - I)``, of length ::
 
         t = min(2 / |P|, -f'(0) / f''(0)) + learned,    P = G U' - U G'
 
     with derivatives along the step in closed form. ``(I + t/2 P)^-1`` is one `LDMinv`
-    per layer and side. Ours: ``|P|`` is ``(tr P^4 / 2)^(1/4) >= |P|_2``; the first
-    term alone counts where ``f''(0) <= 0``; ``|t|`` is cut to ``4 / |P|``, so that
-    there is a good inverse whatever is learned; singular values which come out negative
-    are made positive with the column of ``U``, since for square ``M`` no path of
-    orthogonal matrices changes the sign of a determinant.
+    per layer and side. The following is ours: ``|P|`` is ``(tr P^4 / 2)^(1/4) >=
+    |P|_2``; only the first term is used where ``f''(0) <= 0``; ``|t|`` is clipped to
+    ``4 / |P|``, so that the inverse is accurate for any learned length; negative
+    singular values are made positive with the column of ``U``, since for square ``M``
+    no path of orthogonal matrices changes the sign of a determinant.
 
-    No step divides by a difference of singular values, so that derivatives in ``M``
-    exist and are finite where singular values repeat. There `torch.linalg.svd` has
-    none. The result is approximate: ``U`` and ``V`` are orthonormal, but ``U' M V`` is
-    diagonal only in the limit, which close singular values delay.
+    No step divides by a difference of singular values, so derivatives with respect to
+    ``M`` exist and are finite where singular values repeat. `torch.linalg.svd` has
+    none there. The result is approximate: ``U`` and ``V`` are orthonormal, but
+    ``U' M V`` is diagonal only in the limit, to which close singular values converge
+    slowly.
 
     Parameters
     ----------
     depth : int >= 1
-        ``K_svd``, the number of layers.
+        Number of layers, ``K_svd``.
     inverse_order : int >= 2
-        Terms of each step of the inverses, see `LDMinv`.
+        Number of terms of each step of the inverses, see `LDMinv`.
     inverse_depth : int >= 1
-        ``L`` and ``K`` of each `LDMinv`. The condition of ``I + t/2 P`` is at most 2.3,
-        and below 1.5 untrained: four layers are enough, three are for most matrices.
+        Number of layers of each `LDMinv`. The condition of ``I + t/2 P`` is at most
+        2.3, and below 1.5 untrained: four layers are enough, and three for most
+        matrices.
 
     Attributes
     ----------
     steps : Parameter of shape (depth, 2)
-        What is learned of the lengths, for ``U`` and ``V``; 0 at first.
+        Learned parts of the lengths, for ``U`` and ``V``; initially 0.
     inverses : ModuleList of LDMinv
-        ``2 depth`` of them.
+        Inverses, two for each layer.
     history_ : list of float
-        The loss of each iteration of the last `fit`.
+        Loss at each iteration of the last `fit`.
 
     References
     ----------
@@ -110,14 +112,15 @@ class DSVD(nn.Module):
         Parameters
         ----------
         M : Tensor of shape (\\*batch, m, n)
-            Real and finite.
+            Real and finite matrices.
         U0 : Tensor of shape (\\*batch, m, r), optional
-            Left start, as ``V0``.
+            Initial left vectors, as ``V0``.
         V0 : Tensor of shape (\\*batch, n, r), optional
-            Where to start: orthonormal columns, ``r = min(m, n)``, in the dtype of
-            ``M``. The default is random, uniform on the Stiefel manifold.
+            Initial right vectors: orthonormal columns, ``r = min(m, n)``, in the dtype
+            of ``M``. The default is random, uniform on the Stiefel manifold.
         generator : torch.Generator, optional
-            On the CPU. The default is seeded: the same start at every call.
+            Generator on the CPU. The default has a fixed seed: the same start at every
+            call.
 
         Returns
         -------
@@ -154,10 +157,10 @@ class DSVD(nn.Module):
         generator: torch.Generator | None = None,
         callback: Callable[[int, float], None] | None = None,
     ) -> DSVD:
-        r"""Learn the lengths of steps from matrices, starting at the present ones.
+        r"""Learn the lengths of steps from matrices, starting at the current ones.
 
         Gradient descent on ``1 / (n K_svd) sum_i sum_k f(U_ik, V_ik)``, over ``n``
-        matrices ``i`` drawn anew at each iteration with random starts, and all layers
+        matrices ``i`` drawn at each iteration with random starts, and all layers
         ``k``. A `LDMinv` is trained by its `LDMinv.fit` when its relative error
         ``|A X A - A|_F / |A|_F`` on these matrices exceeds 1e-4 (ours; in the paper
         each is trained at each iteration).
@@ -165,23 +168,23 @@ class DSVD(nn.Module):
         Parameters
         ----------
         matrices : Tensor of shape (\\*batch, m, n)
-            What to learn from, real and finite.
+            Training matrices, real and finite.
         max_iter : int >= 0
-            Iterations.
+            Number of iterations.
         lr : float >= 0
             Learning rate of the gradient descent.
         batch_size : int >= 1
-            Matrices drawn at each iteration.
+            Number of matrices drawn at each iteration.
         generator : torch.Generator, optional
-            On the CPU; the default is seeded.
+            Generator on the CPU; the default has a fixed seed.
         callback : callable, optional
-            Called with the number of each iteration and its loss.
+            Function that is called with the number of each iteration and its loss.
 
         Returns
         -------
         DSVD
-            Itself, with `history_`. Should training diverge it warns and keeps the best
-            lengths.
+            This object, with `history_`. If training diverges, it warns and keeps the
+            best lengths.
         """
         check_matrix(matrices, "matrices")
         check_count(max_iter, "max_iter", 0)

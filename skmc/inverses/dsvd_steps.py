@@ -1,4 +1,4 @@
-"""The steps of `DSVD`: what they descend on, and how long they are."""
+"""The steps of `DSVD`: their objective and their lengths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def objective(M: Tensor, U: Tensor, V: Tensor) -> Tensor:
     Parameters
     ----------
     M : Tensor of shape (\*batch, m, n)
-        Whose SVD is wanted.
+        Matrix to decompose.
     U : Tensor of shape (\*batch, m, r)
         Left vectors.
     V : Tensor of shape (\*batch, n, r)
@@ -48,16 +48,16 @@ def offdiag(A: Tensor) -> Tensor:
 def random_orthonormal(
     shape: tuple[int, ...], like: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """Uniform on the Stiefel manifold, in the dtype and on the device of ``like``.
+    """Draw uniformly from the Stiefel manifold, with dtype and device of ``like``.
 
     Parameters
     ----------
     shape : tuple of int
-        ``(\\*batch, m, r)``.
+        Shape of the result, ``(\\*batch, m, r)``.
     like : Tensor
-        Gives dtype and device.
+        Tensor that determines dtype and device.
     generator : Generator
-        Where random numbers come from.
+        Source of random numbers.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def random_orthonormal(
 
 
 def scaled(M: Tensor) -> Tensor:
-    """Scale singular values to a root mean square of 1, so that units do not matter.
+    """Scale singular values to a root mean square of 1, which removes the unit.
 
     Parameters
     ----------
@@ -90,18 +90,18 @@ def scaled(M: Tensor) -> Tensor:
 def step_of_side(
     U: Tensor, MV: Tensor, learned: Tensor, inverse: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """One step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``.
+    """Take one step of ``U`` for the matrix ``M V``, or of ``V`` for ``M' U``.
 
     Parameters
     ----------
     U : Tensor of shape (\\*batch, m, r)
         Orthonormal columns.
     MV : Tensor of shape (\\*batch, m, r)
-        ``M V``.
+        Product ``M V``.
     learned : Tensor of shape ()
-        Added to the length of the step.
+        Learned part of the length of the step.
     inverse : callable
-        Inverts square matrices.
+        Function that inverts square matrices.
 
     Returns
     -------
@@ -120,17 +120,17 @@ def lengths(P: Skew, U: Tensor, MV: Tensor) -> tuple[Tensor, Tensor]:
     """``min(2 / |P|, -f'(0) / f''(0))`` and ``2 / |P|``, both of shape ``(*batch,)``.
 
     ``|P|`` is ``(tr P^4 / 2)^(1/4)``, at least ``|P|_2`` since the eigenvalues of ``P``
-    come in pairs, and ``f'(0) = -|P|_F^2 / 2``. Where ``P`` is mere rounding the length
-    fades to zero: it would be one noise over another, and its derivative larger still.
+    come in pairs, and ``f'(0) = -|P|_F^2 / 2``. If ``P`` is only rounding error, the
+    length fades to zero: it would be a ratio of two errors, with a large derivative.
 
     Parameters
     ----------
     P : Skew
-        The direction.
+        Direction of the step.
     U : Tensor of shape (\\*batch, m, r)
         Orthonormal columns.
     MV : Tensor of shape (\\*batch, m, r)
-        ``M V``.
+        Product ``M V``.
 
     Returns
     -------

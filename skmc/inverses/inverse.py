@@ -23,32 +23,33 @@ def d_minv(
     ``s > 0`` of ``A``, hence ``|A A^+ - A X_k| = e_0^(L^k)`` in the spectral norm with
     ``e_0 = max |1 - s^2 / c0|``. A value ``s`` needs ``L^k`` well above ``c0 / s^2``:
     each further step reaches values smaller by ``sqrt(L)``. Rows and columns of ``X_k``
-    lie in the spaces of those of ``A^+`` from the start. So ``A`` may be rectangular or
-    singular; singular values which ``depth`` does not reach count as zero.
+    are always in the row and column spaces of ``A^+``. So ``A`` may be rectangular or
+    singular; singular values that ``depth`` does not reach count as zero.
 
-    Everything is differentiable in ``A``. In directions where ``A`` is zero rounding
-    grows, to about ``L^k`` units: for singular matrices in single precision take a
-    ``depth`` of 6 at order 4, whose relative error is about 1e-4; that of the default
-    is some 2e-3. (The default is for regular ones, to which 6 steps are too few.)
+    Everything is differentiable in ``A``. In directions in which ``A`` is zero,
+    rounding errors grow to about ``L^k`` units. For singular matrices in single
+    precision use a ``depth`` of 6 at order 4, whose relative error is about 1e-4; that
+    of the default is some 2e-3. (The default is for regular matrices, for which 6 steps
+    are too few.)
 
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
-        Real. Products are with the smaller of ``A A'`` and ``A' A``.
+        Real matrices. Products are with the smaller of ``A A'`` and ``A' A``.
     order : int >= 2
-        ``L``, the number of terms. A step takes about ``2 sqrt(L)`` products for them
-        and two more. With one term nothing would change. The paper takes 4 or more.
+        Number of terms ``L``. A step takes about ``2 sqrt(L)`` products for them
+        and two more. One term would change nothing. The paper takes 4 or more.
     depth : int >= 1
-        ``K``, the number of steps.
+        Number of steps ``K``.
     c0 : float or Tensor of shape (\\*batch,), optional
-        Above ``|A|_2^2 / 2``, or the iteration diverges. The default (ours) is the
-        smaller of ``|A A'|_inf`` and ``|A A'|_F``, both at least ``|A|_2^2`` and free,
-        since the first step needs the product.
+        Scale, above ``|A|_2^2 / 2``, otherwise the iteration diverges. The default
+        (ours) is the smaller of ``|A A'|_inf`` and ``|A A'|_F``, both at least
+        ``|A|_2^2`` and without extra cost, since the first step needs the product.
 
     Returns
     -------
     Tensor of shape (\\*batch, n, m)
-        Zero for a matrix of zeros.
+        Approximate pseudo-inverses; zero for a matrix of zeros.
 
     Raises
     ------
@@ -96,31 +97,31 @@ class LDMinv(nn.Module):
 
         X_0 = A' / c0,  X_(k+1) = X_k (C_k0 I + C_k1 E_k + ... + C_k(L-1) E_k^(L-1))
 
-    with ``E_k = I - A X_k``. Untrained (all coefficients are one) it is `d_minv`;
-    `fit` adapts it to the matrices at hand, and it serves for others like them: with
+    with ``E_k = I - A X_k``. Untrained (all coefficients are one) it is `d_minv`.
+    `fit` adapts it to given matrices. It then suits similar matrices, with
     singular values in the same range, relative to ``c0``. Row and column spaces are
-    exact whatever the coefficients.
+    exact for any coefficients.
 
     Parameters
     ----------
     order : int >= 2
-        ``L``, coefficients per layer.
+        Number of coefficients per layer, ``L``.
     depth : int >= 1
-        ``K``, the number of layers.
+        Number of layers, ``K``.
 
     Attributes
     ----------
     coefficients : Parameter of shape (depth, order)
-        In double precision; used in that of the matrices.
+        Coefficients in double precision, converted to the precision of the matrices.
     history_ : list of float
-        The loss of each step of the last `fit`.
+        Loss at each step of the last `fit`.
 
     Notes
     -----
-    Where the depth of D-Minv reaches the smallest singular value, there is nothing to
+    If the depth of D-Minv reaches the smallest singular value, there is nothing to
     learn. Learned coefficients are accurate on the singular values of the training
-    matrices and may be useless beyond them: this is not an inverse of arbitrary
-    matrices.
+    matrices and may be useless outside of their range: this is not an inverse of
+    arbitrary matrices.
 
     References
     ----------
@@ -174,7 +175,7 @@ class LDMinv(nn.Module):
         batch_size: int = 100,
         generator: torch.Generator | None = None,
     ) -> LDMinv:
-        r"""Learn the coefficients from matrices, starting at the present ones.
+        r"""Learn the coefficients from matrices, starting at the current ones.
 
         ``A X_k A - A`` has the singular values ``s (1 - t_k)`` where ``t_0 = s^2 / c0``
         and ``t_(k+1) = t_k sum_l C_kl (1 - t_k)^l``: scalars, so that training needs
@@ -183,32 +184,32 @@ class LDMinv(nn.Module):
         Parameters
         ----------
         matrices : Tensor of shape (\\*batch, m, n)
-            What to learn from.
+            Training matrices.
         solver : {"gauss-newton", "sgd"}, default="gauss-newton"
-            "sgd" is the paper's: gradient descent on
-            ``1 / (2 n K) sum_i sum_k |A_i X_ik A_i - A_i|_F^2``, ``n`` matrices drawn
-            anew at each step, its step ``lr`` halved every 300. "gauss-newton" (ours)
-            minimizes ``1 / 2 sum_k log sum_i |A_i X_ik A_i - A_i|_F^2`` over all
-            matrices ``i``: by the logarithm the last layers count, whose errors are
-            small, and whatever the scale of the matrices nothing is to be tuned. Each
-            ``t_0`` counts thrice, also 10 % smaller and larger, so that matrices
-            that differ slightly are handled, too, and
-            ``5e-9 sum (C_kl - 1)^2`` keeps coefficients fit for single precision.
+            Optimizer. "sgd" is the paper's: gradient descent on
+            ``1 / (2 n K) sum_i sum_k |A_i X_ik A_i - A_i|_F^2``, where ``n`` matrices
+            are drawn at each step and the step ``lr`` is halved every 300.
+            "gauss-newton" (ours) minimizes ``1 / 2 sum_k log sum_i |A_i X_ik A_i -
+            A_i|_F^2`` over all matrices ``i``. The logarithm gives weight to the last
+            layers, whose errors are small, and makes the result independent of the
+            scale of the matrices. Each ``t_0`` is used three times, also 10 % smaller
+            and larger, so that the result suits matrices that differ slightly, and
+            ``5e-9 sum (C_kl - 1)^2`` keeps coefficients suitable for single precision.
         max_iter : int >= 0, optional
-            Steps. The default is 1200 for "sgd" and 100, which few need, for
-            "gauss-newton".
+            Maximum number of steps. The default is 1200 for "sgd" and 100, which are
+            rarely needed, for "gauss-newton".
         lr : float >= 0, default=1e-4
-            Of "sgd". The gradient grows with the square of the matrices.
+            Learning rate of "sgd". The gradient grows with the square of the matrices.
         batch_size : int >= 1, default=100
-            Of "sgd": ``n``; all matrices where there are no more.
+            Number ``n`` of matrices per step of "sgd"; all if there are fewer.
         generator : torch.Generator, optional
-            On the CPU; draws the batches of "sgd". The default has the seed 0.
+            Generator on the CPU, for the batches of "sgd". The default has the seed 0.
 
         Returns
         -------
         LDMinv
-            Itself, with `history_`. Should training diverge it warns and keeps the best
-            coefficients.
+            This object, with `history_`. If training diverges, it warns and keeps the
+            best coefficients.
         """
         check_matrix(matrices, "matrices")
         if solver not in MAX_ITER:

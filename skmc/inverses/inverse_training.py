@@ -1,4 +1,4 @@
-"""Learning the coefficients of `LDMinv`."""
+"""Training of the coefficients of `LDMinv`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from skmc.inverses.unrolled import norm_bound
 from skmc.linalg import GaussNewton, NormalEquations
 
 HALVED_EVERY = 300  # steps of stochastic gradient descent
-MARGIN = 0.1  # values of t this far beyond those seen are trained on as well
-MAX_VALUES = 4096  # of t
-RIDGE = 1e-8  # keeps coefficients below some thousands, fit for single precision
-ROUNDING = 1e-28  # squared errors below this share of all are mere rounding
-TRIALS = 20  # rejected steps in a row that end the training
-TOL = 1e-3  # gain of a step, in the sum of logarithms, that ends the training
+MARGIN = 0.1  # relative margin around the training values of t
+MAX_VALUES = 4096  # largest number of values of t
+RIDGE = 1e-8  # keeps coefficients below some thousands, for single precision
+ROUNDING = 1e-28  # share of the squares below which errors are rounding
+TRIALS = 20  # successive rejected steps that end the training
+TOL = 1e-3  # gain of the sum of logarithms below which training ends
 
 
 class Spectra:
@@ -28,7 +28,7 @@ class Spectra:
     s : Tensor of shape (n, rank)
         Singular values.
     t : Tensor of shape (n, rank)
-        Their squares over ``c0``.
+        Squares of the singular values, divided by ``c0``.
     """
 
     def __init__(self, s: Tensor, t: Tensor):
@@ -37,7 +37,7 @@ class Spectra:
 
     @classmethod
     def of(cls, A: Tensor) -> Spectra:
-        """Those of a batch of matrices.
+        """Compute the spectra of a batch of matrices.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class Spectra:
         return cls(s * unit, s**2 / c0[:, None])
 
     def widened(self) -> Spectra:
-        """With a margin around the values, of one row and of bounded size.
+        """Add a margin around the values, in one row of bounded size.
 
         Returns
         -------
@@ -78,7 +78,7 @@ class Spectra:
         Parameters
         ----------
         coefficients : Tensor of shape (depth, order)
-            Of the layers.
+            Coefficients of the layers.
 
         Returns
         -------
@@ -95,14 +95,14 @@ class Spectra:
         return torch.stack(errors)
 
     def normal_equations(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
-        """``sum_k J_k' J_k / |r_k|^2`` and ``sum_k J_k' r_k / |r_k|^2``.
+        """Compute ``sum_k J_k' J_k / |r_k|^2`` and ``sum_k J_k' r_k / |r_k|^2``.
 
-        ``r_k = s (1 - t_k)``, and ``-J_k`` are its derivatives by all coefficients.
+        Here ``r_k = s (1 - t_k)``, with derivatives ``-J_k`` by all coefficients.
 
         Parameters
         ----------
         coefficients : Tensor of shape (depth, order)
-            Of the layers.
+            Coefficients of the layers.
 
         Returns
         -------
@@ -140,15 +140,15 @@ def fit_gauss_newton(
     start : Tensor of shape (depth, order)
         Coefficients before the first step.
     spectra : Spectra
-        Of the training matrices.
+        Spectra of the training matrices.
     max_iter : int
-        Accepted steps at most.
+        Maximum number of accepted steps.
 
     Returns
     -------
     coefficients : Tensor of shape (depth, order)
     history : list of float
-        The loss at the start and after each accepted step.
+        Loss at the start and after each accepted step.
     """
     spectra = spectra.widened()
     floor = ROUNDING * spectra.s.square().sum()
@@ -195,21 +195,21 @@ def fit_sgd(
     start : Tensor of shape (depth, order)
         Coefficients before the first step.
     spectra : Spectra
-        Of the training matrices.
+        Spectra of the training matrices.
     max_iter : int
-        Steps.
+        Number of steps.
     lr : float
         Learning rate of the first steps.
     batch_size : int
-        Matrices drawn for each step; all, if there are no more.
+        Number of matrices drawn for each step; all if there are fewer.
     generator : torch.Generator
-        Draws the batches.
+        Source of the random batches.
 
     Returns
     -------
     coefficients : Tensor of shape (depth, order)
     history : list of float
-        The loss before each step.
+        Loss before each step.
     """
     trial = start.clone().requires_grad_()
     n = len(spectra.s)
@@ -243,7 +243,7 @@ class Best:
     Parameters
     ----------
     start : Tensor
-        The parameters at the start.
+        Initial parameters.
     """
 
     def __init__(self, start: Tensor):
@@ -252,7 +252,7 @@ class Best:
         self.history: list[float] = []
 
     def __call__(self, value: float, trial: Tensor) -> bool:
-        """Whether the loss is finite."""
+        """Record parameters and their loss; return whether the loss is finite."""
         self.history.append(value)
         if value < self.lowest:
             self.best, self.lowest = trial.detach().clone(), value

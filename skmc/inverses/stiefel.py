@@ -1,4 +1,4 @@
-"""Matrices with orthonormal columns: a step among them, and a minimum over them."""
+"""Matrices with orthonormal columns: feasible steps, and minimization."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor
 from skmc.inverses.checks import check_count, check_matrix, check_number
 
 # Values of Wen and Yin.
-SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach
-SHORTER = 0.2  # a step that does not reach it is cut to this share
-MEMORY = 0.85  # of the reference value that a step must undercut; 0 is monotone
+SUFFICIENT = 1e-4  # required share of the predicted decrease
+SHORTER = 0.2  # factor of a step that does not reach it
+MEMORY = 0.85  # of the reference value of the line search; 0 is monotone
 FIRST_STEP = 1e-3
 STEPS = (1e-20, 1e20)
 TINY = 1e-300
 TRIALS = 30
-ORTHONORMAL = 1e-3  # |U'U - I| that a start may have
+ORTHONORMAL = 1e-3  # largest |U'U - I| of a starting point
 
 
 def cayley_step(
@@ -28,14 +28,14 @@ def cayley_step(
     step: float | Tensor,
     inverse: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    r"""A step from ``U`` against the gradient ``G`` that keeps columns orthonormal.
+    r"""Take a step from ``U`` against the gradient ``G`` with orthonormal columns.
 
         (I + step/2 P)^-1 (I - step/2 P) U,    P = G U' - U G'
 
-    ``P`` is skew, so that the factor is orthogonal whatever the step. It is
+    ``P`` is skew, so that the factor is orthogonal for any step. It is
     ``U - step P U`` to first order, where ``P U`` is the gradient in the canonical
-    metric of the Stiefel manifold. Where ``2 r < m`` the system to solve has size
-    ``2 r``: as ``P = W Z'`` with ``W = [G, U]``, ``Z = [U, -G]``, the same is ::
+    metric of the Stiefel manifold. If ``2 r < m``, the system to solve has size
+    ``2 r``: with ``P = W Z'``, ``W = [G, U]`` and ``Z = [U, -G]``, the step is ::
 
         U - step W (I + step/2 Z' W)^-1 Z' U
 
@@ -44,19 +44,19 @@ def cayley_step(
     U : Tensor of shape (\\*batch, m, r)
         Orthonormal columns, ``U' U = I``; not checked.
     G : Tensor of shape (\\*batch, m, r)
-        The gradient of the function to decrease, as of `torch.autograd.grad`.
+        Gradient of the function to minimize, as from `torch.autograd.grad`.
     step : float or Tensor of shape (\\*batch,)
         Length of the step.
     inverse : callable, optional
-        ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`, so that products are
-        all that is computed. Columns are as orthonormal as it is exact. The singular
+        Function ``(\\*batch, k, k) -> (\\*batch, k, k)``, such as `LDMinv`, so that
+        only products are computed. Its accuracy limits the orthonormality. The singular
         values of ``I + step/2 P`` are from 1 to ``(1 + step^2 |P|_2^2 / 4)^(1/2)``.
         The default solves the system.
 
     Returns
     -------
     Tensor of shape (\\*batch, m, r)
-        Differentiable in all arguments.
+        The next point, differentiable in all arguments.
 
     References
     ----------
@@ -83,14 +83,14 @@ def cayley_step(
 
 
 def check_tall(U: Tensor, name: str) -> None:
-    """Refuse a matrix with more columns than rows.
+    """Raise an error if a matrix has more columns than rows.
 
     Parameters
     ----------
     U : Tensor of shape (\\*batch, m, r)
-        With orthonormal columns.
+        Orthonormal columns.
     name : str
-        What the error calls it.
+        Name of the matrix in error messages.
     """
     m, r = U.shape[-2:]
     if m < r:
@@ -101,14 +101,14 @@ def check_tall(U: Tensor, name: str) -> None:
 
 
 def check_orthonormal(U: Tensor, name: str) -> None:
-    """A matrix, or a batch of them, with orthonormal columns.
+    """Return a matrix, or a batch of them, with orthonormal columns.
 
     Parameters
     ----------
     U : Tensor of shape (\\*batch, m, r)
-        With orthonormal columns.
+        Orthonormal columns.
     name : str
-        What the error calls it.
+        Name of the matrix in error messages.
     """
     check_matrix(U, name)
     check_tall(U, name)
@@ -122,16 +122,16 @@ def check_orthonormal(U: Tensor, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Skew:
-    """``P = G U' - U G'``, kept as ``W Z'`` where that is smaller.
+    """The skew matrix ``P = G U' - U G'``, stored as ``W Z'`` if that is smaller.
 
     Parameters
     ----------
     K : Tensor
         ``P``, or ``Z' W``, which has the same nonzero eigenvalues.
     W : Tensor of shape (\\*batch, m, 2 r) or None
-        The factors of ``P``.
+        Left factor of ``P``.
     Z : Tensor of shape (\\*batch, m, 2 r) or None
-        The factors of ``P``.
+        Right factor of ``P``.
     """
 
     K: Tensor  # P, or Z' W, which has the same nonzero eigenvalues
@@ -140,14 +140,14 @@ class Skew:
 
     @classmethod
     def of(cls, U: Tensor, G: Tensor) -> Skew:
-        """``P`` in the smaller of its two forms.
+        """Make ``P`` in the smaller of its two forms.
 
         Parameters
         ----------
         U : Tensor of shape (\\*batch, m, r)
-            With orthonormal columns.
+            Orthonormal columns.
         G : Tensor of shape (\\*batch, m, r)
-            The gradient.
+            Gradient at ``U``.
 
         Returns
         -------
@@ -183,11 +183,11 @@ class Skew:
         Parameters
         ----------
         U : Tensor of shape (\\*batch, m, r)
-            With orthonormal columns.
+            Orthonormal columns.
         step : float or Tensor
             Length of the step.
         inverse : callable or None, default=None
-            Makes the inverse of a square matrix; None solves.
+            Function that inverts a square matrix; None solves a system.
 
         Returns
         -------
@@ -211,15 +211,15 @@ class StiefelResult:
     Parameters
     ----------
     U : Tensor of shape (\\*batch, m, r)
-        With orthonormal columns.
+        Solution, with orthonormal columns.
     value : float
-        ``f(U)``.
+        Objective ``f(U)``.
     n_iter : int
-        Steps.
+        Number of steps.
     converged : bool
-        Whether the gradient fell to ``tol``.
+        Whether the relative gradient is at most ``tol``.
     history : list of float
-        ``f`` at every iterate.
+        Objective at every iterate.
     """
 
     U: Tensor  # (*batch, m, r)
@@ -236,17 +236,17 @@ def minimize_on_stiefel(
     max_iter: int = 1000,
     tol: float = 1e-5,
 ) -> StiefelResult:
-    r"""A local minimum of ``f(U)`` subject to ``U' U = I``.
+    r"""Find a local minimum of ``f(U)`` subject to ``U' U = I``.
 
-    Steps of `cayley_step` of Barzilai and Borwein's length ::
+    The method takes steps of `cayley_step` with Barzilai and Borwein's lengths ::
 
         |S|^2 / |<S, Y>|  and  |<S, Y>| / |Y|^2  in turn,
         S = U_k - U_(k-1),  Y = (P U)_k - (P U)_(k-1)
 
-    each shortened until ``f`` is below an average of its former values by 1e-4 of the
-    decrease that the gradient predicts. It ends when ``|P U|_F <= tol max |G|_F`` with
-    the maximum over all iterates, when no step decreases ``f``, or after ``max_iter``
-    steps.
+    alternately. Each is shortened until ``f`` is below an average of its previous
+    values by 1e-4 of the decrease that the gradient predicts. The iteration ends when
+    ``|P U|_F <= tol max |G|_F`` with the maximum over all iterates, when no step
+    decreases ``f``, or after ``max_iter`` steps.
 
     This is a function and not a `torch.optim.Optimizer` because the line search
     evaluates ``f`` several times and there is nothing to tune. To train a network with
@@ -256,20 +256,21 @@ def minimize_on_stiefel(
     Parameters
     ----------
     f : callable
-        Maps a Tensor of shape ``(\\*batch, m, r)`` to a scalar; differentiable.
+        Differentiable function of a Tensor of shape ``(\\*batch, m, r)``, with scalar
+        value.
     U0 : Tensor of shape (\\*batch, m, r)
         Starting point, with orthonormal columns. Members of a batch share the step, and
         ``f`` is usually a sum over them.
     max_iter : int >= 0
-        Steps at most.
+        Maximum number of steps.
     tol : float >= 0
-        Relative gradient at which to stop. Single precision does not reach much less
+        Relative gradient at which to stop. Single precision does not allow much less
         than the default.
 
     Returns
     -------
     StiefelResult
-        ``U`` is the best iterate.
+        Result, in which ``U`` is the best iterate.
 
     Raises
     ------
@@ -336,7 +337,7 @@ def minimize_on_stiefel(
 
 
 def _evaluate(f: Callable[[Tensor], Tensor], U: Tensor) -> tuple[float, Tensor, Tensor]:
-    """``f``, its gradient ``G``, and ``P U = G U' U - U G' U``."""
+    """Evaluate ``f``, its gradient ``G``, and ``P U = G U' U - U G' U``."""
     U = U.detach().requires_grad_()
     with torch.enable_grad():
         value = f(U)

@@ -1,4 +1,4 @@
-"""A fixed number of iterations towards an inverse, by products of matrices."""
+"""A fixed number of iterations towards an inverse, by matrix products."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from torch import Tensor
 
 
 def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tensor:
-    """All layers, ``(depth, order)`` coefficients, without looking at the cells.
+    """Compute all layers with ``(depth, order)`` coefficients, without validation.
 
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
         Matrices.
     coefficients : Tensor of shape (depth, order)
-        Of the layers.
+        Coefficients of the layers.
     c0 : Tensor or None, default=None
-        Bound of the squared norm, see `d_minv`; None makes one.
+        Bound of the squared norm, see `d_minv`; None computes one.
 
     Returns
     -------
@@ -24,7 +24,7 @@ def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tenso
     """
     if A.shape[-2] > A.shape[-1]:
         return unrolled(A.mT, coefficients, c0).mT
-    # The map is equivariant to scale, so that the unit may be left out of derivatives.
+    # The map is equivariant to scale, so derivatives need not include the unit.
     unit = A.detach().abs().amax((-2, -1), keepdim=True)
     unit = torch.where(unit > 0, unit, 1)
     A = A / unit
@@ -44,12 +44,12 @@ def unrolled(A: Tensor, coefficients: Tensor, c0: Tensor | None = None) -> Tenso
 
 
 def norm_bound(gram: Tensor) -> Tensor:
-    """At least the spectral norm of symmetric matrices; one where they are zero.
+    """Bound of the spectral norm of symmetric matrices; one where they are zero.
 
     Parameters
     ----------
     gram : Tensor of shape (\\*batch, n, n)
-        Symmetric.
+        Symmetric matrices.
 
     Returns
     -------
@@ -63,17 +63,17 @@ def norm_bound(gram: Tensor) -> Tensor:
 def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
     """``sum_l coefficients_l E^l`` in about ``2 sqrt(L)`` products.
 
-    In blocks of ``sqrt(L)`` terms: Horner's rule over the blocks, whose terms need the
-    first powers alone (Paterson and Stockmeyer 1973).
+    Horner's rule is applied to blocks of ``sqrt(L)`` terms, which need only the first
+    powers (Paterson and Stockmeyer 1973).
 
     Parameters
     ----------
     coefficients : Tensor of shape (order,)
-        Of the powers 0, 1, 2, ...
+        Coefficients of the powers 0, 1, 2, ...
     E : Tensor of shape (\\*batch, n, n)
-        Square.
+        Square matrices.
     eye : Tensor of shape (n, n)
-        The identity.
+        Identity matrix.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def polynomial(coefficients: Tensor, E: Tensor, eye: Tensor) -> Tensor:
     while len(powers) <= size:
         powers.append(powers[-1] @ E)
     *blocks, last = coefficients.split(size)
-    # The last block may be a number: no product.
+    # The last block may be a number, which needs no product.
     result = last[0] if len(last) == 1 else combined(last, powers)
     for block in reversed(blocks):
         high = result * powers[size] if result.ndim == 0 else result @ powers[size]
@@ -98,9 +98,9 @@ def combined(coefficients: Tensor, powers: list[Tensor]) -> Tensor:
     Parameters
     ----------
     coefficients : Tensor of shape (k,)
-        At most as many as powers.
+        Coefficients, at most as many as powers.
     powers : list of Tensor
-        From the identity on.
+        Powers, starting with the identity.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Filling holes smoothly from their boundary."""
+"""Smooth interpolation of holes from their boundary."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad
 
-SWEEPS = 30  # of Jacobi's iteration on each level
+SWEEPS = 30  # Jacobi sweeps on each level
 
 
 def diffuse(values: Tensor, mask: Tensor) -> Tensor:
     """Fill holes with a nearly harmonic function, coarse to fine.
 
-    On each level of a pyramid of known means, what the level does not know comes from
-    the level above and is smoothed: each hole cell becomes the mean of its four
-    neighbors, repeatedly. The cost is linear in the number of cells.
+    A pyramid holds the means of the known cells at coarser and coarser levels. On each
+    level, the cells without a mean are interpolated from the level above and smoothed:
+    each becomes the mean of its four neighbors, repeatedly. The cost is linear in the
+    number of cells.
 
     Parameters
     ----------
     values : Tensor of shape (n_rows, n_cols)
         Floating-point; finite everywhere.
     mask : bool Tensor, same shape
-        True where the value is known; at least once.
+        True where the value is known; at least one True.
 
     Returns
     -------
     Tensor of shape (n_rows, n_cols)
-        ``values`` where they are known.
+        ``values`` where they are known, the interpolation elsewhere.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def diffuse(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def halve(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Means of the known cells of 2 x 2 cells, and where there are any.
+    """Means of the known cells of each 2 x 2 block, and a mask of blocks with one.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ def double(values: Tensor, shape: tuple[int, int]) -> Tensor:
     values : Tensor of shape (n_channels, n_rows, n_cols)
         Floating-point.
     shape : tuple of int
-        Of the result: twice that of ``values``, or one less.
+        Shape of the result: twice that of ``values``, or one less.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def double(values: Tensor, shape: tuple[int, int]) -> Tensor:
 
 
 def _halves(cells: Tensor) -> Tensor:
-    """Means of 2 x 2 cells, after zeros have made both sides even."""
+    """Means of 2 x 2 blocks; zeros are appended to an odd side."""
     even = (0, cells.shape[-1] % 2, 0, cells.shape[-2] % 2)
     return avg_pool2d(pad(cells, even), 2)
 

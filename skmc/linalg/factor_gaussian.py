@@ -1,4 +1,4 @@
-"""Conditional expectations of rows that few factors explain, up to noise."""
+"""Conditional expectations of rows under a Gaussian factor model with noise."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor
 
 from skmc.linalg.parts import Parts
 
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Posterior of the factors of some rows.
+    """Posterior distribution of the factors of some rows.
 
     Parameters
     ----------
     rows : slice
-        Which rows.
+        Range of the rows.
     mean : Tensor of shape (k, rank)
         Expected factors.
     covariance : Tensor of shape (k, rank, rank)
         Posterior covariance of the factors.
     log_likelihood : Tensor of shape ()
-        Of the observed cells of these rows.
+        Log-likelihood of the observed cells of these rows.
     """
 
     rows: slice
@@ -52,11 +52,11 @@ class FactorGaussian(Parts):
     Parameters
     ----------
     mean : Tensor of shape (n_cols,)
-        Double precision, as the others.
+        Column means, in double precision like the other two.
     loadings : Tensor of shape (n_cols, rank)
-        ``F``.
+        Loadings ``F``.
     noise : Tensor of shape (n_cols,)
-        Variances, the diagonal of ``Psi``.
+        Variances of the noise, the diagonal of ``Psi``.
     """
 
     mean: Tensor  # (n_cols,)
@@ -69,9 +69,9 @@ class FactorGaussian(Parts):
         Parameters
         ----------
         mean : Tensor of shape (n_more,)
-            The new mean, of at least as many columns.
+            Means of the present and the new columns.
         factor : Tensor of shape (n_cols,)
-            Multiplies the present columns.
+            Factors that rescale the present columns.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class FactorGaussian(Parts):
 
     @property
     def covariance(self) -> Tensor:
-        """Of the rows, shape (n_cols, n_cols)."""
+        """Covariance of the rows, shape (n_cols, n_cols)."""
         return self.loadings @ self.loadings.mT + self.noise.diag()
 
     def scores(self, values: Tensor, mask: Tensor) -> Iterator[Scores]:
@@ -95,7 +95,7 @@ class FactorGaussian(Parts):
         Parameters
         ----------
         values : Tensor of shape (n_rows, n_cols)
-            Double precision; anything where unobserved.
+            Rows in double precision; unobserved values are ignored.
         mask : bool Tensor of shape (n_rows, n_cols)
             True where observed.
 
@@ -127,7 +127,7 @@ class FactorGaussian(Parts):
             yield Scores(rows, u, V, -(constant + quadratic) / 2)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Replace what ``mask`` does not mark by its conditional expectation."""
+        """Replace the cells that ``mask`` leaves out by conditional expectations."""
         factors = torch.cat([part.mean for part in self.scores(values, mask)])
         return torch.where(mask, values, self.mean + factors @ self.loadings.mT)
 
@@ -161,7 +161,7 @@ class FactorGaussian(Parts):
         return torch.cat(means), torch.cat(variances)
 
     def draw(self, normal: Tensor) -> Tensor:
-        """Rows from this distribution, made from standard normal numbers.
+        """Transform standard normal numbers to rows of this distribution.
 
         Parameters
         ----------

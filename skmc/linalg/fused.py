@@ -1,7 +1,7 @@
-"""Several operations as one call: the private names of PyTorch, all of them here.
+"""Fused operations. Only this module uses private names of PyTorch.
 
-Where a version or a build of PyTorch lacks one, public calls replace it. They give the
-same numbers to rounding and take two to five times as long.
+Where a version or a build of PyTorch lacks one, public calls replace it. Their results
+are equal up to rounding, and they take two to five times as long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-DECAY = 0.9  # of Adam's first moments
+DECAY = 0.9  # decay of Adam's first moments
 EPS = 1e-8
 
 
@@ -24,10 +24,10 @@ def linear(
 ) -> Tensor:
     """``X W'`` or ``max(X W' + b, 0)``, in single precision on a CPU by oneDNN.
 
-    Torch multiplies with MKL, which uses the widest registers on Intel's processors
-    only. oneDNN uses them on all, and is as fast elsewhere: on an AMD EPYC with AVX-512
-    it takes .45 of the time. Torch offers it for layers of networks; where this build
-    does not, and for other data types and devices, the product is Torch's.
+    Torch multiplies with MKL, which uses the widest registers only on Intel's
+    processors. oneDNN uses them on all processors and is as fast on Intel's: on an AMD
+    EPYC with AVX-512 it takes .45 of the time. Torch offers it for layers of networks.
+    Builds without it, other data types and other devices use Torch's own product.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def linear(
     bias : Tensor of shape (n,), optional
         Biases ``b``, added to every row.
     activation : {"none", "relu"}, default="none"
-        Function of each entry.
+        Activation function of each entry.
 
     Returns
     -------
@@ -134,17 +134,17 @@ def adam_update(
     Parameters
     ----------
     parameters : sequence of Tensor
-        Changed in place.
+        Parameters to update in place.
     grads : sequence of Tensor
         Gradients, with the strides of the parameters.
     first, second : sequence of Tensor
-        Moments ``m`` and ``v`` of each parameter, changed in place.
+        Moments ``m`` and ``v`` of each parameter, updated in place.
     count : float32 Tensor of shape ()
         Number of steps, including this one.
     lr : float or float32 Tensor of shape ()
         Learning rate.
     beta2 : float
-        Decay of the second moments.
+        Decay rate of the second moments.
     """
     fused = getattr(torch, "_fused_adam_", None)  # on the CPU and on CUDA
     if fused is not None:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from skmc.linalg.parts import Parts
 
-ROUNDING = 64  # units of rounding within which two losses count as equal
-DIFFERENCE = 1e-5  # of the unknowns, between two gradients
-FLAT = 1e-12  # of the largest curvature, below which a direction counts as flat
+ROUNDING = 64  # roundoff units; losses that differ by less are equal
+DIFFERENCE = 1e-5  # half the step of the central differences
+FLAT = 1e-12  # share of the largest curvature below which a direction is flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +22,11 @@ class NormalEquations(Parts):
     Parameters
     ----------
     loss : Tensor of shape (k,)
-        A function of the unknowns, half a sum of squares ``|r|^2`` for example.
+        Function to minimize, for example half a sum of squares ``|r|^2``.
     gram : Tensor of shape (k, p, p)
-        Approximates its second derivatives: ``J' J`` for ``J = dr/dx``.
+        Approximation of the second derivatives: ``J' J`` for ``J = dr/dx``.
     downhill : Tensor of shape (k, p)
-        Minus its gradient: ``-J' r``.
+        Negative gradient: ``-J' r``.
     """
 
     loss: Tensor
@@ -40,7 +40,7 @@ class NormalEquations(Parts):
 
     @property
     def steepness(self) -> Tensor:
-        """Squared gradient, each unknown in units of its curvature, of shape (k,)."""
+        """Squared gradient in units of each unknown's curvature, of shape (k,)."""
         return (self.downhill.square() / self.diagonal).sum(-1)
 
     def solve(self, damping: Tensor | float = 0.0) -> Tensor:
@@ -49,7 +49,7 @@ class NormalEquations(Parts):
         Parameters
         ----------
         damping : Tensor of shape (k,) or float, default=0.0
-            Non-negative.
+            Damping, non-negative.
 
         Returns
         -------
@@ -62,17 +62,17 @@ class NormalEquations(Parts):
 
 @dataclass(frozen=True, eq=False)
 class GaussNewton(Parts):
-    """Iterates of Levenberg's and Marquardt's method, one for each problem.
+    """Iterates of the Levenberg-Marquardt method, one for each problem.
 
     Parameters
     ----------
     x : Tensor of shape (k, p)
         Unknowns.
     equations : NormalEquations
-        At ``x``.
+        Equations at ``x``.
     damping : Tensor of shape (k,)
-        Of the next step: four times as much after a step that was rejected, a fifth
-        after one that was accepted.
+        Damping of the next step: four times as much after a rejected step, a fifth
+        after an accepted one.
     rejected : Tensor of shape (k,)
         Rejected steps since the last accepted one.
     length : Tensor of shape (k,)
@@ -96,9 +96,9 @@ class GaussNewton(Parts):
         x : Tensor of shape (k, p)
             Unknowns.
         equations : NormalEquations
-            At ``x``.
+            Equations at ``x``.
         damping : float
-            Of the first step.
+            Damping of the first step.
 
         Returns
         -------
@@ -110,9 +110,9 @@ class GaussNewton(Parts):
     def step(self, equations_at: Callable[[Tensor], NormalEquations]) -> GaussNewton:
         """Try one step and accept it where the loss falls.
 
-        Where two losses differ by rounding alone, the flatter point is the better one.
-        So the iterates converge as closely as the gradient can be computed; losses
-        tell points apart to half as many digits.
+        Where two losses differ only by rounding, the point with the smaller gradient is
+        better. So the accuracy of the iterates is that of the gradient. The loss alone
+        would determine only half as many digits.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class GaussNewton(Parts):
         Parameters
         ----------
         problems : bool or int Tensor
-            Those to keep.
+            Mask or positions of the problems to keep.
 
         Returns
         -------
@@ -158,11 +158,12 @@ class GaussNewton(Parts):
 def newton(
     equations_at: Callable[[Tensor], NormalEquations],
 ) -> Callable[[Tensor], NormalEquations]:
-    """The same equations with second derivatives of the loss in place of ``J' J``.
+    """Equations with second derivatives of the loss in place of ``J' J``.
 
-    They are central differences of gradients, and count by absolute values, so that
-    steps lead away from saddle points. This costs ``2 p`` evaluations more and serves
-    the few problems whose residuals are large: Gauss-Newton steps take hundreds.
+    The derivatives are central differences of gradients. Their eigenvalues count by
+    absolute value, so that steps lead away from saddle points. This takes ``2 p`` more
+    evaluations. It serves the few problems with large residuals, for which
+    Gauss-Newton would take hundreds of steps.
 
     Parameters
     ----------

@@ -31,16 +31,16 @@ from skmc.linalg.patterns import BLOCK, Group, Patterns
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What a Gaussian expects of partly observed rows.
+    """Expectations of partly observed rows under a Gaussian.
 
     Parameters
     ----------
     deviations : Tensor of shape (n_rows, n_cols)
-        Completed rows less the mean.
+        Completed rows minus the mean.
     scatter : Tensor of shape (n_cols, n_cols)
         Sum over rows of the conditional covariances; zero for rows without a cell.
     log_likelihood : Tensor of shape ()
-        Of the observed cells.
+        Log-likelihood of the observed cells.
     """
 
     deviations: Tensor  # (n_rows, n_cols)
@@ -50,14 +50,14 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Parts):
-    """A normal distribution of rows, which completes them.
+    """A normal distribution of rows, and their completion.
 
     Parameters
     ----------
     mean : Tensor of shape (n_cols,)
-        Double precision.
+        Mean of each column, in double precision.
     covariance : Tensor of shape (n_cols, n_cols)
-        Double precision.
+        Covariance of the columns, in double precision.
     """
 
     mean: Tensor  # (n_cols,)
@@ -69,9 +69,9 @@ class Gaussian(Parts):
         Parameters
         ----------
         mean : Tensor of shape (n_more,)
-            The new mean, of at least as many columns.
+            Means of the present and the new columns.
         factor : Tensor of shape (n_cols,)
-            Multiplies the present columns.
+            Factors that rescale the present columns.
 
         Returns
         -------
@@ -99,14 +99,14 @@ class Gaussian(Parts):
         return 2 * self.root.diagonal().log().sum()
 
     def expect(self, values: Tensor, patterns: Patterns) -> Expected:
-        """Complete rows, and sum up what remains uncertain.
+        """Complete rows and sum their conditional covariances.
 
         Parameters
         ----------
         values : Tensor of shape (n_rows, n_cols)
-            Double precision; anything where unobserved.
+            Rows in double precision; unobserved values are ignored.
         patterns : Patterns
-            Which cells are observed.
+            Positions of the observed cells, grouped.
 
         Returns
         -------
@@ -132,13 +132,13 @@ class Gaussian(Parts):
             constant = constant + (group.count * logdets).sum()
             if not side:
                 by_observed = by_observed + group.count.sum()
-        # Rows with a cell that are not solved in the observed columns have S_oo from S.
+        # The other rows with an observed cell derive S_oo from S.
         some = seen.any(1).sum()
         constant = constant + (some - by_observed) * self.logdet
         left = scatter[True] + by_observed * S - S @ scatter[False] @ S
         guess = solved[False][:, :-1] @ S - solved[True][:, :-1]
         Y = torch.where(seen, Y, guess)
-        # Of (Y @ K) * Y, where K is large, fewer digits would be left.
+        # (Y @ K) * Y would lose digits where K is large.
         white = torch.linalg.solve_triangular(self.root, Y.mT, upper=False)
         quadratic = white.square().sum()
         n_observed = seen.sum()
@@ -146,7 +146,7 @@ class Gaussian(Parts):
         return Expected(Y, left, likelihood)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Replace what ``mask`` does not mark by its conditional expectation."""
+        """Replace the cells that ``mask`` leaves out by conditional expectations."""
         return self.mean + self.expect(values, Patterns.of(mask)).deviations
 
     def given_others(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,7 +187,7 @@ class Gaussian(Parts):
         return self.mean + own, variance
 
     def draw(self, normal: Tensor) -> Tensor:
-        """Rows from this distribution, made from standard normal numbers.
+        """Transform standard normal numbers to rows of this distribution.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Gaussian(Parts):
 
 @dataclass(frozen=True, eq=False)
 class ExpectedSums(Parts):
-    r"""What a Gaussian expects of the sums of rows and of their products.
+    r"""Expected sums of rows and of their products under a Gaussian.
 
     For complete rows the sums of :math:`1`, :math:`x` and :math:`x x^\top` are
     sufficient for mean and covariance. Missing cells are replaced by their expectations
@@ -219,7 +219,7 @@ class ExpectedSums(Parts):
     second : Tensor of shape (n_cols, n_cols)
         Sum of expected products.
     log_likelihood : Tensor of shape ()
-        Of the observed cells.
+        Log-likelihood of the observed cells.
     """
 
     count: Tensor
@@ -229,7 +229,7 @@ class ExpectedSums(Parts):
 
     @classmethod
     def of(cls, model: Gaussian, values: Tensor, seen: Tensor) -> ExpectedSums:
-        """What ``model`` expects of some rows.
+        """Expected sums of some rows under ``model``.
 
         Parameters
         ----------
@@ -252,12 +252,12 @@ class ExpectedSums(Parts):
         return cls(count, rows.sum(0), second, likelihood)
 
     def plus(self, other: ExpectedSums) -> ExpectedSums:
-        """Sums over the rows of both.
+        """Add the sums of other rows.
 
         Parameters
         ----------
         other : ExpectedSums
-            Of other rows.
+            Sums of the other rows.
 
         Returns
         -------
@@ -271,9 +271,9 @@ class ExpectedSums(Parts):
         Parameters
         ----------
         weight : float
-            How many rows the prior counts as.
+            Number of rows that the prior counts as.
         variance : Tensor of shape (n_cols,)
-            Variance of the columns in these rows.
+            Variance of the columns under the prior.
 
         Returns
         -------
@@ -287,7 +287,7 @@ class ExpectedSums(Parts):
 
 
 def _add_blocks(total: Tensor, group: Group, blocks: Tensor) -> None:
-    """Add the blocks, times how many rows have them, where they belong."""
+    """Add each block to its place, times the number of rows that have it."""
     n = len(total)
     padded = total.new_zeros((n + 1) * (n + 1))
     weighted = group.count[:, None, None] * blocks
@@ -296,5 +296,5 @@ def _add_blocks(total: Tensor, group: Group, blocks: Tensor) -> None:
 
 
 def _padded(rows: Tensor) -> Tensor:
-    """Append a column of zeros, which padding points to."""
+    """Append the column of zeros that padded positions refer to."""
     return torch.cat([rows, rows.new_zeros(len(rows), 1)], 1)

@@ -1,25 +1,25 @@
-"""Sparse matrices in compressed rows, and neighbors in linear time."""
+"""Nearest neighbors in nearly linear time."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-LEAF = 128  # items of a leaf, at least
+LEAF = 128  # smallest number of items of a leaf
 TREES = 4
-EXACT = 2048  # up to so many items all pairs are compared
-BLOCK = 2**22  # numbers held at once
+EXACT = 2048  # largest number of items of which all pairs are compared
+BLOCK = 2**22  # largest number of elements in memory
 
 
 def directions_of(n_items: int, n_neighbors: int) -> int:
-    """How many directions `nearest` needs.
+    """Number of directions that `nearest` needs.
 
     Parameters
     ----------
     n_items : int
-        Items to compare.
+        Number of items to compare.
     n_neighbors : int
-        Neighbors of each.
+        Number of neighbors of each item.
 
     Returns
     -------
@@ -32,28 +32,29 @@ def directions_of(n_items: int, n_neighbors: int) -> int:
 
 
 def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:
-    r"""Each item and those nearest to it, by the Euclidean distance.
+    r"""Each item and its nearest neighbors by Euclidean distance.
 
     Up to 2048 items, all pairs are compared. More items are split in halves along one
-    direction, each half again along the next, until about 128 to 256 are left, and the
-    pairs of such a leaf are compared (random projection trees). The result joins four
-    trees, so a neighbor may be missed. Time grows with ``k log k``, memory with ``k``.
+    direction, each half again along the next, until about 128 to 256 are left. Then the
+    pairs within each leaf are compared (random projection trees). Four trees are
+    combined; a neighbor may still be missed. Time grows with ``k log k``, memory with
+    ``k``.
 
     Parameters
     ----------
     items : Tensor of shape (\*batch, k, p)
-        What is compared.
+        Items to compare.
     n_neighbors : int
-        At most ``k - 1``.
+        Number of neighbors, at most ``k - 1``.
     directions : Tensor of shape (\*batch, n_directions, p)
-        Random, as many as `directions_of` says.
+        Random directions; `directions_of` returns their number.
 
     Returns
     -------
     int64 Tensor of shape (\*batch, k, 1 + n_neighbors)
         A row for each item: its number, then those of its neighbors, the nearest first.
-        The rows are in the order of the first tree, where near items follow each other;
-        then products with the graph find most of what they need in the cache.
+        The rows are in the order of the first tree, in which near items are adjacent.
+        So products with the graph often find their operands in the cache.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:
     found = [_in_leaves(items, leaves, n_neighbors) for leaves in trees]
     index, order = torch.cat([i for _, i in found], -1).sort(-1)
     distances = torch.cat([d for d, _ in found], -1).gather(-1, order)
-    # Several trees find the same neighbor.
+    # Several trees may find the same neighbor.
     again = index[:, 1:] == index[:, :-1]
     distances[:, 1:].masked_fill_(again, torch.inf)
     _, best = distances.topk(n_neighbors, largest=False)
@@ -88,8 +89,8 @@ def nearest(items: Tensor, n_neighbors: int, directions: Tensor) -> Tensor:
 def _leaves(items: Tensor, directions: Tensor) -> Tensor:
     """Numbers of the items, a row for each leaf of a tree.
 
-    All leaves have one size. So there may be copies of the first items, which have the
-    numbers from ``len(items)`` on.
+    All leaves have the same size: where needed, copies of the first items are added,
+    with the numbers from ``len(items)`` on.
     """
     k, n_leaves = len(items), 2 ** len(directions)
     order = torch.arange(-(-k // n_leaves) * n_leaves, device=items.device)
@@ -119,7 +120,7 @@ def _near(
 ) -> tuple[Tensor, Tensor]:
     """Squared distances and numbers of the nearest of ``other`` to each of ``own``.
 
-    Those from ``k`` on are copies: neighbors only where there are no others.
+    Items numbered from ``k`` on are copies. They are used only for want of other items.
     """
     A, B = items[own], items[other]
     distances = B.square().sum(-1)[..., None, :] - 2 * (A @ B.mT)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-BLOCK = 2**22  # numbers gathered at once
+BLOCK = 2**22  # largest number of elements gathered at once
 VECTOR = 8  # numbers in a register
 
 
@@ -19,7 +19,7 @@ def padded(factors: Tensor) -> Tensor:
     Parameters
     ----------
     factors : Tensor of shape (m, rank)
-        The factors.
+        Factors, one row each.
 
     Returns
     -------
@@ -74,9 +74,9 @@ class LowRank:
         Parameters
         ----------
         rows : int64 Tensor of shape (n_cells,)
-            Positions.
+            Row of each cell.
         cols : int64 Tensor of shape (n_cells,)
-            Positions.
+            Column of each cell.
 
         Returns
         -------
@@ -119,9 +119,9 @@ class SparsePlusLowRank:
     sparse : Tensor of shape (m, n), layout sparse_csr
         The sparse part.
     transposed : Tensor of shape (n, m), layout sparse_csr
-        Its transpose.
+        Transpose of the sparse part.
     low : LowRank
-        The rest.
+        The low-rank part.
     """
 
     sparse: Tensor  # (m, n), layout sparse_csr
@@ -135,17 +135,17 @@ class SparsePlusLowRank:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of both parts."""
+        """Data type of both parts."""
         return self.low.left.dtype
 
     @property
     def device(self) -> torch.device:
-        """Of both parts."""
+        """Device of both parts."""
         return self.low.left.device
 
     @property
     def mostly_empty(self) -> bool:
-        """Whether less than a quarter of the cells is stored: dense would be larger."""
+        """Whether less than a quarter of the cells are stored."""
         m, n = self.shape
         return 4 * self.sparse.values().numel() < m * n
 
@@ -170,7 +170,7 @@ class SparsePlusLowRank:
 def compressed_rows(
     starts: Tensor, cols: Tensor, values: Tensor, shape: tuple[int, int]
 ) -> Tensor:
-    """A sparse matrix from its compressed rows, without a warning.
+    """Make a sparse matrix from compressed rows, without PyTorch's beta warning.
 
     Parameters
     ----------
@@ -179,14 +179,14 @@ def compressed_rows(
     cols : int64 Tensor of shape (n_cells,)
         Column of each cell.
     values : Tensor of shape (n_cells,)
-        The cells.
+        Value of each cell.
     shape : tuple of int
-        ``(m, n)``.
+        Shape of the matrix, ``(m, n)``.
 
     Returns
     -------
     Tensor of shape (m, n), layout sparse_csr
     """
-    with warnings.catch_warnings():  # says that the layout is in beta
+    with warnings.catch_warnings():  # the layout is in beta
         warnings.simplefilter("ignore")
         return torch.sparse_csr_tensor(starts, cols, values, shape)

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from skmc.linalg.fused import linear, relu_derivative
 
-# Multiplications of a product from which oneDNN's longer start pays. Measured for
-# squares on an AMD EPYC with AVX-512, relative to MKL: 2.1 times as long at 60, 0.9 at
-# 100, 0.55 at 160, 0.47 at 240.
+# Number of multiplications from which oneDNN pays off, despite its longer start.
+# Measured for square matrices on an AMD EPYC with AVX-512, relative to MKL: 2.1 times
+# as long at 60, 0.9 at 100, 0.55 at 160, 0.47 at 240.
 LARGE = 128**3
 
 
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """``A B``, by the fastest library where no graph is needed; see `linear`.
+    """``A B`` by the fastest library, where no gradient is needed; see `linear`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def affine(b: Tensor, A: Tensor, B: Tensor) -> Tensor:
     Parameters
     ----------
     b : Tensor of shape (\\*batch, 1, n)
-        Added to every row.
+        Row that is added to every row of the product.
     A : Tensor of shape (\\*batch, m, k)
         Left factor, with at most one batch axis.
     B : Tensor of shape (\\*batch, k, n)
@@ -75,9 +75,9 @@ def relu_layer(X: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     X : Tensor of shape (m, k)
         Input of the layer.
     weight : Tensor of shape (n, k)
-        Its weights ``W``.
+        Weights ``W`` of the layer.
     bias : Tensor of shape (n,)
-        Its biases ``b``.
+        Biases ``b`` of the layer.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Dataclasses of tensors that are moved, narrowed and added together."""
+"""Dataclasses of tensors that are moved, selected and added together."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ P = TypeVar("P", bound="Parts")
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The base of a dataclass whose tensors are treated alike."""
+    """Base of a dataclass whose tensors are all treated in the same way."""
 
     def map(self: P, function: Callable[..., Tensor], *others: P) -> P:
-        """``function`` of each tensor, together with its counterparts in ``others``.
+        """Apply ``function`` to each tensor and its counterparts in ``others``.
 
-        Tensors in lists, in tuples and in other `Parts` are among them. What is not a
-        tensor stays as it is.
+        This includes tensors in lists, in tuples and in other `Parts`. Other attributes
+        are kept.
 
         Parameters
         ----------
         function : callable
-            Of as many tensors as there are ``others``, and one more.
+            Function of a tensor and its counterpart in each of ``others``.
         *others : Parts
-            Of the same class.
+            Instances of the same class.
 
         Returns
         -------
@@ -52,7 +52,7 @@ class Parts:
         Parameters
         ----------
         *args : device or dtype
-            As `torch.Tensor.to` takes them.
+            Arguments of `torch.Tensor.to`.
 
         Returns
         -------

@@ -11,26 +11,26 @@ from torch import Tensor
 
 from skmc.linalg.parts import Parts
 
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 SMALL, SIMILAR = 4, 1.25  # sizes of subsets that share a block, see `_sizes`
 
 
 @dataclass(frozen=True, eq=False)
 class Group(Parts):
-    """Rows whose subset of columns has about the same size.
+    """Rows with column subsets of about the same size.
 
     Parameters
     ----------
     columns : int64 Tensor of shape (n_patterns, size)
-        The subset of each pattern, padded with ``n_cols``.
+        Column subset of each pattern, padded with ``n_cols``.
     rows : int64 Tensor of shape (k,)
         Positions of the rows.
     pattern : int64 Tensor of shape (k,)
-        Which pattern each row has.
+        Number of the pattern of each row.
     count : Tensor of shape (n_patterns,)
-        Rows of each pattern.
+        Number of rows of each pattern.
     missing : bool
-        Whether the subset is the missing columns, not the observed ones.
+        Whether the subset is the missing columns instead of the observed ones.
     """
 
     columns: Tensor  # (n_patterns, size)
@@ -40,12 +40,12 @@ class Group(Parts):
     missing: bool
 
     def place(self, n_cols: int) -> Tensor:
-        """Where the submatrices lie in a flat matrix with one more row and column.
+        """Flat positions of the submatrices in a matrix padded by one row and column.
 
         Parameters
         ----------
         n_cols : int
-            Columns of the rows.
+            Number of columns of the matrix.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class Group(Parts):
         Parameters
         ----------
         matrix : Tensor of shape (n_cols, n_cols)
-            Symmetric, positive definite.
+            Symmetric positive definite matrix.
 
         Returns
         -------
@@ -91,16 +91,15 @@ class Group(Parts):
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The rows of a mask, grouped by which columns they have.
+    """The rows of a mask, grouped by their observed columns.
 
     A row is solved in its missing or its observed columns, whichever are fewer. Rows
-    with equal masks share an inverse. Rows without an observed cell, and complete rows,
-    need none.
+    with equal masks share an inverse. Empty and complete rows need none.
 
     Parameters
     ----------
     groups : list of Group
-        All rows that need a solve.
+        Groups of all rows that need a solve.
     seen : bool Tensor of shape (n_rows, n_cols)
         True where observed.
     """
@@ -158,7 +157,7 @@ class Patterns:
 
 
 def _sizes(sizes: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Begin and end of runs of similar sizes, which are ascending."""
+    """Begin and end of runs of similar sizes in ascending order."""
     begin = 0
     while begin < len(sizes):
         most = max(SMALL, int(SIMILAR * sizes[begin]))

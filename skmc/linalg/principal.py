@@ -1,4 +1,4 @@
-"""A low-rank fill of missing cells, from which neighbors can be found."""
+"""A low-rank fill of missing cells, with which neighbors can be found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SWEEPS = 10
 
 
 def fill_low_rank(values: Tensor, mask: Tensor, rank: int) -> Tensor:
-    r"""Missing cells from ``rank`` principal components, found in ten sweeps.
+    r"""Fill missing cells by ``rank`` principal components in ten sweeps.
 
     A sweep replaces the missing cells by the projection of the matrix on its first
     right singular vectors, each component multiplied by ``1 - noise / s^2`` (Josse and
@@ -29,7 +29,7 @@ def fill_low_rank(values: Tensor, mask: Tensor, rank: int) -> Tensor:
     Returns
     -------
     Tensor of shape (\*batch, m, n)
-        Observed values, and the fill elsewhere.
+        Observed values, with the fill elsewhere.
 
     References
     ----------

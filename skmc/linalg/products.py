@@ -1,4 +1,4 @@
-"""Shrinkage of singular values by matrix products alone, for devices fast at them."""
+"""Singular value shrinkage by matrix products alone, for devices that favor them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLOSE = 1e-7  # singular values this close to tau may or may not become zero
 
 
 def shrink_by_products(A: Tensor, tau: float) -> Tensor:
-    r"""``D_tau(A)``, as of `skmc.linalg.shrink`, without a decomposition.
+    r"""``D_tau(A)``, as in `skmc.linalg.shrink`, without a decomposition.
 
     With ``Pi = (I + sign(A'A - tau^2 I)) / 2``, the projector on the right singular
     vectors whose values exceed ``tau``, ::
@@ -28,7 +28,7 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
     A : Tensor of shape (\\*batch, m, n)
         The matrix.
     tau : float > 0
-        Subtracted from singular values.
+        Threshold that is subtracted from the singular values.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
     if A.shape[-2] < A.shape[-1]:
         return shrink_by_products(A.mT, tau).mT
     unit = A.abs().amax().clamp_min(torch.finfo(A.dtype).tiny)
-    largest = torch.linalg.matrix_norm(A / unit).max()  # Frobenius: above all of them
+    largest = torch.linalg.matrix_norm(A / unit).max()  # a bound: the Frobenius norm
     ratio = float(largest * unit) / tau
     if ratio <= 1:
         return torch.zeros_like(A)
@@ -61,7 +61,7 @@ def shrink_by_products(A: Tensor, tau: float) -> Tensor:
 
 
 def _iterate(X: Tensor, condition: float) -> Tensor:
-    """Singular values from ``1 / condition`` on, to one."""
+    """Drive the singular values from ``1 / condition`` on to one."""
     for _ in range(math.ceil(math.log(condition, 1.5)) + SETTLE):
         X = 1.5 * X - 0.5 * X @ (X.mT @ X)
     return X

@@ -22,19 +22,19 @@ def fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
-# As scikit-learn has it, also as the constraint of a parameter.
+# The values that scikit-learn admits; also the constraint of a parameter.
 Seed = Annotated[int | np.random.RandomState | None, "random_state"]
-# Gives seeds where a user gave none; a checkpoint has to remember them.
+# Provides seeds where the user gave none; a checkpoint stores them.
 ENTROPY: ContextVar[Callable[[], int]] = ContextVar("skmc_entropy", default=fresh_seed)
 
 
 def seed_of(random_state: Seed) -> int:
-    """A seed from scikit-learn's ``random_state``; fresh entropy for None.
+    """Convert scikit-learn's ``random_state`` to a seed; fresh entropy for None.
 
     Parameters
     ----------
     random_state : int, RandomState instance or None
-        As estimators have it.
+        The parameter of an estimator.
 
     Returns
     -------
@@ -54,7 +54,7 @@ class Randomness:
     Parameters
     ----------
     generators : list of Generator
-        One for each member, in row-major order.
+        Random generator of each member, in row-major order.
     batch_shape : tuple of int
         Shape of the batch axes.
     dtype : dtype
@@ -72,12 +72,12 @@ class Randomness:
         batch_shape: Iterable[int] = (),
         dtype: torch.dtype = torch.float32,
     ) -> Randomness:
-        """One generator for each seed.
+        """Make one generator for each seed.
 
         Parameters
         ----------
         seeds : sequence of int
-            One for each member.
+            Seed of each member.
         batch_shape : tuple of int, default=()
             Shape of the batch axes.
         dtype : torch.dtype, default=torch.float32
@@ -91,7 +91,7 @@ class Randomness:
         return cls(generators, tuple(batch_shape), dtype)
 
     def stream(self, number: int) -> Randomness:
-        """An independent stream, so that parts of a method do not shift each other.
+        """An independent stream, so that one part of a method does not affect another.
 
         Parameters
         ----------
@@ -107,12 +107,12 @@ class Randomness:
         return Randomness.of(seeds, self.batch_shape, self.dtype)
 
     def select(self, members: Tensor) -> Randomness:
-        """Keep some members of the (one) batch axis.
+        """Keep some members of the single batch axis.
 
         Parameters
         ----------
         members : bool or int Tensor
-            Those to keep, along the batch axis.
+            Mask or positions of the members to keep.
 
         Returns
         -------
@@ -128,9 +128,9 @@ class Randomness:
         Parameters
         ----------
         rows : int
-            Size of each member's matrix.
+            Number of rows of each member's matrix.
         cols : int
-            Size of each member's matrix.
+            Number of columns of each member's matrix.
         std : float
             Standard deviation.
 
@@ -150,11 +150,11 @@ class Randomness:
         Parameters
         ----------
         rows : int
-            Size of each member's matrix.
+            Number of rows of each member's matrix.
         cols : int
-            Size of each member's matrix.
+            Number of columns of each member's matrix.
         bound : float
-            The largest absolute value.
+            Largest absolute value.
 
         Returns
         -------

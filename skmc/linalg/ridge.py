@@ -11,10 +11,10 @@ from torch import Tensor
 from skmc.linalg.low_rank import compressed_rows
 from skmc.linalg.parts import Parts
 
-BLOCK = 2**21  # numbers gathered at once, about as many as a cache holds
+BLOCK = 2**21  # largest number of elements gathered at once, to fit in the cache
 SIMILAR = 1.5  # rows of one block differ in length by at most this factor
 SHORT = 16  # ... or are all at most this long
-OVER = 0.6  # the correlation of a draw with the previous one is minus this
+OVER = 0.6  # negative correlation of successive draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class RowModel(Parts):
 
     With ``per_cell``, the precision counts once for every given cell. With a ``link``,
     the mean is ``mean + sum_j link_j / sqrt(k)`` over the ``k`` given columns of the
-    row: their positions are informative, whatever their values.
+    row: the set of observed columns is informative, whatever the values.
 
     Parameters
     ----------
@@ -46,17 +46,18 @@ class RowModel(Parts):
     per_cell : bool, default=False
         Whether the precision counts once for each cell of a row, instead of once.
     link : Tensor of shape (n, rank) or None, default=None
-        What each observed column of a row adds to that mean.
+        Contribution of each observed column to that mean.
     noise : Tensor of shape () or None, default=None
-        ``v``, if it is known.
+        Variance ``v`` of the noise, if it is known.
     sides : tuple of Tensor of shape (p, rank), default=()
-        Maps from what is known about a row to its mean: one for each linear prior.
+        Maps from the side information of a row to its prior mean, one for each prior.
     relative : Tensor of shape (n,) or None, default=None
-        Precision of the noise in each column, times ``v``. The squares above are
-        multiplied by it. None means 1.
+        Precision of the noise in each column, times ``v``: a weight of the squares
+        above. None means 1.
     freedom : Tensor of shape () or None, default=None
-        The noise of the rows differs likewise: the precision of a row, times ``v``, is
-        Gamma with half of this as shape and rate. `solve` takes 1 for all rows.
+        Degrees of freedom of the noise: the precision of a row, times ``v``, has a
+        Gamma distribution with half of this as shape and rate. `solve` takes 1 for all
+        rows.
     """
 
     F: Tensor  # (n, rank)
@@ -72,14 +73,14 @@ class RowModel(Parts):
 
     @classmethod
     def empty(cls, n: int, like: Tensor) -> RowModel:
-        """The model in which every row is zero.
+        """The model that predicts zero for every row.
 
         Parameters
         ----------
         n : int
-            Columns.
+            Number of columns.
         like : Tensor
-            Gives dtype and device.
+            Tensor that determines dtype and device.
 
         Returns
         -------
@@ -88,7 +89,7 @@ class RowModel(Parts):
         zero = like.new_zeros(n)
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
 
-    def __sizeof__(self) -> int:  # Dask reports what it sends and holds
+    def __sizeof__(self) -> int:  # for Dask's memory accounts
         parts = (*vars(self).values(), *self.sides)
         return sum(part.nbytes for part in parts if isinstance(part, Tensor))
 
@@ -102,7 +103,7 @@ class RowModel(Parts):
         weights: Tensor | None = None,
         previous: Tensor | None = None,
     ) -> Tensor:
-        """``w`` of every row, ``(m, rank)``.
+        """Coefficients ``w`` of every row, ``(m, rank)``.
 
         Parameters
         ----------
@@ -116,12 +117,12 @@ class RowModel(Parts):
             ``noise(k, rank)`` returns standard normal numbers times the standard
             deviation of the noise; with it ``w`` is drawn from its posterior.
         known : Tensor of shape (m, rank) or float, default=0.0
-            What else is added to the mean of each row.
+            Offset of the prior mean of each row.
         weights : Tensor of shape (n_cells,), optional
-            How often each cell counts; once by default.
+            Weight of each cell; 1 by default.
         previous : Tensor of shape (m, rank), optional
-            The previous draw from the posterior, if ``noise`` is given. The new one is
-            then over-relaxed: on average, it lies on the other side of the expectation.
+            Previous posterior draw, if ``noise`` is given. The new draw is then
+            over-relaxed: on average, it lies on the other side of the expectation.
 
         Returns
         -------
@@ -186,16 +187,16 @@ class RowModel(Parts):
         at: tuple[Tensor, Tensor],
         weights: Tensor | None = None,
     ) -> Tensor:
-        """`variance` of single cells.
+        """`variance` of selected cells.
 
         Parameters
         ----------
         starts, cols : Tensor
-            As for `solve`.
+            See `solve`.
         at : pair of int64 Tensor of shape (k,)
-            Row and column of each cell that is asked for.
+            Row and column of each selected cell.
         weights : Tensor of shape (n_cells,), optional
-            As for `solve`.
+            See `solve`.
 
         Returns
         -------
@@ -230,14 +231,14 @@ class RowModel(Parts):
         values: Tensor,
         weights: Tensor | None = None,
     ) -> Iterator[tuple[RowSystems, Tensor]]:
-        """The systems of all rows in blocks, each with its Cholesky factor."""
+        """Blocks of the rows' systems, each with its Cholesky factor."""
         if self.relative is not None:
             own = self.relative[cols]
             weights = own if weights is None else own * weights
         eps = torch.finfo(values.dtype).eps
         for block in normal_equations(starts, cols, values, self.F, weights):
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
-            # Rounding must not make a row of few cells indefinite.
+            # Rounding must not make the system of a short row indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
             L, failed = torch.linalg.cholesky_ex(system.add_(self._prior(block)))
             if failed.any():  # rounding made a nearly singular precision indefinite
@@ -256,7 +257,7 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
     cols : int64 Tensor of shape (n_cells,)
         Column of each cell.
     like : Tensor
-        Gives dtype and device.
+        Tensor that determines dtype and device.
 
     Returns
     -------
@@ -271,24 +272,24 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class RowSystems:
-    """``gram w = right`` of some rows: sums over their cells of ``f f'`` and ``f y``.
+    """Systems ``gram w = right`` of some rows: sums of ``f f'`` and ``f y`` over cells.
 
     Parameters
     ----------
     rows : int64 Tensor of shape (k,)
-        Which rows.
+        Positions of the rows.
     gram : Tensor of shape (k, rank, rank)
         Left sides.
     right : Tensor of shape (k, rank)
         Right sides.
     count : Tensor of shape (k,)
-        Cells of each row, or the sum of their weights.
+        Number of cells of each row, or the sum of their weights.
     """
 
-    rows: Tensor  # (k,), which rows
+    rows: Tensor  # (k,), positions
     gram: Tensor  # (k, rank, rank)
     right: Tensor  # (k, rank)
-    count: Tensor  # (k,), cells
+    count: Tensor  # (k,), numbers of cells
 
 
 def normal_equations(
@@ -298,10 +299,10 @@ def normal_equations(
     F: Tensor,
     weights: Tensor | None = None,
 ) -> Iterator[RowSystems]:
-    """Blocks of rows of similar length, each with bounded memory and batched products.
+    """Systems of rows of similar length, in blocks of bounded memory.
 
-    Blocks do not depend on each other, so they can be solved on different machines.
-    Parameters are as in `RowModel.solve`.
+    Blocks are independent, so they can be solved on different machines. Parameters are
+    as in `RowModel.solve`.
 
     Parameters
     ----------
@@ -314,7 +315,7 @@ def normal_equations(
     F : Tensor of shape (n, rank)
         Factors of the columns.
     weights : Tensor of shape (n_cells,), optional
-        How often each cell counts; once by default.
+        Weight of each cell; 1 by default.
 
     Yields
     ------

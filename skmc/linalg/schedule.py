@@ -1,4 +1,4 @@
-"""Numbers that fall along a cosine: learning rates and smoothing widths."""
+"""Cosine schedules of learning rates and smoothing widths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class CosineSchedule:
-    r"""A number that falls from ``start`` to ``end`` on half a period of a cosine.
+    r"""A number that falls from ``start`` to ``end`` along half a period of a cosine.
 
     .. math::
 
@@ -28,7 +28,7 @@ class CosineSchedule:
     end : float
         Value from step ``horizon`` on.
     horizon : int
-        Number of steps until then.
+        Number of steps until ``end`` is reached.
     """
 
     start: float
@@ -43,7 +43,7 @@ class CosineSchedule:
 
     def __call__(self, step: int | Tensor) -> float | Tensor:
         share: float | Tensor
-        if isinstance(step, Tensor):  # without waiting for its device
+        if isinstance(step, Tensor):  # without synchronizing its device
             passed = (step.double() / self.horizon).clamp(max=1)
             share = (1 + torch.cos(math.pi * passed)) / 2
         else:
@@ -51,12 +51,12 @@ class CosineSchedule:
         return self.end + (self.start - self.end) * share
 
     def lowered(self, factor: float) -> CosineSchedule:
-        """The schedule with a lower start, which does not fall below the end.
+        """The schedule with a lower start, which is never below the end.
 
         Parameters
         ----------
         factor : float
-            Multiplies ``start``; between 0 and 1.
+            Factor of ``start``, between 0 and 1.
 
         Returns
         -------

@@ -10,7 +10,7 @@ from skmc.linalg.svd import CROSSOVER, EXTRA, STEPS, SVD, full_svd, partial_svd
 
 # Eigenvalues of A'A resolve singular values down to this share of the largest.
 GRAM_LIMIT = 1e-5
-# The same in single precision, for a matrix rather than its singular vectors.
+# The same limit in single precision, for a matrix rather than its singular vectors.
 SINGLE_LIMIT = 5e-3
 
 
@@ -25,12 +25,12 @@ def shrink(
 ) -> SVD:
     """``D_tau(A)``: subtracts ``tau`` from singular values and drops smaller ones.
 
-    The proximal operator of ``tau |X|_*``, ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``.
-    Only the singular values above ``tau`` are needed, so this takes the cheapest of
-    three ways:
+    This is the proximal operator of the nuclear norm,
+    ``argmin_X tau |X|_* + 1/2 |X - A|_F^2``. It needs only the singular values above
+    ``tau`` and takes the cheapest of three ways:
 
-    - the largest values by `partial_svd`, where ``warm_start`` predicts that few are
-      needed; if all of them exceed ``tau``, it seeks more, and all where that is many;
+    - the largest values by `partial_svd`, where ``warm_start`` predicts that they are
+      few; if all of them exceed ``tau``, more are computed, or all if they are many;
     - all values, from the eigenvalues of the smaller of ``A A'`` and ``A' A`` in double
       precision, unless ``tau`` is so small that squaring would lose it;
     - all values, by LAPACK.
@@ -38,24 +38,24 @@ def shrink(
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n), or SparsePlusLowRank
-        The latter is made dense only where it stores a quarter of all cells or more.
+        Matrix. A SparsePlusLowRank is made dense only if at least a quarter is stored.
     tau : float or Tensor of shape (\\*batch,)
-        At least 0.
+        Threshold, at least 0.
     warm_start : SVD, optional
         Decomposition of a nearby shrunk matrix, which predicts rank and vectors.
     max_rank : int, optional
-        Keep at most so many singular values.
+        Largest number of singular values to keep.
     tol : float
         Tolerance of the partial decomposition, relative to the largest singular value.
     max_steps : int, optional
-        Steps of the partial decomposition, whose answer is then taken as it is: for
+        Steps of the partial decomposition, whose result is then accepted as it is: for
         iterations that call again with ``warm_start`` and the next matrix.
 
     Returns
     -------
     SVD
-        The shrunk singular values, descending, zeros cut off (in a batch: those which
-        are zero in all members).
+        The shrunk singular values, descending, without zeros (in a batch: without those
+        that are zero in all members).
     """
     most = min(A.shape[-2:])
     cap = most if max_rank is None else min(max_rank, most)
@@ -82,16 +82,16 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
     """``D_tau(A)`` as a matrix and its nuclear norm, without singular vectors.
 
     ``D_tau(A) = A f(A' A)`` with ``f(x) = max(1 - tau / sqrt(x), 0)`` of the smaller of
-    the two Gram matrices; nothing is decomposed where ``|A|_F <= tau``. In double
-    precision, or in that of ``A`` where ``tau >= .005 |A|_F``: an error of 1e-7 in
-    the squares is then one of at most 1e-5 in the answer, relative to ``|A|_2``.
+    the two Gram matrices. Where ``|A|_F <= tau`` nothing is decomposed. The precision
+    is double, or that of ``A`` where ``tau >= .005 |A|_F``: an error of 1e-7 in the
+    squares then causes an error of at most 1e-5 in the result, relative to ``|A|_2``.
 
     Parameters
     ----------
     A : Tensor of shape (\\*batch, m, n)
         The matrix.
     tau : float or Tensor of shape (\\*batch,)
-        At least 0.
+        Threshold, at least 0.
 
     Returns
     -------
@@ -117,16 +117,16 @@ def shrink_dense(A: Tensor, tau: float | Tensor) -> tuple[Tensor, Tensor]:
 
 
 def subtracted(found: SVD, tau: float | Tensor, cap: int) -> SVD:
-    """Subtract ``tau`` from singular values, and drop those that it exceeds.
+    """Subtract ``tau`` from singular values, and drop the smaller ones.
 
     Parameters
     ----------
     found : SVD
-        A decomposition.
+        Decomposition to shrink.
     tau : float or Tensor of shape (\\*batch,)
-        At least 0.
+        Threshold, at least 0.
     cap : int
-        Singular values to keep at most.
+        Largest number of singular values to keep.
 
     Returns
     -------

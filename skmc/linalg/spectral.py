@@ -13,15 +13,15 @@ from torch.autograd.function import once_differentiable
 from skmc.linalg.shrinkage import GRAM_LIMIT
 from skmc.linalg.svd import EXTRA, SVD, full_svd, partial_svd
 
-# The cubes of singular values below this vanish beside 1: there gamma is its tangent.
+# The cube of a smaller value is negligible beside 1: gamma is its tangent there.
 TANGENT = {torch.float32: 1e-3, torch.float64: 1e-5}
 # A Gram matrix does not resolve singular values below GRAM_LIMIT of the largest. Where
-# that is more than this, gamma may be nonlinear there, and LAPACK finds all of them.
+# this limit exceeds the next number, gamma may be nonlinear, and LAPACK is used.
 WIDE = 1e-3
 # Spectra of matrices this large are followed from step to step, down to this value.
 LARGE, SMALL = 100, 1e-2
-NEXT = 5  # smaller singular values that are sought as well, because they may grow
-FEW = 0.3  # share of all singular values up to which they are followed
+NEXT = 5  # additional smaller singular values, because they may grow
+FEW = 0.3  # largest share of the singular values that is tracked
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
     stay finite at equal and at zero singular values, where the derivative of the SVD
     itself does not. ``Gamma`` is well defined there because ``gamma`` is odd.
 
-    This computes ``gamma'(0) Z`` plus the contribution of the singular values that are
-    not small, from the eigenvectors of the smaller Gram matrix or, if the largest
-    exceeds 100, by LAPACK.
+    The result is ``gamma'(0) Z`` plus the contribution of the singular values that are
+    not small. These come from the eigenvectors of the smaller Gram matrix or, if the
+    largest exceeds 100, from LAPACK.
 
     Parameters
     ----------
@@ -123,20 +123,20 @@ def apply_to_singular_values(Z: Tensor, activation: Activation) -> Tensor:
 class SpectralActivation(nn.Module):
     r"""`apply_to_singular_values` for a matrix that changes little between calls.
 
-    In matrices with at least 100 rows and columns, the tangent serves for singular
-    values up to .01, with a relative error of 3e-5. Where the others are few, they are
-    sought from the singular vectors of the previous call.
+    In matrices with at least 100 rows and columns, the tangent replaces ``gamma`` for
+    singular values up to .01, with a relative error of 3e-5. If the others are few,
+    the iteration for them starts from the singular vectors of the previous call.
 
     Parameters
     ----------
     activation : Activation
-        The function of the singular values.
+        Function of the singular values.
     """
 
     def __init__(self, activation: Activation):
         super().__init__()
         self.activation = activation
-        self.kind: tuple = ()  # shape, dtype and device that starts are for
+        self.kind: tuple = ()  # shape, dtype and device of the starts
         self.starts: list[Tensor | None] = []  # of each member, (n, k)
 
     def forward(self, Z: Tensor) -> Tensor:  # (*batch, m, n) -> the same
@@ -182,7 +182,7 @@ class _Spectral(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, G: Tensor) -> tuple[Tensor, None, None]:
-        # The derivative is symmetric, so it maps gradients as it maps directions.
+        # The derivative is symmetric, so it maps gradients and directions alike.
         Z, U, s, V = ctx.saved_tensors
         slope, quotient = ctx.activation.slope, ctx.activation.quotient
         if not s.shape[-1]:
@@ -204,7 +204,7 @@ class _Spectral(torch.autograd.Function):
 
 
 def _top(Z: Tensor, least: float) -> SVD:
-    """The singular values above ``least``; zeros where a member has fewer."""
+    """Singular values above ``least``, padded with zeros for some members."""
     if Z.shape[-2] < Z.shape[-1]:
         top = _top(Z.mT, least)
         return SVD(top.V, top.s, top.U)
@@ -226,7 +226,7 @@ def _top(Z: Tensor, least: float) -> SVD:
 
 
 def _followed(Z: Tensor, start: Tensor | None) -> SVD:
-    """The singular values of one matrix above `SMALL`, from vectors ``start``."""
+    """Singular values of one matrix above `SMALL`, iterated from ``start``."""
     if torch.linalg.matrix_norm(Z) <= SMALL:
         return SVD.zero(Z)
     if start is not None and start.shape[1]:

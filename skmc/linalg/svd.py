@@ -13,7 +13,7 @@ from skmc.linalg.parts import Parts
 STEPS = 200
 KEPT = 4  # blocks kept before a restart
 EXTRA = 10  # columns beyond the wanted rank, so that its last ones converge
-# Above this share of all singular values, finding all of them is faster (measured).
+# Above this share of all singular values, a full SVD is faster (measured).
 CROSSOVER = 0.05
 
 
@@ -37,7 +37,7 @@ class SVD(Parts):
 
     @classmethod
     def zero(cls, A: Tensor) -> SVD:
-        """Rank 0, in the shape of ``A``.
+        """The decomposition of rank 0 for the shape of ``A``.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class SVD(Parts):
         Parameters
         ----------
         rank : int
-            How many.
+            Number of singular values.
 
         Returns
         -------
@@ -105,12 +105,12 @@ def full_svd(A: Tensor) -> SVD:
 
 
 def svd_of(X: LowRank) -> SVD:
-    """All singular values of a product, but for those that are mere rounding.
+    """Singular values of a product, without those that are only rounding errors.
 
     Parameters
     ----------
     X : LowRank
-        A product.
+        Product of two factors.
 
     Returns
     -------
@@ -135,25 +135,26 @@ def partial_svd(
     """The ``rank`` largest singular values, by a block Krylov iteration.
 
     An orthonormal ``Q`` starts as the span of ``A V`` and grows by the residuals
-    ``A v - s u`` of the singular triplets of ``Q Q' A``; at four times the width of the
-    block it is cut back to the best ones. It ends when every triplet with
-    ``s + |A v - s u| > above`` has ``|A v - s u| <= tol s_1``, or after ``max_steps``.
+    ``A v - s u`` of the singular triplets of ``Q Q' A``. At four times the width of the
+    block, it is restarted with the best triplets. The iteration stops when every
+    triplet with ``s + |A v - s u| > above`` has ``|A v - s u| <= tol s_1``, or after
+    ``max_steps``.
 
     Parameters
     ----------
     A : Tensor of shape (m, n), or SparsePlusLowRank
         The matrix.
     rank : int in [1, min(m, n)]
-        How many at most.
+        Largest number of singular values.
     above : float
-        Singular values below need not be accurate.
+        Singular values below this need not be accurate.
     start : Tensor of shape (n, k), optional
-        Columns that span nearly the right singular vectors, such as those of a nearby
-        matrix. The rest of the block is random, but always the same.
+        Columns that nearly span the right singular vectors, such as those of a nearby
+        matrix. The rest of the block is random, with a fixed seed.
     tol : float
-        At least 50 times the rounding of the dtype, whatever is asked.
+        Relative tolerance; at least 50 times the rounding unit of the dtype is used.
     max_steps : int, default=200
-        Steps at most.
+        Largest number of steps.
 
     Returns
     -------
@@ -187,24 +188,23 @@ def partial_svd(
                 Q, _ = torch.linalg.qr(U * s + R)
                 B = A.mT @ Q
                 continue
-        # Where a residual is zero, any direction outside of Q will do.
+        # Where a residual is zero, any direction outside of Q serves.
         R = torch.linalg.qr(torch.cat([Q, R], 1))[0][:, Q.shape[1] :]
         Q, B = torch.cat([Q, R], 1), torch.cat([B, A.mT @ R], 1)
     return SVD(U, s, V).first(rank)
 
 
 def spectral_norm(A: SparsePlusLowRank, start: Tensor | None = None) -> Tensor:
-    """The largest singular value, to one part in ten thousand.
+    """The largest singular value, to a relative accuracy of 1e-4.
 
-    By LAPACK where all singular values are found faster than the largest ones, and by
-    `partial_svd` elsewhere.
+    LAPACK computes it where a full SVD is faster, and `partial_svd` elsewhere.
 
     Parameters
     ----------
     A : SparsePlusLowRank
         The matrix.
     start : Tensor of shape (n, 1), optional
-        Nearly the right singular vector.
+        Approximate right singular vector.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """The device of a computation, and its number of threads.
 
-The latter depends on the size of the computation and on the calls it consists of.
+The number depends on the size of the computation and on its calls.
 
 Torch divides each call among its threads, which then wait for each other. A step on a
-small matrix is many short calls. More threads save little time on an idle machine, and
-on a busy one each call ends when its last thread has been given a processor.
+small matrix consists of many short calls. More threads save little time on an idle
+machine. On a busy one, each call waits until its last thread gets a processor.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from enum import Enum
 import torch
 from threadpoolctl import ThreadpoolController
 
-# A pass over numbers, such as a sum, takes as long for each of them as this many
-# multiplications in a product of matrices.
+# Cost of one number in a pass over numbers, such as a sum, in multiplications of a
+# matrix product.
 PASS = 64
-ASSUMED_MEMORY = 8 * 2**30  # bytes, where the operating system does not tell
+ASSUMED_MEMORY = 8 * 2**30  # bytes, where the operating system does not report it
 
 
 class Workload(Enum):
-    """What a computation mostly consists of.
+    """The main kind of operation in a computation.
 
     The value is the work, see `work_of`, from which `threads_for` allows more than one
     thread; ``python -m benchmarks.speed.busy steps`` measures it.
@@ -43,22 +43,22 @@ def work_of(numbers: int, side: int = 0) -> int:
     Parameters
     ----------
     numbers : int
-        Size of the matrix, or of all matrices of a batch.
+        Number of elements of the matrix, or of all matrices of a batch.
     side : int, default=0
         Size of the square matrix; without one, there are only passes over the numbers.
 
     Returns
     -------
     int
-        Multiplications, and passes in units of them.
+        Multiplications, with the passes converted to multiplications.
     """
     return numbers * (side + PASS)
 
 
 class _Here(threading.local):
-    """The state of the calling thread of Python."""
+    """State of the calling Python thread."""
 
-    allowed: int | None = None  # threads outside of all blocks
+    allowed: int | None = None  # number of threads outside of all blocks
     used: int | None = None
 
 
@@ -69,9 +69,9 @@ _here = _Here()
 def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator[None]:
     """Use one thread in a small computation, and all allowed ones in a large one.
 
-    The threads that Torch has outside of all blocks are what the user allows. They are
-    never exceeded and are restored at the end. Within the block, the limit of one
-    thread holds for Torch and OpenMP in the calling thread of Python. It holds for the
+    The number of Torch's threads outside of all blocks is the user's limit. It is
+    never exceeded and is restored at the end. Within the block, the limit of one
+    thread holds for Torch and OpenMP in the calling Python thread. It holds for the
     BLAS of NumPy and SciPy in the whole process, until no block needs it. A block
     inside another may raise the number of threads again. Work on a CUDA device is not
     affected.
@@ -81,7 +81,7 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
     work : float
         Result of `work_of`.
     workload : Workload, default=Workload.PRODUCTS
-        What the computation mostly consists of.
+        Main kind of operation in the computation.
 
     Yields
     ------
@@ -114,12 +114,12 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
 
 @contextmanager
 def threads_shared_by(n_workers: int) -> Iterator[None]:
-    """Divide Torch's threads among threads of Python that this block starts.
+    """Divide Torch's threads among Python threads that this block starts.
 
     Parameters
     ----------
     n_workers : int
-        Number of threads of Python that call Torch at the same time.
+        Number of Python threads that call Torch at the same time.
 
     Yields
     ------
@@ -137,13 +137,13 @@ def threads_shared_by(n_workers: int) -> Iterator[None]:
 
 @functools.cache
 def _libraries() -> ThreadpoolController:
-    """The BLAS and OpenMP libraries of this process; to search for them takes 10 ms."""
+    """BLAS and OpenMP libraries of this process; a search for them takes 10 ms."""
     return ThreadpoolController()
 
 
 @contextmanager
 def _torch_threads(count: int) -> Iterator[None]:
-    """Set the threads of OpenMP and Torch in the calling thread of Python."""
+    """Set the number of threads of OpenMP and Torch in the calling Python thread."""
     with _libraries().limit(limits=count, user_api="openmp"):
         # The threads of Torch's MKL, or of Torch where it has none.
         info = torch.__config__.parallel_info()
@@ -152,10 +152,10 @@ def _torch_threads(count: int) -> Iterator[None]:
         if before == torch.get_num_threads() == count:
             yield
             return
-        # MKL stops following OpenMP once torch.set_num_threads has been called.
+        # MKL ignores OpenMP's setting once torch.set_num_threads has been called.
         try:
             torch.set_num_threads(count)
-            # This is now also what other threads of Python begin with.
+            # Other Python threads now also start with this number.
             undo = threading.Thread(target=torch.set_num_threads, args=(before,))
             undo.start()
             undo.join()
@@ -165,7 +165,7 @@ def _torch_threads(count: int) -> Iterator[None]:
 
 
 class _OneBlasThread:
-    """Limit of NumPy's and SciPy's BLAS, which threads of Python share."""
+    """A limit of one thread for NumPy's and SciPy's BLAS, shared by Python threads."""
 
     def __init__(self) -> None:
         self.lock, self.blocks = threading.Lock(), 0
@@ -220,7 +220,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
 def memory_of(device: torch.device) -> int:
     """Return the total memory of a device.
 
-    Windows does not tell Python; 8 GiB are assumed there.
+    On Windows, where Python cannot query it, 8 GiB are assumed.
 
     Parameters
     ----------

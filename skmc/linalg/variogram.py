@@ -1,4 +1,4 @@
-"""How much a filled cell may be wrong, by how far it is from what is known."""
+"""Expected error of a filled cell as a function of its distance to known cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def expected_error(values: Tensor, mask: Tensor) -> Tensor:
-    r"""Half the mean square difference of known cells at the distance of each cell.
+    r"""Half the mean squared difference of known cells at each cell's distance.
 
     .. math:: \gamma(d) = \tfrac{1}{2} \operatorname{mean} (x_i - x_j)^2
 
@@ -23,12 +23,12 @@ def expected_error(values: Tensor, mask: Tensor) -> Tensor:
     values : Tensor of shape (n_rows, n_cols)
         Floating-point; finite everywhere.
     mask : bool Tensor, same shape
-        True where the value is known; at least once.
+        True where the value is known; at least one True.
 
     Returns
     -------
     Tensor of shape (n_rows, n_cols)
-        At least zero.
+        Expected squared errors, at least zero.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def expected_error(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def _variogram(values: Tensor, mask: Tensor, lag: int) -> float:
-    """Zero where no two known cells are ``lag`` apart."""
+    """Values of the variogram; zero if no two known cells are ``lag`` apart."""
     total, count = values.new_zeros(()), values.new_zeros(())
     for x, known in ((values, mask), (values.T, mask.T)):
         both = known[lag:] & known[:-lag]

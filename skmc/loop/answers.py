@@ -1,4 +1,4 @@
-"""What a run knows of each member of its batch."""
+"""The results of a run for each member of its batch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from skmc.loop.solution import Solution, Status, tensorwise
 # An iterate has diverged if its distance from the observed cells is this many times
 # that of zero.
 DIVERGENCE_FACTOR = 1e3
-# Finished members are dropped from a batch once they are this share of it.
+# Finished members are dropped once they are this share of the batch.
 DROP_SHARE = 0.25
 # A checkpoint stores the other attributes.
 NOT_STORED = ("limit", "members", "dropped")
 
 
 class Answers:
-    """Which members of a batch still run, and the answer of each.
+    """The running members of a batch, and the result of each member.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ class Answers:
         n_iter: int,
         valid: Tensor,
     ) -> None:
-        """Take over the current iterates, and end the members that have diverged.
+        """Record the current iterates, and end the members that have diverged.
 
         Parameters
         ----------
         outputs : dict
             Current outputs of the solver.
         objective, residual : Tensor of shape (\\*batch,)
-            Of the current iterates.
+            Objective and residual of the current iterates.
         n_iter : int
             Number of steps so far.
         valid : bool Tensor of shape (\\*batch,)
@@ -88,12 +88,12 @@ class Answers:
         self.end(diverged, Status.DIVERGED)
 
     def pin(self, members: Tensor, outputs: dict[str, Any]) -> None:
-        """Fix the answers of some members, whatever comes later.
+        """Fix the results of some members, whatever happens later.
 
         Parameters
         ----------
         members : bool Tensor of shape (\\*batch,)
-            Members with these answers.
+            Members whose results are fixed.
         outputs : dict
             Current outputs of the solver.
         """
@@ -169,7 +169,7 @@ class Answers:
         Parameters
         ----------
         history : list of tuple
-            The members at each check, and what was recorded of them.
+            Running members and recorded values at each check.
 
         Returns
         -------

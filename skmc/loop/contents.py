@@ -1,4 +1,4 @@
-"""The tensors of a state, and everything else in it, by where they are."""
+"""The tensors of a state and its other contents, by position."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from torch import Tensor, nn
 
 
 class Contents:
-    """What a state consists of.
+    """The contents of a state.
 
     Parameters
     ----------
     state : object
-        Dataclasses, modules, containers and other objects, which are looked into.
+        Dataclasses, modules, containers and other objects, which are traversed.
     skip : object
-        What is not looked into.
+        Object that is not traversed.
 
     Attributes
     ----------
     tensors : dict of {tuple: Tensor}
-        By their places. Tensors with a graph are left out: a solver's `resume` makes
-        them again. Gradients of parameters are tensors of their own.
+        Tensors by position. Tensors with a graph are left out, because a solver's
+        `resume` rebuilds them. Gradients of parameters are separate tensors.
     rest : dict of {tuple: object}
         Numbers, strings, lengths, types, shapes of tensors, states of generators, and
-        which tensors and objects are the same.
+        identities of tensors and objects.
     generators : list of Generator
-        All of them.
+        All random generators.
     """
 
     def __init__(self, state: object, skip: object):
@@ -68,12 +68,12 @@ class Contents:
             self._visit(part, (*place, key))
 
     def like(self, other: Contents) -> bool:
-        """Whether another state differs in nothing but the numbers in its tensors.
+        """Whether another state differs only in the numbers in its tensors.
 
         Parameters
         ----------
         other : Contents
-            The same kind of state.
+            Contents of the same kind of state.
 
         Returns
         -------
@@ -82,12 +82,12 @@ class Contents:
         return self.rest == other.rest
 
     def take(self, other: Contents) -> None:
-        """Copy the numbers of another state's tensors into those of this one.
+        """Copy the numbers in another state's tensors into those of this one.
 
         Parameters
         ----------
         other : Contents
-            Of a state that is `like` this one.
+            Contents of a state that is `like` this one.
         """
         pairs = [
             (mine, other.tensors[place])
@@ -96,7 +96,7 @@ class Contents:
         ]
         memory = {mine.untyped_storage().data_ptr() for mine, _ in pairs}
         with torch.no_grad():
-            # A tensor that is about to be overwritten is read first.
+            # A tensor is read before it is overwritten.
             new = [
                 its.clone() if its.untyped_storage().data_ptr() in memory else its
                 for _, its in pairs
@@ -117,7 +117,7 @@ class Contents:
 
 
 def _parts(value: object) -> Iterator[tuple[Any, Any, Any]]:
-    """What an object consists of: the container, the key in it, and the part."""
+    """The parts of an object: the container, the key in it, and the part."""
     if isinstance(value, dict):
         yield from ((value, key, part) for key, part in value.items())
     elif isinstance(value, list | tuple):

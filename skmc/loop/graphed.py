@@ -17,8 +17,8 @@ from skmc.cells import Observed, SparseObserved
 from skmc.loop.contents import Contents
 from skmc.solvers import Solver, State
 
-# Records what a function computes, and returns a function that computes it again, in
-# the same memory. The generators are those that it may draw from.
+# Records the computation of a function, and returns a function that repeats it in the
+# same memory. The generators are those that it may use.
 Capture = Callable[[Callable[[], None], list[torch.Generator]], Callable[[], None]]
 
 log = logging.getLogger(__name__)
@@ -34,20 +34,20 @@ def cuda_capture(
     Parameters
     ----------
     function : callable
-        Must not wait for the device, and must have been called before.
+        Function that never waits for the device and has been called before.
     generators : list of Generator
-        Those that it may draw from.
+        Random generators that the function may use.
 
     Returns
     -------
     callable
-        Runs what ``function`` has launched.
+        Function that launches the recorded operations.
     """
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         if generator.device.type == "cuda":
             graph.register_generator_state(generator)
-    # Other threads may go on with fits of their own, and capture one after the other.
+    # Meanwhile, other threads may fit and capture, one after the other.
     stream = torch.cuda.Stream()
     with (
         _one_at_a_time,
@@ -59,9 +59,9 @@ def cuda_capture(
 
 @contextmanager
 def cuda_graphs() -> Iterator[None]:
-    """Take the steps of fits on CUDA as graphs, where a solver can, in this block.
+    """Run the steps of fits on CUDA as graphs in this block, if the solver allows it.
 
-    It holds for fits in the same thread. Elsewhere all steps are ordinary ones.
+    This affects fits in the same thread. Other steps are ordinary ones.
 
     Yields
     ------
@@ -82,7 +82,7 @@ def cuda_graphs() -> Iterator[None]:
 
 
 def capture_for(data: Observed | SparseObserved) -> Capture | None:
-    """How to capture steps on the data; None outside of `cuda_graphs`.
+    """The capture function for the data; None outside of `cuda_graphs`.
 
     Parameters
     ----------
@@ -100,15 +100,16 @@ class Graphed:
     """A fixed number of steps, captured at the second call and replayed from then on.
 
     A step on CUDA is a sequence of short kernels, and launching them one by one from
-    Python takes longer than running them. The first call makes ordinary steps, on
-    another stream, as Torch asks before a capture. Captured are steps of a copy of the
-    state, whose tensors become the buffers of the graph: at the end of a replay the
-    numbers of the last state are in those of the first, so that the next replay goes
-    on. Numbers of the state, such as its iteration, become tensors.
+    Python takes longer than running them. The first call takes ordinary steps on
+    another stream, as Torch requires before a capture. The captured steps are those of
+    a copy of the state, whose tensors become the buffers of the graph. At the end of a
+    replay, the numbers of the last state are copied to those of the first, so that the
+    next replay continues. Numbers of the state, such as its iteration, become tensors.
 
-    A replay repeats operations and no Python code. It is a step only if everything in
-    the state other than tensors is the same before and after. This is checked; if it is
-    not so, or if a step cannot be captured, all steps are ordinary ones.
+    A replay repeats device operations and no Python code. It is equivalent to steps
+    only if everything in the state other than tensors is the same before and after.
+    This is checked. If it differs, or if a step cannot be captured, all steps are
+    ordinary ones.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Graphed:
     data : Observed or SparseObserved
         Observed cells.
     n_steps : int
-        Steps of a call.
+        Number of steps per call.
     """
 
     def __init__(self, solver: Solver, data: Observed | SparseObserved, n_steps: int):
@@ -133,13 +134,13 @@ class Graphed:
         Parameters
         ----------
         state : State
-            Where the solver is; it need not survive.
+            Current state, which the call may overwrite.
 
         Returns
         -------
         tuple of State or None
             The states before and after the last step, whose tensors the next call
-            overwrites. None if these steps have to be taken one by one.
+            overwrites. None if these steps must be taken one by one.
         """
         if self.capture is None:
             return None
@@ -166,12 +167,12 @@ class Graphed:
         return self.last
 
     def kept(self, outputs: dict[str, Any]) -> dict[str, Any]:
-        """Outputs of a state that stay as they are when the graph is replayed.
+        """Outputs of a state, copied so that a replay does not change them.
 
         Parameters
         ----------
         outputs : dict
-            By name.
+            Outputs by name.
 
         Returns
         -------
@@ -222,7 +223,7 @@ class Graphed:
         self.replay = replay
 
     def _load(self, state: State) -> bool:
-        """Bring the graph to a state that ordinary steps have led to."""
+        """Load a state that ordinary steps have reached into the graph."""
         contents = Contents(self.solver.resume(self.data, state), self.data)
         if not self.buffers.like(contents):
             return False
@@ -231,14 +232,14 @@ class Graphed:
 
 
 def _shallow(state: State) -> State:
-    """Another object of the same parts; what is read there and kept stays there."""
+    """A shallow copy of an object, whose attributes can be replaced independently."""
     other = object.__new__(type(state))
     vars(other).update(vars(state))
     return other
 
 
 def _with_tensors(state: State, device: torch.device) -> State:
-    """A state whose numbers are tensors, which a graph can change."""
+    """A state whose numbers are tensors, so that a graph can change them."""
     other = _shallow(state)
     for name, value in vars(state).items():
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -67,7 +67,7 @@ class Run:
         self.graphed = Graphed(solver, data, check_every)
 
     def work(self) -> Work:
-        """Return what is needed to resume the solve at this iteration.
+        """Return the data needed to resume the solve at this iteration.
 
         Returns
         -------
@@ -163,7 +163,7 @@ class Run:
         return previous
 
     def threads(self) -> AbstractContextManager[None]:
-        """Return the context with as many threads as steps on the data pay for.
+        """Return the context with the number of threads that suits a step.
 
         Returns
         -------

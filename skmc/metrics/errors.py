@@ -195,7 +195,7 @@ def psnr(
         The cells to compare, or the pixels of a picture with channels. None means
         all cells that are known in ``M``.
     peak : float > 0 or None, default=None
-        The largest possible value. None is that of the type of ``M`` for integers of 8
+        Largest possible value. None is that of the type of ``M`` for integers of 8
         and 16 bits (255 or 65535), as in `skimage.metrics`, and otherwise the largest
         known value of ``M``.
 
@@ -224,7 +224,7 @@ def ssim(X: Container, M: Container, *, channel_axis: int | None = None) -> floa
     M : container of shape (n_rows, n_cols), or array with channels
         The truth.
     channel_axis : int or None, default=None
-        The axis of the channels of a color picture.
+        Axis of the channels of a color picture.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How well a completion ranks the cells of each row."""
+"""Measures of the ranking of the cells of each row."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def ranked_gains(
     X : container of shape (n_rows, n_cols)
         The completion.
     M : container of shape (n_rows, n_cols)
-        Gains >= 0; a missing cell has none.
+        Gains >= 0; a missing cell has no gain.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        The cells to rank. None means all.
+        Cells to rank. None means all.
 
     Returns
     -------
     gains : ndarray of shape (n_rows, n_cols)
         Gains of the ranked cells of each row, best prediction first; then NaN.
-        Equal predictions are ranked by their columns.
+        Cells with equal predictions are ranked in the order of their columns.
     totals : ndarray of shape (n_rows, n_cols)
-        The same gains in the best order.
+        Gains in the best order.
     """
     X, M, cells = read(X, M, cells)
     M = np.where(np.isnan(M), 0.0, M)
@@ -109,16 +109,16 @@ def ndcg_at_k(
     X : container of shape (n_rows, n_cols)
         The completion.
     M : container of shape (n_rows, n_cols)
-        Gains >= 0; a missing cell has none.
+        Gains >= 0; a missing cell has no gain.
     k : int >= 1, default=10
         Number of cells that are shown.
     cells : bool array of shape (n_rows, n_cols) or None, default=None
-        The cells to rank, for example those that the fit has not seen. None means all.
+        Cells to rank, for example those that the fit has not seen. None means all.
 
     Returns
     -------
     float
-        In [0, 1]; 1 is best.
+        Value in [0, 1]; 1 is best.
 
     Examples
     --------
@@ -139,12 +139,12 @@ def recall_at_k(
     Parameters
     ----------
     X, M, k, cells : container, container, int >= 1 and bool array or None
-        As for `ndcg_at_k`.
+        Arguments of `ndcg_at_k`.
 
     Returns
     -------
     float
-        In [0, 1]; 1 is best.
+        Value in [0, 1]; 1 is best.
     """
     return _recall(*ranked_gains(X, M, cells), k)
 
@@ -161,12 +161,12 @@ def map_at_k(
     Parameters
     ----------
     X, M, k, cells : container, container, int >= 1 and bool array or None
-        As for `ndcg_at_k`.
+        Arguments of `ndcg_at_k`.
 
     Returns
     -------
     float
-        In [0, 1]; 1 is best.
+        Value in [0, 1]; 1 is best.
     """
     return _map(*ranked_gains(X, M, cells), k)
 
@@ -174,17 +174,17 @@ def map_at_k(
 def auc(X: Container, M: Container, cells: ArrayLike | None = None) -> float:
     """Share of the pairs of a row in which the cell with a gain is ranked first.
 
-    Pairs of a cell with a gain and one without. The mean is over the rows that have a
+    A pair is a cell with a gain and one without. The mean is over the rows that have a
     cell with a gain.
 
     Parameters
     ----------
     X, M, cells : container, container and bool array or None
-        As for `ndcg_at_k`.
+        Arguments of `ndcg_at_k`.
 
     Returns
     -------
     float
-        In [0, 1]; 1 is best.
+        Value in [0, 1]; 1 is best.
     """
     return _auc(*ranked_gains(X, M, cells))

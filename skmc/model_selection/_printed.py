@@ -1,4 +1,4 @@
-"""The table of a comparison, as it is printed: imported where pandas is installed."""
+"""The printed table of a comparison, imported only if pandas is installed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 pandas: Any = importlib.import_module("pandas")
 SHOWN = ["pattern", "metric", "completer", "mean", "std_error", "p_value", "seconds"]
-TERMINAL_WIDTH, NAME_WIDTH = 80, 24  # so that the means stand beside the names
+TERMINAL_WIDTH, NAME_WIDTH = 80, 24  # so that the means fit beside the names
 
 
 def _printed(table: Any) -> str:
-    """The columns that are read first; pandas leaves out those in the middle."""
+    """Put first the columns that are read first; pandas omits those in the middle."""
     plain = pandas.DataFrame(table)
     if not set(SHOWN) <= set(plain):
         return str(plain)

@@ -87,7 +87,7 @@ class Member:
     X : container as in ``fit``
         Matrix to fit it to.
     label : object, default=None
-        Hashable name of the fit.
+        Hashable label of the fit.
     """
 
     completer: Batchable
@@ -114,7 +114,7 @@ class BatchedFit:
     """
 
     def __init__(self, members: Sequence[Member]):
-        self.members = dict(enumerate(members))  # without those that were given up
+        self.members = dict(enumerate(members))  # without dropped ones
         completers = [m.completer for m in members]
         self.run = completers[0].batch_run(
             completers, [m.prepared for m in members], [m.seed for m in members]

@@ -48,8 +48,8 @@ def compare(
     X : matrix of any container, or `Entries`, or table
         Observed cells, some of which are held out. A data frame or array with columns
         that are not numbers is a table, which `MixedCompleter` and `AutoCompleter`
-        take. The parameters of the first `MixedCompleter` say which columns are
-        categories or levels, and what marks missing cells.
+        take. The parameters of the first `MixedCompleter` define the columns of
+        categories and levels, and the marks of missing cells.
     cv : int >= 1, default=5
         Number of splits for each pattern.
     patterns : sequence, default=("mcar",)
@@ -74,7 +74,7 @@ def compare(
     -------
     pandas.DataFrame
         One row for each pattern, metric and completer, the best completers first. The
-        first columns are printed, whatever the width of the terminal. The columns are
+        first columns are printed on terminals of any width. The columns are
 
         - "mean" and "std_error" of the metric over the splits; NaN if a fit failed;
         - "p_value" of a two-sided test against the best completer of the same pattern
@@ -266,7 +266,7 @@ def predict_cells(
 
 
 def _summary(metric: str, fits: Any) -> list[dict[str, Any]]:
-    """Rows of the table for the fits of one pattern."""
+    """Make the rows of the table for the fits of one pattern."""
     runs_of = dict(iter(fits.groupby("completer", sort=False)))
     scores = {title: runs[metric].to_numpy() for title, runs in runs_of.items()}
     means = {title: float(values.mean()) for title, values in scores.items()}

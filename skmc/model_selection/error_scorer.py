@@ -52,11 +52,11 @@ class ErrorScorer:
         Parameters
         ----------
         estimator : completer
-            Fitted.
+            Fitted completer.
         X : Entries
             Held-out cells of the fitted matrix.
         y : Ignored
-            Present for compatibility with scikit-learn.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------

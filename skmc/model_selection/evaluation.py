@@ -35,7 +35,7 @@ Contexts = dict[tuple[int, int], Any]  # callback contexts by the label of the t
 
 
 class Evaluation:
-    """Function that a search calls to evaluate candidates, once or several times.
+    """Function that a search calls to evaluate candidates, possibly several times.
 
     Parameters
     ----------
@@ -124,11 +124,11 @@ class Evaluation:
         # Fits on a CUDA device of this machine stay in this process.
         outcomes = Parallel(n_jobs=1)(job for here, job in batched if here)
         if sent := [job for here, job in batched if not here]:
-            # Those of other workers share the processors by themselves.
+            # Workers of other backends share the processors automatically.
             in_threads = joblib.effective_n_jobs(search.n_jobs) if keep else 1
             with threads_shared_by(in_threads):
                 outcomes += Parallel(**workers, prefer=prefer)(sent)
-        if alone:  # an empty call takes some backends (Ray) seconds
+        if alone:  # even an empty call takes seconds in some backends (Ray)
             outcomes += Parallel(**workers)(
                 delayed(run_alone)(
                     self.folds, task, resources, search, contexts.get(label)

@@ -163,11 +163,11 @@ class Folds:
         Parameters
         ----------
         member : Member
-            The fit.
+            Fit to score.
         solution : Solution
-            Its solution.
+            Solution of the fit.
         seconds : float
-            Its share of the run time of the batch.
+            Share of the fit in the run time of the batch.
 
         Returns
         -------

@@ -145,9 +145,9 @@ def batch_pays(estimators: Sequence[Any], shape: tuple[int, ...]) -> bool:
     Parameters
     ----------
     estimators : sequence of estimators
-        At least one, of any class.
+        Completers, at least one, of any class.
     shape : tuple of int
-        Of the matrices.
+        Shape of the matrices.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from skmc.compatibility import BaseSearchCV, Interval, StrOptions
 from skmc.model_selection.evaluation import Evaluation
 from skmc.model_selection.search import Auto, BatchedSearch, ParamGrid, search
 
-MIN_CHECKS = 2  # checks of a fit before it may be given up
+MIN_CHECKS = 2  # checks of a fit before it may be dropped
 
 
 @search

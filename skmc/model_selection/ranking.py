@@ -11,18 +11,18 @@ from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.metrics import RANKING
 
-BLOCK = 2**22  # ranked cells at once
+BLOCK = 2**22  # largest number of cells ranked at once
 
 
 def check_scored(metric: str, known: Iterable[str], X: object) -> None:
-    """Check the metric of a scorer and what it is to score.
+    """Check the metric of a scorer, and the cells that it scores.
 
     Parameters
     ----------
     metric : str
         Name of a metric.
     known : iterable of str
-        All names.
+        All names of metrics.
     X : object
         Held-out cells.
 
@@ -53,11 +53,11 @@ class RankingScorer:
     Parameters
     ----------
     metric : {"ndcg", "recall", "map", "auc"}, default="ndcg"
-        See `skmc.metrics.ndcg_at_k`, `recall_at_k`, `map_at_k` and `auc`.
+        Metric, see `skmc.metrics.ndcg_at_k`, `recall_at_k`, `map_at_k` and `auc`.
     k : int >= 1, default=10
         Number of columns that are shown; without effect for "auc".
     threshold : float or None, default=None
-        Held-out cells below it are not relevant. None means that all are.
+        Smallest value of a relevant held-out cell. None means that all are relevant.
 
     Examples
     --------
@@ -88,11 +88,11 @@ class RankingScorer:
         Parameters
         ----------
         estimator : completer
-            Fitted, with the method ``recommend``.
+            Fitted completer with the method ``recommend``.
         X : Entries
             Held-out cells of the fitted matrix.
         y : Ignored
-            Present for compatibility with scikit-learn.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------

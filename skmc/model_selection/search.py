@@ -88,7 +88,7 @@ class BatchedSearch(BaseSearchCV):
         a grid search take an estimated 32 MiB at most, to stay in the caches, and
         matrices of more than 40 000 cells are fitted alone, because a batch would not
         be faster.
-        If a device runs out of memory all the same, the two halves of the batch are
+        If a device nevertheless runs out of memory, the two halves of the batch are
         solved one after the other.
 
     Attributes
@@ -227,13 +227,13 @@ def search(class_: type[Search]) -> type[Search]:
     Parameters
     ----------
     class_ : type
-        A subclass of `BatchedSearch`. Its own annotations are its own parameters, which
+        Subclass of `BatchedSearch`. Its own annotations are its own parameters, which
         come first.
 
     Returns
     -------
     type
-        The same.
+        The same class.
     """
     made: Any = dataclass(eq=False, repr=False)(class_)
     own, signature = inspect.get_annotations(made), inspect.signature(made.__init__)

@@ -44,7 +44,7 @@ class CellSplitter:
 
 @dataclass(eq=False)
 class CellSplit(CellSplitter):
-    """Splitter that holds out observed cells as cells get lost in practice.
+    """Splitter that holds out observed cells in patterns of missing cells in practice.
 
     Use it as ``cv`` of a search that is fitted to `Entries`, or in `compare`. The
     held-out cells of different splits are drawn independently and may overlap; use
@@ -157,7 +157,7 @@ class LeaveLastOut(CellSplitter):
         cell to train on.
     n_splits : int >= 1, default=1
         Number of splits. The second one holds out the cells before those of the first
-        one and trains on what is earlier still, and so on.
+        one and trains on earlier ones, and so on.
 
     Examples
     --------

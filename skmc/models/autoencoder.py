@@ -17,7 +17,7 @@ def bent(a: Tensor) -> Tensor:
     Parameters
     ----------
     a : Tensor
-        Sums of inputs.
+        Weighted sums of inputs.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def bent(a: Tensor) -> Tensor:
 
 
 def slope_at(z: Tensor) -> Tensor:
-    """The derivative of `bent` where its value is ``z``.
+    """The derivative of `bent` as a function of its value ``z``.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def hidden_layers(
     Parameters
     ----------
     weights : sequence of Tensor
-        Of all layers.
+        Weights of all layers.
     biases : sequence of Tensor
-        Of all layers.
+        Biases of all layers.
     rows : Tensor of shape (\\*batch, k, n_cols)
-        Inputs.
+        Inputs of the network.
 
     Returns
     -------
@@ -75,8 +75,8 @@ class Autoencoder(nn.Module):
         x \mapsto W_l^\top g(\cdots g(W_0^\top x + b_0) \cdots) + b_l, \qquad
         g(a) = 1.7159 \tanh(2a/3)
 
-    The last layer is linear, or applies ``g`` as well, as the autoencoder of another
-    autoencoder's codes does.
+    The last layer is linear, or also applies ``g``, as in the autoencoder of another
+    autoencoder's codes.
 
     Parameters
     ----------
@@ -114,16 +114,16 @@ class Autoencoder(nn.Module):
         gain: float = 4.0,
         **params: bool,
     ) -> Autoencoder:
-        """Weights uniform in ``+-gain sqrt(6 / (fan_in + fan_out))``, biases zero.
+        """Draw weights within ``+-gain sqrt(6 / (fan_in + fan_out))``; biases are zero.
 
         Parameters
         ----------
         widths : sequence of int
             Widths of all layers, including input and output.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
         gain : float, default=4.0
-            Multiplies the bound.
+            Factor of the bound.
         **params : dict
             Other parameters of the constructor.
 
@@ -143,7 +143,7 @@ class Autoencoder(nn.Module):
         Parameters
         ----------
         rows : Tensor of shape (\\*batch, k, n_cols)
-            Zero where missing.
+            Rows, zero where missing.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Two branches of a network, one for the row and one for the column of a cell."""
+"""A network with one branch for the row and one for the column of a cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Branch(nn.Module):
 
     @classmethod
     def random(cls, widths: Sequence[int], std: float, rng: Randomness) -> Branch:
-        """Random weights: N(0, std^2) in the table, N(0, 1/fan_in) in further layers.
+        """Draw weights: N(0, std^2) in the table, N(0, 1/fan_in) in further layers.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class Branch(nn.Module):
         std : float
             Standard deviation of the table's entries.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
 
         Returns
         -------
@@ -66,9 +66,9 @@ class BiBranch(nn.Module):
     Parameters
     ----------
     rows : Branch
-        One embedding for each row.
+        Embeddings of the rows.
     cols : Branch
-        One embedding for each column.
+        Embeddings of the columns.
     """
 
     def __init__(self, rows: Branch, cols: Branch):

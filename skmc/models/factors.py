@@ -34,20 +34,20 @@ class FactorProduct(nn.Module):
     def random(
         cls, shape: tuple[int, int], depth: int, width: int, std: float, rng: Randomness
     ) -> FactorProduct:
-        """``depth`` factors with independent N(0, std^2) entries.
+        """Draw ``depth`` factors with independent N(0, std^2) entries.
 
         Parameters
         ----------
         shape : tuple of int
-            ``(n_rows, n_cols)``.
+            Shape of the product, ``(n_rows, n_cols)``.
         depth : int
             Number of factors.
         width : int
-            Inner size.
+            Inner dimension.
         std : float
             Standard deviation of the entries.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
 
         Returns
         -------
@@ -59,16 +59,16 @@ class FactorProduct(nn.Module):
     def identity(
         cls, shape: tuple[int, int], depth: int, width: int, scale: float
     ) -> FactorProduct:
-        """``depth`` factors with ``scale`` on their diagonals.
+        """Make ``depth`` factors with ``scale`` on their diagonals.
 
         Parameters
         ----------
         shape : tuple of int
-            ``(n_rows, n_cols)``.
+            Shape of the product, ``(n_rows, n_cols)``.
         depth : int
             Number of factors.
         width : int
-            Inner size.
+            Inner dimension.
         scale : float
             Value on the diagonals.
 
@@ -86,7 +86,7 @@ class FactorProduct(nn.Module):
         return self.products()[-1]
 
     def products(self) -> list[Tensor]:
-        """``W[0]``, ``W[1] W[0]``, ..., ``X``.
+        """Partial products ``W[0]``, ``W[1] W[0]``, ..., ``X``.
 
         Returns
         -------
@@ -104,14 +104,14 @@ class FactorProduct(nn.Module):
         Parameters
         ----------
         grad : Tensor of shape (\\*batch, n_rows, n_cols)
-            Of the completion.
+            Gradient with respect to the completion.
         products : list of Tensor
-            The result of `products` at the present factors.
+            The result of `products` at the current factors.
 
         Returns
         -------
         list of Tensor
-            In the order of the factors.
+            Gradients in the order of the factors.
         """
         grads = []
         _, *factors = self._factors()
@@ -122,6 +122,6 @@ class FactorProduct(nn.Module):
 
 
 def _sizes(shape: tuple[int, int], depth: int, width: int) -> list[tuple[int, int]]:
-    """Of the factors, the right one first."""
+    """Shapes of the factors, the right one first."""
     inner = [shape[1], *[width] * (depth - 1), shape[0]]
     return [(rows, cols) for cols, rows in itertools.pairwise(inner)]

@@ -1,4 +1,4 @@
-"""A low-rank matrix seen through one learned pointwise function."""
+"""A low-rank matrix transformed by a learned pointwise function."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from skmc.linalg import Randomness
 
 BLOCK = 2**13  # cells
-KEPT = 2**24  # numbers that a graph may keep instead of evaluating tanh again
+KEPT = 2**24  # largest number of tanh values that a graph keeps
 
 
 class LinkedFactorization(nn.Module):
-    r"""A low-rank matrix seen through a learned function of its cells, the link.
+    r"""A low-rank matrix transformed cell by cell by a learned function, the link.
 
     .. math::
 
@@ -47,7 +47,7 @@ class LinkedFactorization(nn.Module):
     def nearly_linear(
         cls, U: Tensor, V: Tensor, n_units: int, rng: Randomness
     ) -> LinkedFactorization:
-        """A link that is nearly the identity: heights N(0, .1^2), the rest N(0, 1).
+        """Draw a link near the identity: heights N(0, .1^2), the rest N(0, 1).
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class LinkedFactorization(nn.Module):
         n_units : int
             Number of units of the link.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class LinkedFactorization(nn.Module):
         Parameters
         ----------
         C : Tensor of shape (\\*batch, n_rows, n_cols)
-            The latent matrix.
+            Latent matrix.
 
         Returns
         -------
@@ -99,7 +99,7 @@ class LinkedFactorization(nn.Module):
         Parameters
         ----------
         C : Tensor of shape (\\*batch, n_rows, n_cols)
-            The latent matrix.
+            Latent matrix.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class LinkedFactorization(nn.Module):
 
     @property
     def n_held(self) -> int:
-        """How many numbers `decode` holds for each row."""
+        """Number of elements that `decode` holds in memory for each row."""
         return self.V.numel()
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,7 +140,7 @@ class LinkedFactorization(nn.Module):
 
 
 class _Link(torch.autograd.Function):
-    """Works in blocks of cells, so that the units' outputs stay in the cache."""
+    """The link, computed in blocks of cells whose unit outputs fit in the cache."""
 
     @staticmethod
     def forward(ctx: Any, *given: Tensor) -> Tensor:
@@ -174,16 +174,16 @@ class _Link(torch.autograd.Function):
 
 
 def _blocks(cells: Tensor) -> tuple[Tensor, ...]:
-    """Views ``(*batch, 1, n_cells)`` of at most `BLOCK` cells of all members."""
+    """Views ``(*batch, 1, n_cells)`` of at most `BLOCK` cells."""
     flat = cells.view(*cells.shape[:-2], 1, -1)
     return flat.split(max(1, BLOCK // max(1, cells.shape[:-2].numel())), -1)
 
 
 def _bent(c: Tensor, steeps: Tensor, shifts: Tensor) -> Tensor:
-    """The output of every unit for some cells, ``(*batch, n_units, n_cells)``."""
+    """Output of every unit for some cells, ``(*batch, n_units, n_cells)``."""
     if c.is_cuda:
         return torch.addcmul(shifts.mT, steeps.mT, c).tanh_()
     # tanh a = 2 / (1 + exp(-2a)) - 1. On a CPU, Torch's sigmoid takes a sixth of the
-    # time of its tanh, and both agree to a rounding of 1.
+    # time of its tanh, and the results agree up to the rounding of 1.
     doubled = torch.addcmul(2 * shifts.mT, 2 * steeps.mT, c)
     return doubled.sigmoid_().mul_(2).sub_(1)

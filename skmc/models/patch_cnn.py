@@ -14,9 +14,9 @@ from skmc.linalg import Randomness, relu_layer
 CHANNELS = 32
 HIDDEN = (128, 64)
 WINDOW = 18  # cells of a 3 x 3 window in two channels
-ENOUGH = 3  # known neighbors of eight; a cell at a flat side of a hole has as many
-BLOCK = 2**16  # cells of patches held at once
-LARGEST = 1e30  # input in units; sums of such numbers fit single precision
+ENOUGH = 3  # known neighbors of eight, as at a flat side of a hole
+BLOCK = 2**16  # largest number of cells of patches in memory
+LARGEST = 1e30  # of the input in units; sums fit in single precision
 
 
 class Patches:
@@ -25,9 +25,9 @@ class Patches:
     Parameters
     ----------
     picture : Tensor of shape (n_rows, n_cols, \\*channels)
-        It is reflected repeatedly where a patch is larger than the picture.
+        Picture, which is reflected repeatedly where a patch is larger.
     side : int
-        Odd.
+        Side of a patch, an odd number.
     """
 
     def __init__(self, picture: Tensor, side: int):
@@ -50,9 +50,9 @@ class Patches:
         Parameters
         ----------
         rows : int64 Tensor of shape (n_cells,)
-            Positions of the cells.
+            Row of each cell.
         cols : int64 Tensor of shape (n_cells,)
-            Positions of the cells.
+            Column of each cell.
 
         Returns
         -------
@@ -66,9 +66,9 @@ class Patches:
         Parameters
         ----------
         rows : int64 Tensor of shape (n_cells,)
-            Positions of the cells.
+            Row of each cell.
         cols : int64 Tensor of shape (n_cells,)
-            Positions of the cells.
+            Column of each cell.
 
         Returns
         -------
@@ -88,15 +88,15 @@ def _reflected(size: int, width: int, device: torch.device) -> Tensor:
 
 
 def filling_order(mask: Tensor) -> Tensor:
-    """The round in which each cell is filled, from the boundary of holes inwards.
+    """The round in which each cell is filled, from the boundary of holes inward.
 
     Observed cells have round 0. A cell is filled as soon as 3 of its 8 neighbors are
-    known, or in the round after the first one in which it had any.
+    known, or one round after its first neighbors are known.
 
     Parameters
     ----------
     mask : bool Tensor of shape (n_rows, n_cols)
-        True where known.
+        True where the cell is known.
 
     Returns
     -------
@@ -126,23 +126,25 @@ def filling_order(mask: Tensor) -> Tensor:
 
 
 class PatchCNN(nn.Module):
-    r"""Predicts a cell from the patch around it, without showing the cell itself.
+    r"""A network that predicts a cell from the rest of the patch around it.
 
-    Two channels of side s, the values times the mask and the mask; a 3 x 3 convolution
-    to 32 channels without padding; and dense layers 128 - 64 - 1. ReLU in between. The
-    mean of a patch's known cells is subtracted from its values and added to the answer:
-    what is learned at one brightness holds at others.
+    The input has two channels of side s: the mask, and the values times the mask. A
+    3 x 3 convolution without padding has 32 channels; dense layers 128 - 64 - 1 follow,
+    with ReLU in between. The mean of a patch's known cells is subtracted from its
+    values and added to the output, so that what is learned does not depend on the
+    brightness.
 
     Parameters
     ----------
     side : int >= 3, odd
-        Of the patch.
+        Side of the patch.
     unit : float > 0
-        Values are divided by it and predictions multiplied, so that the network sees
-        numbers of order one. It computes in single precision whatever the values are.
+        Unit by which values are divided and predictions multiplied, so that the network
+        sees numbers of order one. It always computes in single precision.
     rng : Randomness
-        Weights and biases start uniform within ``1 / sqrt(fan_in)``, those of the last
-        layer at zero: the first prediction is the mean of the known cells.
+        Source of the initial weights and biases, which are uniform within ``1 /
+        sqrt(fan_in)``. Those of the last layer are zero: the first prediction is the
+        mean.
     """
 
     def __init__(self, side: int, unit: float, rng: Randomness):
@@ -160,19 +162,19 @@ class PatchCNN(nn.Module):
         self.float()
 
     def windows(self, patches: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
-        """What the convolution multiplies, and the means of patches.
+        """Input of the convolution, and the means of the patches.
 
         Parameters
         ----------
         patches : Tensor of shape (n_cells, side, side, 2)
             Values, and whether they are known.
         shown : bool Tensor of shape (n_cells, side, side)
-            Which of them the network sees.
+            Mask of the cells that the network sees.
 
         Returns
         -------
         tuple of Tensor
-            Of shape ``(n_cells, (side - 2)^2, 18)`` and ``(n_cells,)``.
+            Tensors of shape ``(n_cells, (side - 2)^2, 18)`` and ``(n_cells,)``.
         """
         values, known = (patches * shown[..., None]).unbind(-1)
         mean = values.sum((1, 2)) / known.sum((1, 2)).clamp_min(1)
@@ -183,14 +185,14 @@ class PatchCNN(nn.Module):
         return x.as_strided(shape, strides).reshape(n, p * p, WINDOW), mean
 
     def forward(self, windows: Tensor, mean: Tensor) -> Tensor:
-        """Cells from the `windows` of their patches, in units of ``unit``.
+        """Predict cells from the `windows` of their patches, in units of ``unit``.
 
         Parameters
         ----------
         windows : Tensor of shape (n_cells, (side - 2)^2, 18)
-            What the convolution multiplies.
+            Input of the convolution.
         mean : Tensor of shape (n_cells,)
-            The means of the patches.
+            Means of the patches.
 
         Returns
         -------
@@ -203,14 +205,14 @@ class PatchCNN(nn.Module):
         return F.linear(x, *last)[:, 0] + mean
 
     def picture(self, values: Tensor, mask: Tensor) -> Tensor:
-        """The picture that patches are cut from, zero where unknown.
+        """The picture for `Patches`, zero where unknown.
 
         Parameters
         ----------
         values : Tensor of shape (n_rows, n_cols)
             Values of the cells.
         mask : bool Tensor of shape (n_rows, n_cols)
-            True where known.
+            True where the cell is known.
 
         Returns
         -------
@@ -221,16 +223,16 @@ class PatchCNN(nn.Module):
 
     @torch.no_grad()
     def predict(self, patches: Patches, rows: Tensor, cols: Tensor) -> Tensor:
-        """Cells from patches of a `picture`, in units of ``unit``.
+        """Predict cells from patches of a `picture`, in units of ``unit``.
 
         Parameters
         ----------
         patches : Patches
-            Of a `picture`.
+            Patches of a `picture`.
         rows : int64 Tensor of shape (n_cells,)
-            Positions of the cells.
+            Row of each cell.
         cols : int64 Tensor of shape (n_cells,)
-            Positions of the cells.
+            Column of each cell.
 
         Returns
         -------
@@ -245,14 +247,14 @@ class PatchCNN(nn.Module):
         )
 
     def fill(self, data: Observed, order: Tensor) -> Tensor:
-        """Hidden cells in their `filling_order`; predicted cells count as known.
+        """Fill hidden cells in their `filling_order`; predicted cells count as known.
 
         Parameters
         ----------
         data : Observed
             The observed cells.
         order : int64 Tensor of shape (n_rows, n_cols)
-            A `filling_order`.
+            Rounds from `filling_order`.
 
         Returns
         -------
@@ -269,14 +271,14 @@ class PatchCNN(nn.Module):
         return X
 
     def complete(self, data: Observed, order: Tensor) -> Tensor:
-        """`fill`, and observed cells as predicted from the other observed ones.
+        """`fill`, with observed cells predicted from the other observed cells.
 
         Parameters
         ----------
         data : Observed
             The observed cells.
         order : int64 Tensor of shape (n_rows, n_cols)
-            A `filling_order`.
+            Rounds from `filling_order`.
 
         Returns
         -------

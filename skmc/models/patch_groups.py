@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, pad
 
-# Numbers of an intermediate result: 32 MiB in single precision.
+# Elements of an intermediate result: 32 MiB in single precision.
 BLOCK = 2**23
-MOST_DOUBT = 0.95  # of a cell, so that some patches are nearer to any reference
-FEW = 500  # matrices, which are not worth a thread
+MOST_DOUBT = 0.95  # largest doubt of a cell, so that all weights are positive
+FEW = 500  # matrices, which are too few for several threads
 
 
 @dataclass(frozen=True)
 class PatchGroups:
-    """Reference patches on a grid, and the patches of a window that resemble each.
+    """Reference patches on a grid, and similar patches in the window around each.
 
-    Pictures have any number of channels, ``(*channels, *shape)``. Patches are compared
-    on all channels, and hold the cells of all channels.
+    Pictures have any number of channels, ``(*channels, *shape)``. Patches contain all
+    channels and are compared on all of them.
 
-    Sides, radius and group size shrink to what the picture holds. Work is done in
+    Sides, radius and group size shrink to the size of the picture. Work is done in
     blocks, so memory is a few times that of all patches.
 
     Parameters
@@ -32,16 +32,16 @@ class PatchGroups:
     shape : tuple of int
         Height and width of the picture.
     side : int
-        Of a patch, in cells.
+        Side of a patch, in cells.
     size : int
-        Patches in a group.
+        Number of patches in a group.
     radius : int
-        Patches are compared with those at most so many cells away, in each direction.
+        Largest distance of compared patches in each direction, in cells.
     stride : int
         Distance of neighboring reference patches; the first and last rows and columns
         of patches are always references, so that every cell is covered.
     block : int
-        Numbers of an intermediate result, at most.
+        Largest number of elements of an intermediate result.
     """
 
     shape: tuple[int, int]
@@ -59,13 +59,13 @@ class PatchGroups:
 
     @property
     def n_positions(self) -> tuple[int, int]:
-        """Places of a patch along rows and along columns."""
+        """Numbers of positions of a patch along rows and along columns."""
         (n_rows, n_cols), (height, width) = self.shape, self.sides
         return n_rows - height + 1, n_cols - width + 1
 
     @property
     def n_members(self) -> int:
-        """Patches in a group: ``size``, or what the window of a corner holds."""
+        """Patches in a group: ``size``, or fewer if a corner's window has fewer."""
         sides = (min(self.radius + 1, places) for places in self.n_positions)
         return min(self.size, math.prod(sides))
 
@@ -74,21 +74,21 @@ class PatchGroups:
         return sorted({0, *range(offset, last, self.stride), last})
 
     def references(self, wanted: Tensor, offset: int = 0) -> Tensor:
-        """The reference patch around each wanted cell, or all if no cell is wanted.
+        """The nearest reference patch of each wanted cell, or all without wanted cells.
 
-        Of the patches on the grid, it is the one whose center is nearest.
+        Distance is measured from the center of the patch.
 
         Parameters
         ----------
         wanted : bool Tensor of shape (\\*channels, \\*shape)
-            The cells.
+            Mask of the wanted cells.
         offset : int, default=0
-            By which the grid is moved, less than ``stride``.
+            Shift of the grid, less than ``stride``.
 
         Returns
         -------
         int64 Tensor of shape (n_references,)
-            Pixels of upper left corners, numbered along rows.
+            Pixels of the upper left corners, numbered along rows.
         """
         cells = wanted.reshape(-1, *self.shape).any(0)
         grids = [torch.tensor(self._grid(axis, offset)) for axis in (0, 1)]
@@ -101,31 +101,31 @@ class PatchGroups:
     def match(
         self, picture: Tensor, references: Tensor, doubt: Tensor | None = None
     ) -> Tensor:
-        r"""The most similar patches to each reference, itself among them.
+        r"""The most similar patches of each reference, including itself.
 
         The distance of a patch q from a reference p is
 
         .. math:: \sum_i (1 - v_{p_i})^2 \left((p_i - q_i)^2 + v_{q_i}\right)
 
-        where v is the doubt, at most 0.95 in the first factor: cells of a reference
-        count by how well they are known, and a patch that is known is preferred. By the
-        binomial formula, distances are convolutions of the windows with their reference
-        patches.
+        where v is the doubt, at most 0.95 in the first factor. So cells of a reference
+        are weighted by their certainty, and patches with certain cells are preferred.
+        After expansion of the square, distances are convolutions of the windows with
+        their reference patches.
 
         Parameters
         ----------
         picture : Tensor of shape (\\*channels, \\*shape)
-            Finite everywhere; its mean should be near zero.
+            Finite picture; its mean should be near zero.
         references : int64 Tensor of shape (n_references,)
-            As of `references`.
+            Result of `references`.
         doubt : Tensor of the shape of ``picture``, optional
-            Expected square of the error of each cell; the variance of the picture is
+            Expected squared error of each cell, where the variance of the picture is
             one. The default is zero.
 
         Returns
         -------
         int64 Tensor of shape (n_references, n_members)
-            Pixels of upper left corners, numbered along rows.
+            Pixels of the upper left corners, numbered along rows.
         """
         picture, radius = picture.reshape(-1, *self.shape), self.radius
         doubt = torch.zeros_like(picture) if doubt is None else doubt.view_as(picture)
@@ -151,7 +151,7 @@ class PatchGroups:
             for windows, own in zip(around, patches, strict=True):
                 own = own[:, y, x].flatten(0, 1)
                 windows = windows[:, y, x].flatten(0, 1)
-                # cuDNN would round more.
+                # cuDNN has larger rounding errors.
                 with torch.backends.cudnn.flags(enabled=False):
                     each = conv2d(windows[None], own[:, None], groups=len(own))[0]
                 distance = distance + each.view(len(picture), *distance.shape).sum(0)
@@ -163,19 +163,19 @@ class PatchGroups:
         return torch.cat(found)
 
     def directions(self, picture: Tensor, groups: Tensor) -> Tensor:
-        """The singular vectors of groups around their mean patches.
+        """The singular vectors of groups, centered at their mean patches.
 
         Parameters
         ----------
         picture : Tensor of shape (\\*channels, \\*shape)
-            Finite everywhere.
+            Finite picture.
         groups : int64 Tensor of shape (n_references, n_members)
-            As of `match`.
+            Result of `match`.
 
         Returns
         -------
         Tensor of shape (n_references, n, n)
-            As of `principal`.
+            Singular vectors as in `principal`.
         """
         patches = self._patches(picture)
         n = min(patches[0].numel(), groups.shape[1])
@@ -187,20 +187,20 @@ class PatchGroups:
     def shrink(
         self, picture: Tensor, groups: Tensor, directions: Tensor, threshold: float
     ) -> Tensor:
-        r"""Mean over groups of their patches, each group made of lower rank.
+        r"""Lower the rank of each group, and average the patches that cover a cell.
 
-        Cells that no group covers stay as they are.
+        Cells that no group covers keep their values.
 
         Parameters
         ----------
         picture : Tensor of shape (\\*channels, \\*shape)
-            Finite everywhere.
+            Finite picture.
         groups : int64 Tensor of shape (n_references, n_members)
-            As of `match`.
+            Result of `match`.
         directions : Tensor of shape (n_references, n, n)
-            As of `directions`, of this picture or of one like it.
+            Result of `directions`, for this picture or a similar one.
         threshold : float
-            As of `lower_rank`.
+            Threshold of `lower_rank`.
 
         Returns
         -------
@@ -220,9 +220,9 @@ class PatchGroups:
         return torch.where(count > 0, mean, channels).view_as(picture)
 
     def _patches(self, picture: Tensor) -> Tensor:
-        """A view of shape (n_pixels, height, width * n_channels): those of all corners.
+        """A view of the patches at all corners: (n_pixels, height, width * n_channels).
 
-        Patches that would reach beyond the picture are among them, but the last ones.
+        It includes patches that would reach beyond the picture, but not the last ones.
         """
         pixels = picture.reshape(-1, *self.shape).permute(1, 2, 0).contiguous()
         _, n_cols, n_channels = pixels.shape
@@ -233,7 +233,7 @@ class PatchGroups:
         )
 
     def _count(self, groups: Tensor) -> Tensor:
-        """How many patches of groups cover each pixel."""
+        """Number of patches of the groups that cover each pixel."""
         places, (height, width) = groups.flatten(), self.sides
         corners = torch.zeros(math.prod(self.shape), device=groups.device)
         corners.index_add_(0, places, torch.ones_like(places, dtype=corners.dtype))
@@ -246,13 +246,13 @@ class PatchGroups:
 
 
 def _nearest(corners: Tensor, side: int, cells: Tensor) -> Tensor:
-    """The number of the patch whose center is nearest to each cell, on one axis."""
+    """Number of the patch whose center is nearest to each cell, on one axis."""
     middles = (corners[1:] + corners[:-1] + side - 1) / 2
     return torch.searchsorted(middles, cells.to(middles.dtype).contiguous())
 
 
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
-    """Of many small matrices, which on CPUs LAPACK takes one by one: in threads."""
+    """Decompose many small matrices; on CPUs in threads, as LAPACK is sequential."""
     n_threads = torch.get_num_threads()
     if gram.is_cuda or n_threads == 1 or gram.ndim != 3 or len(gram) < FEW:
         return tuple(torch.linalg.eigh(gram))
@@ -263,7 +263,7 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def principal(groups: Tensor) -> Tensor:
-    """Singular vectors of groups around their mean, on the side that has fewer.
+    """Singular vectors of centered groups, on their shorter side.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def principal(groups: Tensor) -> Tensor:
     Returns
     -------
     Tensor of shape (\\*batch, n, n)
-        In columns, where ``n = min(n_members, n_cells)``.
+        Singular vectors in columns, where ``n = min(n_members, n_cells)``.
     """
     centered = groups - groups.mean(-2, keepdim=True)
     wide = groups.shape[-1] > groups.shape[-2]
@@ -281,22 +281,22 @@ def principal(groups: Tensor) -> Tensor:
 
 
 def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
-    r"""Weighted shrinkage of the singular values of groups around their mean.
+    r"""Weighted shrinkage of the singular values of centered groups.
 
-    A group of K patches, its mean patch taken off, has singular values s. They become
-    ``(s + sqrt(s^2 - 4 K t^2)) / 2``, or zero where the root is not real: the closed
-    form of the nuclear norm with weights that are inverse to the result's singular
-    values, ``t`` being the ``threshold``.
+    A group of K patches minus its mean patch has singular values s. They become
+    ``(s + sqrt(s^2 - 4 K t^2)) / 2``, or zero where the root is not real. This is the
+    closed form of the nuclear norm with weights inverse to the singular values of the
+    result, where ``t`` is the ``threshold``.
 
     Parameters
     ----------
     groups : Tensor of shape (\\*batch, n_members, n_cells)
         Each row is a patch.
     directions : Tensor of shape (\\*batch, n, n)
-        The singular vectors, as of `principal`. Those of similar groups serve as well:
-        s is then the norm along each of them.
+        Singular vectors from `principal`. Those of similar groups serve as well: s is
+        then the norm along each of them.
     threshold : float
-        In units of the picture; zero changes nothing.
+        Threshold in units of the picture; zero changes nothing.
 
     Returns
     -------

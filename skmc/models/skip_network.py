@@ -1,4 +1,4 @@
-"""A network of rows with a wide hidden layer and a linear skip connection."""
+"""A network for rows with a wide hidden layer and a linear skip connection."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class SkipNetwork(nn.Module):
     Parameters
     ----------
     encoder : Tensor of shape (\*batch, n_cols, rank)
-        ``E``. There is at most one batch axis.
+        Matrix ``E``. There is at most one batch axis.
     directions : Tensor of shape (\*batch, rank, n_units)
-        ``W``.
+        Matrix ``W``.
     shifts : Tensor of shape (\*batch, 1, n_units)
-        ``b``.
+        Vector ``b``.
     decoder : Tensor of shape (\*batch, n_units, n_cols)
-        ``D``.
+        Matrix ``D``.
     skip : Tensor of shape (\*batch, rank, n_cols)
-        ``S``.
+        Matrix ``S``.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SkipNetwork(nn.Module):
         n_units: int,
         rng: Randomness,
     ) -> SkipNetwork:
-        """A network that nearly maps ``inputs`` to the matrix of ``svd``.
+        """Make a network that nearly maps ``inputs`` to the matrix of ``svd``.
 
         The codes are the left singular vectors, scaled to unit variance. The encoder is
         their ridge regression on ``inputs (n_rows, n_cols)``, and the skip connection
@@ -68,7 +68,7 @@ class SkipNetwork(nn.Module):
         n_units : int
             Number of hidden units.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
 
         Returns
         -------
@@ -102,17 +102,17 @@ class SkipNetwork(nn.Module):
 
     @property
     def n_held(self) -> int:
-        """How many numbers `decode` holds for each row."""
+        """Number of elements that `decode` holds in memory for each row."""
         rank, n_units = self.directions.shape
         return rank * max(n_units, self.skip.shape[1])
 
     def decode(self, code: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of codes (k, rank) and derivatives (k, n_cols, rank).
+        """Rows decoded from codes (k, rank), and derivatives (k, n_cols, rank).
 
         Parameters
         ----------
         code : Tensor of shape (k, rank)
-            Codes.
+            Codes of the rows.
 
         Returns
         -------

@@ -10,32 +10,32 @@ from torch import Tensor, nn
 
 from skmc.linalg import SVD, Activation, Randomness, SpectralActivation, full_svd
 
-DIAGONAL, NOISE = 1e-4, 1e-6  # of the start near zero
+DIAGONAL, NOISE = 1e-4, 1e-6  # entries of the start near zero
 SMALL = DIAGONAL**2  # scale of a start along given singular vectors
 FLOOR = 1e-2  # share of the largest singular value at which the smallest ones start
-TILT = 1.1  # of U over V: where the two are equal, no singular value changes sign
+TILT = 1.1  # multiplies U and divides V; with 1, singular values keep their signs
 
 
 class SpectralNetwork(nn.Module):
     r"""Spectral neural network: activations act on singular values.
 
-    One block is ``X = sum_k alpha_k Gamma(U_k V_k')``. In a deep network each block of
-    a layer applies ``Gamma`` to all matrices of the layer before and adds them up with
-    coefficients of its own; the last layer has one block.
+    One block is ``X = sum_k alpha_k Gamma(U_k V_k')``. In a deep network, each block of
+    a layer applies ``Gamma`` to all matrices of the previous layer and adds them with
+    its own coefficients; the last layer has one block.
 
     Parameters
     ----------
     U : Tensor of shape (\*batch, K, n_rows, width)
-        Left factors, those of the first layer.
+        Left factors of the first layer.
     V : Tensor of shape (\*batch, K, n_cols, width)
-        Right factors.
+        Right factors of the first layer.
     alphas : sequence of Tensor
-        Of each layer, (\*batch, blocks, matrices of the layer before); the last one has
-        one block.
+        Coefficients of each layer, (\*batch, blocks, matrices of the previous layer);
+        the last layer has one block.
     activation : Activation
-        ``gamma``, which ``Gamma`` applies to the singular values.
+        Function ``gamma``, which ``Gamma`` applies to the singular values.
     scale : float or Tensor of shape (\*batch,), default=1
-        Multiplies the output, so that the activation sees singular values near one.
+        Factor of the output, so that the activation sees singular values near one.
 
     References
     ----------
@@ -69,22 +69,22 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """``U_k`` and ``V_k`` are 1e-4 on the diagonal plus noise of 1e-6 there.
+        """Start ``U_k`` and ``V_k`` at 1e-4 on the diagonal plus noise of 1e-6 there.
 
         Parameters
         ----------
         values : Tensor of shape (\\*batch, n_rows, n_cols)
-            Zero where nothing is observed. Only the shape counts.
+            Zero-filled values, of which only the shape is used.
         layers : sequence of int
-            Inner sizes.
+            Number of matrices in each layer but the last.
         activation : Activation
-            What acts on the singular values.
+            Activation of the singular values.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
         width : int or None, default=None
-            Inner size of the factors; None is ``min(shape)``.
+            Inner dimension of the factors; None is ``min(shape)``.
         scale : float or Tensor, default=1.0
-            Multiplies the answer.
+            Factor of the output.
 
         Returns
         -------
@@ -110,25 +110,26 @@ class SpectralNetwork(nn.Module):
         width: int | None = None,
         scale: float | Tensor = 1.0,
     ) -> SpectralNetwork:
-        """The singular vectors of ``values``, and about 1e-8 times its singular values.
+        """Start at the singular vectors of ``values``, with tiny singular values.
 
-        All ``U_k V_k'`` start equal, as this small matrix divided by the sum of the
-        ``alpha``: ``Gamma`` only makes singular values smaller.
+        The singular values are about 1e-8 times those of ``values``. All ``U_k V_k'``
+        start equal, as this small matrix divided by the sum of the
+        ``alpha``, because ``Gamma`` only shrinks singular values.
 
         Parameters
         ----------
         values : Tensor of shape (\\*batch, n_rows, n_cols)
-            Zero where nothing is observed.
+            Zero-filled values.
         layers : sequence of int
-            Inner sizes.
+            Number of matrices in each layer but the last.
         activation : Activation
-            What acts on the singular values.
+            Activation of the singular values.
         rng : Randomness
-            Where random numbers come from.
+            Source of random numbers.
         width : int or None, default=None
-            Inner size of the factors; None is ``min(shape)``.
+            Inner dimension of the factors; None is ``min(shape)``.
         scale : float or Tensor, default=1.0
-            Multiplies the answer.
+            Factor of the output.
 
         Returns
         -------
@@ -160,7 +161,7 @@ class SpectralNetwork(nn.Module):
 
 
 def _mixing(layers: Sequence[int], rng: Randomness) -> list[Tensor]:
-    """Coefficients uniform between 0 and 1."""
+    """Draw coefficients uniformly between 0 and 1."""
     return [
         0.5 + rng.uniform(blocks, inputs, 0.5)
         for inputs, blocks in itertools.pairwise([*layers, 1])

@@ -1,4 +1,4 @@
-"""Widths of layers, as users give them."""
+"""Validation of layer widths."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 def checked_widths(
     widths: Sequence[int] | np.ndarray, name: str = "hidden", *, fewest: int = 1
 ) -> list[int]:
-    """``widths`` as a list, or an error that says what is wrong with it.
+    """Return ``widths`` as a list, or raise an error that names the fault.
 
     Parameters
     ----------
     widths : sequence of int
-        What a user gave.
+        Widths of the layers.
     name : str, default="hidden"
-        What the error calls them.
+        Name of the parameter in error messages.
     fewest : int, default=1
-        Layers at least.
+        Smallest number of layers.
 
     Returns
     -------

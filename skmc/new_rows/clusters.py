@@ -1,4 +1,4 @@
-"""Nearest rows among those of nearby clusters."""
+"""Nearest rows among the rows of nearby clusters."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from torch import Tensor
 from skmc.linalg import Parts
 from skmc.new_rows.neighbors import knn_values, squared_distances
 
-BLOCK = 2**24  # numbers held at once
-PASSES = 10  # of k-means
-PER_CENTER = 50  # rows from which a center is computed
-SAMPLE = 256  # rows whose neighbors are compared with those of all pairs
+BLOCK = 2**24  # largest number of elements in memory
+PASSES = 10  # iterations of k-means
+PER_CENTER = 50  # rows per center that k-means uses
+SAMPLE = 256  # rows whose true neighbors are computed
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters(Parts):
-    r"""Donors in clusters, so that a row is compared with a part of them.
+    r"""Donors in clusters, so that a row is compared with only a part of them.
 
     Parameters
     ----------
     means : Tensor of shape (n_cols,)
-        Means of the columns, from which centers are measured.
+        Means of the columns, which are the origin of the centers.
     centers : Tensor of shape (n_clusters, n_cols)
         Centers of the clusters.
     labels : int Tensor of shape (m,)
         Cluster of each donor.
     near : int Tensor of shape (n_clusters, n_near)
-        For each cluster, the clusters that are searched, itself included.
+        Clusters that are searched for each cluster, including itself.
     recall : float
-        The share of the nearest donors that is found.
+        Share of the nearest donors that is found.
     """
 
     means: Tensor  # (n_cols,)
@@ -45,22 +45,22 @@ class Clusters(Parts):
     def of(
         cls, donors: Tensor, seen: Tensor, n_neighbors: int, recall: float
     ) -> Clusters:
-        """Find ``sqrt(m)`` clusters, and how many of them must be searched.
+        """Make ``sqrt(m)`` clusters, and determine how many of them must be searched.
 
-        The clusters are those of k-means, with distances over observed cells only. As
-        many of the nearest ones are searched as hold the given share of the nearest
-        donors of 256 donors, which are drawn at random.
+        The clusters are those of k-means, with distances over observed cells only. The
+        number of nearest clusters to search is the smallest one that contains the given
+        share of the nearest donors, for 256 random donors.
 
         Parameters
         ----------
         donors : Tensor of shape (m, n_cols)
-            Double precision, zero where unobserved.
+            Values in double precision, zero where unobserved.
         seen : bool Tensor of shape (m, n_cols)
             True where donors are observed.
         n_neighbors : int
-            Number of nearest donors of which a share is to be found.
+            Number of nearest donors.
         recall : float in (0, 1]
-            This share.
+            Share of them to find.
 
         Returns
         -------
@@ -100,29 +100,29 @@ class Clusters(Parts):
         needed: Tensor,
         leave_out: Tensor,
     ) -> Tensor:
-        """As `knn_values`, from the donors of nearby clusters.
+        """Average over nearest donors as `knn_values`, in nearby clusters.
 
-        All donors that have a column are compared with rows that need it, if too few
-        donors of nearby clusters have it.
+        If too few donors of nearby clusters have a column, all donors that have it are
+        compared with the rows that need it.
 
         Parameters
         ----------
         queries : Tensor of shape (k, n_cols)
-            Double precision, zero where unobserved.
+            Values in double precision, zero where unobserved.
         seen : bool Tensor of shape (k, n_cols)
             True where queries are observed.
         donors : Tensor of shape (m, n_cols)
-            The donors of this object.
+            Donors of this object.
         donors_seen : bool Tensor of shape (m, n_cols)
             True where donors are observed.
         n_neighbors : int
-            Donors averaged for each cell.
+            Number of donors averaged for each cell.
         by_distance : bool
-            Weigh donors by inverse distance.
+            Whether to weight donors by inverse distance.
         needed : bool Tensor of shape (k, n_cols)
-            Cells that are used.
+            Mask of the cells that are used.
         leave_out : int Tensor of shape (k,)
-            A donor that each query must not use; -1 for none.
+            Donor that each query must not use; -1 for none.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class Clusters(Parts):
         members = labels.argsort(stable=True)
         starts = torch.bincount(labels, minlength=len(self.centers)).cumsum(0)
         near = torch.zeros(len(self.centers), dtype=torch.bool, device=labels.device)
-        place = torch.full((len(donors) + 1,), -1, device=labels.device)  # of no donor
+        place = torch.full((len(donors) + 1,), -1, device=labels.device)  # no donor
         for label, rows in enumerate(members.tensor_split(starts[:-1].cpu())):
             if not len(rows):
                 continue
@@ -161,7 +161,7 @@ class Clusters(Parts):
 
 
 def _k_means(B: Tensor, seen: Tensor, n_clusters: int) -> Tensor:
-    """Centers of rows that are zero where unobserved, as are the means."""
+    """Centers of rows; rows and means are zero where unobserved."""
     centers = B[:n_clusters].clone()
     for _ in range(PASSES):
         labels = _labels(B, seen, centers)
@@ -172,7 +172,7 @@ def _k_means(B: Tensor, seen: Tensor, n_clusters: int) -> Tensor:
 
 
 def _labels(B: Tensor, seen: Tensor, centers: Tensor) -> Tensor:
-    """The nearest center of each row, by the distance over its observed cells."""
+    """Nearest center of each row, by the distance over its observed cells."""
     squares = centers.square().mT
     parts = []
     for rows in torch.arange(len(B), device=B.device).split(BLOCK // len(centers)):

@@ -1,4 +1,4 @@
-"""Completing new rows by the embeddings that fit their observed cells best."""
+"""Completion of new rows by embeddings fitted to their observed cells."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torch import Tensor
 from skmc.cells import Observed
 from skmc.linalg import GaussNewton, NormalEquations, newton
 
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 MAX_STEPS = 100
-SLOW = 30  # steps after which second derivatives are worth their cost
-TRIALS = 20  # rejected steps in a row after which a row has converged to rounding
+SLOW = 30  # steps after which second derivatives pay off
+TRIALS = 20  # successive rejections, after which rounding errors prevail
 TOL = 1e-14  # relative length of a step after which a row has converged
 
 
@@ -25,10 +25,10 @@ class Decoder(Protocol):
 
     @property
     def n_held(self) -> int:
-        """How many numbers `decode` holds for each row."""
+        """Number of elements that `decode` holds in memory for each row."""
 
     def decode(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (k, n_cols) of ``u (k, rank)`` and derivatives (k, n_cols, rank).
+        """Rows (k, n_cols) of ``u (k, rank)``, and derivatives (k, n_cols, rank).
 
         Parameters
         ----------
@@ -59,33 +59,34 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True)
 class EmbeddedRows:
-    r"""Rows ``x = g(u)`` with ``u`` fitted to the observed cells.
+    r"""Rows ``x = g(u)`` whose embeddings ``u`` are fitted to the observed cells.
 
     .. math::
 
         u = \arg\min_u \|P(x - g(u))\|^2 + \nu\,(u - \mu)^\top C^{-1} (u - \mu)
 
     where :math:`\mu` and :math:`C` are the mean and the covariance of the fitted
-    rows' embeddings. The noise :math:`\nu` is the misfit of the fitted rows for every
-    observed cell in excess of the number of parameters. Each row is solved on its own,
-    by damped Gauss-Newton steps in double precision, until rounding is all that is
-    left: the answer to a row does not depend on the other rows of the call.
+    rows' embeddings. The noise :math:`\nu` is the misfit of the fitted rows divided by
+    the number of observed cells minus the number of parameters. Each row is solved by
+    itself, by damped Gauss-Newton steps in double precision, until only rounding errors
+    remain. So the result for a row does not depend on the other rows of the call.
 
-    The steps start at the answer for the linear map nearest to ``g`` over the fitted
-    rows. From the mean, a third of the rows of a linked matrix ended in local minima.
+    The steps start at the solution for the linear map nearest to ``g`` over the fitted
+    rows. When started from the mean, a third of the rows of a linked matrix ended in
+    local minima.
 
     Parameters
     ----------
     decoder : Decoder
-        Maps embeddings to rows.
+        Decoder that maps embeddings to rows.
     mean : Tensor of shape (rank,)
         Mean embedding of the fitted rows.
     root : Tensor of shape (rank, rank)
-        Root of their covariance: ``u = mean + root w``.
+        Square root of their covariance: ``u = mean + root w``.
     noise : float
         Variance of the rows around ``g(u)``.
     line : tuple of offset (n,), slope (n, rank) and variance
-        The regression of the rows on ``w``, from which the steps start.
+        Regression of the rows on ``w``, from which the steps start.
     """
 
     decoder: Decoder
@@ -96,18 +97,18 @@ class EmbeddedRows:
 
     @classmethod
     def of(cls, decoder: Decoder, U: Tensor, X: Tensor, data: Observed) -> EmbeddedRows:
-        """From embeddings ``U (m, rank)`` and rows ``X (m, n)`` fitted to ``data``.
+        """Make it from embeddings ``U (m, rank)`` and rows ``X (m, n)`` of a fit.
 
         Parameters
         ----------
         decoder : Decoder
-            Maps embeddings to rows.
+            Decoder that maps embeddings to rows.
         U : Tensor of shape (m, rank)
             Embeddings.
         X : Tensor of shape (m, n)
-            Their rows.
+            Rows of these embeddings.
         data : Observed
-            The cells they were fitted to.
+            Cells of the fit.
 
         Returns
         -------
@@ -132,7 +133,7 @@ class EmbeddedRows:
 
     @torch.no_grad()
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Complete ``values (k, n)``, of which only cells under ``mask`` are read."""
+        """Complete ``values (k, n)``; only cells under ``mask`` are read."""
         size = max(1, BLOCK // self.decoder.n_held)
         pairs = zip(values.split(size), mask.split(size), strict=True)
         return torch.cat([self._complete(*pair) for pair in pairs])
@@ -173,7 +174,7 @@ class EmbeddedRows:
 def _equations(
     J: Tensor, misfit: Tensor, seen: Tensor, w: Tensor, noise: float
 ) -> NormalEquations:
-    """Of ``1/2 |P(misfit)|^2 + noise/2 |w|^2``, with ``-J`` the misfit's derivative."""
+    """Equations of ``1/2 |P(misfit)|^2 + noise/2 |w|^2``; ``-J`` is the derivative."""
     J, misfit = J * seen[..., None], misfit * seen  # (k, n_cols, rank), (k, n_cols)
     return NormalEquations(
         loss=(misfit.square().sum(1) + noise * w.square().sum(1)) / 2,

@@ -1,4 +1,4 @@
-"""Completing new rows by least squares on the row space of the completion."""
+"""Completion of new rows by least squares on the row space of the completion."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from skmc.linalg import threads_for, work_of
 MAX_RANK = 100
 CHOSEN_FROM = 10.0 ** torch.arange(-8, 1)
 ROWS_JUDGED = 100
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 
 
 class Deferred:
-    """A map of rows that is made when it is first needed.
+    """A map of rows that is computed on demand.
 
-    Most fits are never asked for new rows, and the map can take longer than the fit:
-    for `IALMCompleter` at 316 x 316, .97 s and .57 s. Copies and files hold the map.
+    Most fits never complete new rows, and the map can take longer than the fit:
+    for `IALMCompleter` at 316 x 316, .97 s and .57 s. Copies and files contain the map.
 
     Parameters
     ----------
     make : callable
-        Makes the map of rows, ``(values, mask) -> values``.
+        Function that makes the map of rows, ``(values, mask) -> values``.
     *args : objects
-        Arguments of ``make``. They are kept until the map is made.
+        Arguments of ``make``, which are kept until the map is made.
     """
 
     def __init__(self, make: Callable, *args: object):
@@ -37,7 +37,7 @@ class Deferred:
 
     @property
     def made(self) -> Callable[[Tensor, Tensor], Tensor]:
-        """The map, which is made at the first access."""
+        """The map, which is computed at the first access."""
         state = self._state
         if isinstance(state, tuple):
             make, args = state
@@ -59,23 +59,23 @@ def _itself(row_map: Callable) -> Callable:
 class FoldIn:
     r"""Regularized least squares of a row's observed cells on a row space.
 
-    A row is ``x = mean + F u``, where ``F = V S / sqrt(m)`` holds the right singular
-    vectors of the centered completion (at most 100), each times the standard deviation
-    of its scores, and
+    A row is ``x = mean + F u``. The columns of ``F = V S / sqrt(m)`` are the right
+    singular vectors of the centered completion (at most 100), each times the standard
+    deviation of its scores, and
 
     .. math::
 
         u = \arg\min_u \|P(x - \text{mean} - F u)\|^2 + \text{noise}\, \|u\|^2
 
     This is the conditional mean of a Gaussian whose covariance is that of the completed
-    rows. Everything is in double precision, each row on its own.
+    rows. Everything is in double precision, for each row by itself.
 
     Parameters
     ----------
     mean : Tensor of shape (n_cols,)
         Mean of the completed rows.
     loadings : Tensor of shape (n_cols, rank)
-        Right singular vectors, times the deviations along them.
+        Right singular vectors, times the standard deviations along them.
     noise : float
         Variance of an observed cell around the completion.
     """
@@ -86,7 +86,7 @@ class FoldIn:
 
     @classmethod
     def later(cls, completion: Tensor, data: Observed) -> Deferred:
-        """`of` when it is needed, of copies on the CPU of what it reads.
+        """Defer `of`, with copies of its input on the CPU.
 
         Parameters
         ----------
@@ -105,11 +105,11 @@ class FoldIn:
 
     @classmethod
     def of(cls, completion: Tensor, values: Tensor, mask: Tensor) -> FoldIn:
-        """From a completion ``(m, n)`` and the cells that it was made from.
+        """Make it from a completion ``(m, n)`` and its observed cells.
 
-        ``noise`` is chosen among nine powers of ten of the mean variance: rows of one
-        half of the matrix, with a quarter of their observed cells hidden, are
-        completed from the other half's row space.
+        ``noise`` is the best of nine powers of ten times the mean variance: with a
+        quarter of their observed cells hidden, rows of one half of the matrix are
+        completed from the row space of the other half.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class FoldIn:
         -------
         FoldIn
         """
-        # The first new rows can be few, whereas the fitted matrix is large.
+        # There may be few first new rows, whereas the fitted matrix is large.
         with threads_for(work_of(completion.numel(), min(completion.shape))):
             return cls._of(completion.double(), values.double(), mask)
 
@@ -155,29 +155,29 @@ class FoldIn:
         tall = len(X) > X.shape[1]
         gram = centered.mT @ centered if tall else centered @ centered.mT
         energy, basis = torch.linalg.eigh(gram)
-        # A Gram matrix loses half of the digits to rounding.
+        # A Gram matrix would lose half of the digits to rounding.
         keep = energy > 1e-15 * len(gram) * energy[-1].clamp_min(1e-300)
         energy, basis = energy[keep][-MAX_RANK:], basis[:, keep][:, -MAX_RANK:]
         loadings = basis * energy.sqrt() if tall else centered.mT @ basis
         return cls(mean, loadings * (unit / len(X) ** 0.5), 0.0)
 
     def __call__(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Complete ``values (k, n)``, of which only cells under ``mask`` are read."""
+        """Complete ``values (k, n)``; only cells under ``mask`` are read."""
         return self._completed(values, mask, [self.noise])[0]
 
     def _completed(
         self, values: Tensor, mask: Tensor, noises: Sequence[float]
     ) -> list[Tensor]:
-        """The completions with several noises, all zero or all positive."""
+        """Complete rows with several noise levels, all zero or all positive."""
         F, rank = self.loadings, self.loadings.shape[1]
         if rank == 0:
             return [self.mean.expand_as(values).clone()] * len(noises)
         zero = values.new_zeros((), dtype=F.dtype)
         shifted = torch.where(mask, values.to(F.dtype) - self.mean, zero)
-        # Without noise only proportions matter, and squares must not underflow.
+        # Without noise only ratios matter, and squares must not underflow.
         unit = (0.0 if noises[0] else float(F.abs().max())) or 1.0
         F, shifted = F / unit, shifted / unit
-        # The floor keeps rows with fewer cells than loadings solvable.
+        # The lower bound keeps rows with fewer cells than loadings solvable.
         floor = 1e-12 * float(F.square().sum(0).max())
         blocks = []
         for rows, seen in zip(
@@ -191,10 +191,10 @@ class FoldIn:
 
 
 def _ridge(R: Tensor, noise: float) -> Tensor:
-    """``argmin |b - A u|^2 + noise |u|^2`` from the triangles ``R`` of ``[A b]``.
+    """Solve ``argmin |b - A u|^2 + noise |u|^2`` by the triangles ``R`` of ``[A b]``.
 
-    Normal equations would square the condition number, so that the rounding of products
-    with few or many rows would be seen in the solutions.
+    Normal equations would square the condition number. The solutions would then show
+    that the rounding of products depends on the number of rows.
     """
     rank = R.shape[-1] - 1
     ridge = noise**0.5 * torch.eye(rank, rank + 1, dtype=R.dtype)

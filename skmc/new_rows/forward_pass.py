@@ -1,4 +1,4 @@
-"""Completing new rows by a network that maps rows to rows."""
+"""Completion of new rows by a network that maps rows to rows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from torch import Tensor, nn
 
 from skmc.linalg import CosineSchedule
 
-BLOCK = 2**22  # numbers held at once
+BLOCK = 2**22  # largest number of elements in memory
 
 
 class ForwardPass:
-    """A network's answer to rows whose missing cells are zero, in double precision.
+    """The output of a network for zero-filled rows, in double precision.
 
     Parameters
     ----------
     network : nn.Module
-        Maps rows to rows.
+        Network that maps rows to rows.
     """
 
     def __init__(self, network: nn.Module):
         self.network = copy.deepcopy(network).cpu().double().requires_grad_(False)
-        # Widths are sizes of parameters.
+        # The sizes of the parameters give the widths.
         self.widest = max(max(p.shape) for p in network.parameters())
 
     @torch.no_grad()
@@ -34,7 +34,7 @@ class ForwardPass:
 
 
 class LearnedInputs(ForwardPass):
-    r"""A network's answer to rows whose missing inputs are fitted to the observed ones.
+    r"""The output of a network for rows whose missing inputs are fitted.
 
     With the weights fixed, the missing inputs :math:`z` of a row minimize
 
@@ -43,16 +43,16 @@ class LearnedInputs(ForwardPass):
         \tfrac12 \|P(f(\tilde x) - x)\|^2 + \tfrac1{20} \|z - z_0\|^2
 
     where :math:`\tilde x` holds the observed cells and :math:`z` elsewhere, and
-    :math:`z_0` is the network's answer to zeros. This takes 100 steps of Adam, each row
-    on its own, and the answer is :math:`f(\tilde x)`. It is for networks trained with
-    learned missing inputs, which have never been shown zeros. The method is ours.
-    Without :math:`z_0` the rows of small tables are overfitted, and feeding answers
-    back as inputs does not help where many cells are missing.
+    :math:`z_0` is the network's output for zeros. This takes 100 steps of Adam, for
+    each row by itself, and the result is :math:`f(\tilde x)`. The method suits networks
+    that are trained with learned missing inputs and never with zeros. It is ours.
+    Without :math:`z_0` the rows of small tables are overfitted. Feeding outputs back as
+    inputs does not help where many cells are missing.
 
     Parameters
     ----------
     network : nn.Module
-        Maps rows to rows.
+        Network that maps rows to rows.
     """
 
     steps, lr, weight = 100, 0.1, 0.1

@@ -10,12 +10,12 @@ from torch.nn.functional import pad
 
 from skmc.linalg import linear
 
-BLOCK = 2**25  # numbers held at once
-CHUNK = 2**12  # donors at once, so that their distances stay in a cache
+BLOCK = 2**25  # largest number of elements in memory
+CHUNK = 2**12  # donors at once, so that their distances fit in the cache
 SINGLE = 1e15  # squares of such numbers can be summed in single precision
-PER_COLUMN = 2000  # numbers that are compared in the time that a column takes to begin
-BITS = 40  # of a distance; what is beyond them is rounding of products
-GROUP = 2**5  # donors that share an entry of the list that is sorted
+PER_COLUMN = 2000  # comparisons in the time of a column's overhead
+BITS = 40  # bits of a distance that are not rounding errors of products
+GROUP = 2**5  # donors per entry of the sorted list
 
 
 def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ def squared_distances(A: Tensor, seen_a: Tensor, B: Tensor, seen_b: Tensor) -> T
     common = P @ Q.mT
     total = (A * A) @ Q.mT + P @ (B * B).mT
     distances = torch.sub(total, A @ B.mT, alpha=2)
-    # Equal rows are at distance zero, not at a distance of rounding.
+    # The distance of equal rows is exactly zero, without rounding errors.
     distances.masked_fill_(distances <= 1e-13 * total, 0.0)
     distances.mul_(A.shape[-1] / common)
     return distances.masked_fill_(common == 0, torch.inf)
@@ -62,43 +62,43 @@ def knn_values(
     needed: Tensor,
     leave_out: Tensor,
 ) -> Tensor:
-    """The average of each column over the nearest donors that have it.
+    """Average each column over the nearest donors that have it.
 
     Parameters
     ----------
     queries : Tensor of shape (k, n_cols)
-        Double precision, zero where unobserved.
+        Values in double precision, zero where unobserved.
     seen : bool Tensor of shape (k, n_cols)
         True where queries are observed.
     donors : Tensor of shape (m, n_cols)
-        Double precision, zero where unobserved.
+        Values in double precision, zero where unobserved.
     donors_seen : bool Tensor of shape (m, n_cols)
         True where donors are observed.
     n_neighbors : int
-        Donors averaged for each cell; fewer where fewer have the column. Donors at
-        equal distances are taken in their order.
+        Number of donors averaged for each cell; fewer if fewer have the column. Donors
+        at equal distances are taken in their order.
     by_distance : bool
-        Weigh donors by inverse distance; where a donor equals the query, only such
-        donors count.
+        Whether to weight donors by inverse distance. Donors at distance zero exclude
+        all others.
     needed : bool Tensor of shape (k, n_cols)
-        Cells that are used; others may be averages of fewer donors.
+        Mask of the cells that are used; others may be averages of fewer donors.
     leave_out : int Tensor of shape (k,)
-        A donor that each query must not use, itself for instance; -1 for none.
+        Donor that each query must not use, for instance itself; -1 for none.
 
     Returns
     -------
     Tensor of shape (k, n_cols)
-        The column's mean where no donor shares a column with the query, and zero for
-        a column that no donor has.
+        The column's mean if no donor shares a column with the query, and zero for a
+        column that no donor has.
 
     Notes
     -----
-    Two products in single precision give more candidates than are needed, whose
-    distances are then computed exactly. A row whose candidates may have missed a nearer
-    donor, or include too few that have a column, is searched again with four times as
-    many candidates, in double precision. Where the candidates of a row have more cells
-    than all donors have observed ones, each column is looked up among the donors that
-    have it. Memory is bounded by a block size.
+    Two products in single precision give more candidates than needed; their distances
+    are then computed exactly. A row is searched again in double precision, with four
+    times as many candidates, if its candidates may lack a nearer donor or include too
+    few that have a column. If the candidates of a row have more cells than all donors
+    have observed ones, each column is looked up among the donors that have it. Memory
+    is bounded by a block size.
     """
     means = donors.sum(0) / donors_seen.sum(0).clamp_min(1)
     B = torch.where(donors_seen, donors - means, 0.0)
@@ -111,7 +111,7 @@ def knn_values(
         dtype = torch.float64
     n_observed = int(donors_seen.sum())
     while len(todo):
-        saved = reach * A.shape[1] - n_observed  # numbers to compare with each row
+        saved = reach * A.shape[1] - n_observed  # number of comparisons for each row
         if len(todo) * saved > A.shape[1] * PER_COLUMN:
             for rows in todo.split(max(1, BLOCK // len(B))):
                 near = squared_distances(A[rows], seen[rows], B, donors_seen)
@@ -134,18 +134,19 @@ def knn_values(
 
 @dataclass(frozen=True)
 class _Sides:
-    """The donors' factors of the two products that give rough distances."""
+    """The donors' factors of the two products that give approximate distances."""
 
     squares: Tensor  # (n_chunks, chunk, 3 n_cols)
     counts: Tensor  # (n_chunks, chunk, n_cols)
-    reach: int  # how many of the nearest donors are sought
-    room: Tensor  # for the distances of a block of rows
+    reach: int  # number of nearest donors to find
+    room: Tensor  # buffer for the distances of a block of rows
 
     def nearest(self, A: Tensor, seen: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-        """Rough distances and numbers of the nearest donors, by distance.
+        """Approximate distances and numbers of the nearest donors, by distance.
 
-        The nearest ``reach`` donors are in the ``reach`` groups whose nearest donors
-        are nearest; so groups are sorted, and then the donors of these groups.
+        The nearest ``reach`` donors are in the ``reach`` groups with the smallest
+        minimal distances. So groups are sorted first, and then the donors of these
+        groups.
         """
         (n_chunks, size, _), room = self.counts.shape, self.room
         n_groups = size // GROUP  # of one chunk; donor j is in group j % n_groups
@@ -156,10 +157,10 @@ class _Sides:
         for k in range(n_chunks):
             total = linear(left, self.squares[k])
             common = linear(P, self.counts[k])
-            # Rows that share no column are as far as can be.
+            # Rows without a shared column have infinite distance.
             torch.div(total, common, out=rough[k]).nan_to_num_(*3 * [torch.inf])
             least[:, k] = rough[k].view(len(A), GROUP, n_groups).amin(1)
-        # One group more, as the group of the row itself is too near.
+        # One more group, since the group of the row itself may be among them.
         n_near = min(self.reach + 1, n_chunks * n_groups)
         _, near = least.flatten(1).topk(n_near, largest=False)
         chunk, group = (near // n_groups)[:, None], (near % n_groups)[:, None]
@@ -174,7 +175,7 @@ class _Sides:
 
 
 class _Search:
-    """Averages over the nearest of fixed donors."""
+    """Averages over the nearest of a fixed set of donors."""
 
     def __init__(self, B: Tensor, seen: Tensor, n_neighbors: int, by_distance: bool):
         self.B, self.seen, self.largest = B, seen, B.square().max()
@@ -188,17 +189,17 @@ class _Search:
         B, Q = (pad(t.to(dtype), padding) for t in (self.B, self.seen))
         squares = torch.cat([B * B, Q, B], 1).view(n_chunks, size, -1)
         counts = Q.view(n_chunks, size, -1)
-        # Memory that is new in each block would cost more time than the products.
+        # Allocation in each block would cost more time than the products.
         room = B.new_empty(n_rows * len(B))
         return _Sides(squares, counts, reach, room)
 
     def __call__(
         self, A: Tensor, seen: Tensor, needed: Tensor, own: Tensor, sides: _Sides
     ) -> tuple[Tensor, Tensor]:
-        """Averages ``(k, n_cols)``, and which rows need a longer reach."""
+        """Averages ``(k, n_cols)``, and a mask of rows that need a longer reach."""
         edge, index = sides.nearest(A, seen, own)
         index, order = index.clamp_max(len(self.B) - 1).sort(-1)
-        far = torch.isinf(edge).gather(-1, order)  # also what fills the last chunk
+        far = torch.isinf(edge).gather(-1, order)  # also the padding of the last chunk
 
         shared = seen[:, None] & self.seen[index]
         squared = (A[:, None] - self.B[index]).square_().mul_(shared)
@@ -223,7 +224,8 @@ class _Search:
         if sides.reach == len(self.B):
             return average, torch.zeros(len(A), dtype=torch.bool, device=A.device)
         few = ((rank[:, -1] < self.n_neighbors) & needed).any(-1)
-        # Rounding of the rough distances, which are means over shared columns.
+        # Rounding errors of the approximate distances, which are means over shared
+        # columns.
         slack = (
             150
             * torch.finfo(sides.room.dtype).eps
@@ -231,7 +233,7 @@ class _Search:
         )
         used = (chosen & needed[:, None]).any(-1)
         farthest = torch.where(used, near, 0.0).amax(-1)
-        # Past an infinite edge there is no donor left that shares a column.
+        # Beyond an infinite edge, no donor shares a column.
         missed = farthest >= edge[:, -1] - slack
         exhausted = torch.isinf(edge[:, -1])
         return average, (few | missed) & ~exhausted
@@ -240,9 +242,8 @@ class _Search:
         """Averages of the needed cells, zero elsewhere, from all distances ``(k, m)``.
 
         Each column is looked up among its own donors, so time grows with the number of
-        observed cells of the donors. Distances are infinite to donors that do not
-        count, and donors whose distances differ by rounding alone are taken in their
-        order.
+        observed cells of the donors. Distances to excluded donors are infinite. Donors
+        whose distances differ only by rounding are taken in their order.
         """
         mantissa, exponent = torch.frexp(near)
         near = torch.ldexp((mantissa * 2**BITS).round(), exponent - BITS)
@@ -271,16 +272,16 @@ class _Search:
 
 
 def knn_graph(values: Tensor, seen: Tensor, n_neighbors: int) -> Tensor:
-    r"""Symmetric 0/1 adjacency between each row and its nearest neighbors.
+    r"""Symmetric 0/1 adjacency of each row and its nearest neighbors.
 
     Parameters
     ----------
     values : Tensor of shape (\*batch, k, n)
         Rows.
     seen : bool Tensor of shape (\*batch, k, n)
-        True where they are observed.
+        True where the rows are observed.
     n_neighbors : int
-        Neighbors of each row.
+        Number of neighbors of each row.
 
     Returns
     -------

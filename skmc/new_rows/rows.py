@@ -1,4 +1,4 @@
-"""Looking up the rows that a completer was fitted on."""
+"""Look-up of the rows that a completer was fitted on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ BLOCK = 2**20  # cells hashed at once
 
 
 class RowIndex:
-    """Looks up rows by value and mask (NaN where missing), exactly.
+    """Exact look-up of rows by value and mask (NaN where missing).
 
-    Rows are compared through a 64-bit multilinear hash of their bits and then cell by
-    cell, so that the look-up costs one pass over the matrix.
+    Rows are compared by a 64-bit multilinear hash of their bits and then cell by cell,
+    so that the look-up costs one pass over the matrix.
 
     Parameters
     ----------
     cells : ndarray of shape (n_rows, n_cols)
-        NaN where missing.
+        Rows of the fit, NaN where missing.
     """
 
     def __init__(self, cells: np.ndarray):
@@ -27,7 +27,7 @@ class RowIndex:
 
     @property
     def firsts(self) -> np.ndarray:
-        """What `find` returns for the rows of the fit, ``(n_rows,)``."""
+        """Result of `find` for the rows of the fit, ``(n_rows,)``."""
         n = len(self.keys)
         begins = np.append(True, self.keys[1:] != self.keys[:-1])
         first = np.maximum.accumulate(np.where(begins, np.arange(n), 0))
@@ -41,12 +41,12 @@ class RowIndex:
         return found
 
     def find(self, cells: np.ndarray) -> np.ndarray:
-        """Position of the first equal row, -1 where there is none.
+        """Position of the first equal row, -1 if there is none.
 
         Parameters
         ----------
         cells : ndarray of shape (n_rows, n_cols)
-            NaN where missing.
+            Rows to find, NaN where missing.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class RowIndex:
 
 
 def _canonical(cells: np.ndarray) -> np.ndarray:
-    """One bit pattern for each number: a single NaN, no negative zero."""
+    """One bit pattern for each number: a single NaN and no negative zero."""
     return np.where(np.isnan(cells), cells.dtype.type(np.nan), cells + 0)
 
 

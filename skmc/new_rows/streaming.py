@@ -1,4 +1,4 @@
-"""Factors that follow new rows, new cells and new columns."""
+"""Factors that are updated for new rows, new cells and new columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skmc.linalg import RowModel, normal_equations
 
 @dataclass(frozen=True, eq=False)
 class RowStream:
-    r"""Factors of rows and columns, and what columns need to know about all rows.
+    r"""Factors of rows and columns, and sufficient statistics of the columns.
 
     A cell is ``e_i' h_j`` with ``e_i = (u_i, b_i, 1)`` and ``h_j = (v_j, 1, c_j)``;
     without biases of rows, ``b_i`` and the one of ``h_j`` are left out. Given the rows,
@@ -23,7 +23,7 @@ class RowStream:
 
         G_j = \sum_i e_i e_i^\top, \qquad r_j = \sum_i e_i (x_{ij} - o_j)
 
-    over the cells of a column are sufficient for its least-squares problem, in any
+    over the cells of a column are sufficient for its least-squares problem, for any
     scaling of the values: those scaled by ``(x - shift) / scale`` have the sums ``(r_j
     + (o_j - shift) G_j 1) / scale``, where ``1`` selects the last column. The origins
     ``o_j`` only avoid cancellation.
@@ -31,15 +31,15 @@ class RowStream:
     Parameters
     ----------
     rows : Tensor of shape (m, p)
-        ``e_i``.
+        Vectors ``e_i``.
     cols : Tensor of shape (n, p)
-        ``h_j``.
+        Vectors ``h_j``.
     gram : float64 Tensor of shape (n, p, p)
-        ``G_j``.
+        Sums ``G_j``.
     right : float64 Tensor of shape (n, p)
-        ``r_j``.
+        Sums ``r_j``.
     origin : float64 Tensor of shape (n,)
-        ``o_j``.
+        Origins ``o_j``.
     """
 
     rows: Tensor  # (m, p)
@@ -50,16 +50,16 @@ class RowStream:
 
     @classmethod
     def of(cls, rows: Tensor, cols: Tensor, cells: SparseObserved) -> RowStream:
-        """From the factors of a fit, by one pass over its cells.
+        """Make it from the factors of a fit, by one pass over its cells.
 
         Parameters
         ----------
         rows : Tensor of shape (m, p)
-            ``e_i``.
+            Vectors ``e_i``.
         cols : Tensor of shape (n, p)
-            ``h_j``.
+            Vectors ``h_j``.
         cells : SparseObserved
-            The cells of the fit, not scaled.
+            Cells of the fit, not scaled.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class RowStream:
         Parameters
         ----------
         m, n : int
-            Numbers of rows and of columns, not smaller than the present ones.
+            Numbers of rows and of columns, at least the current ones.
         row_biases : bool
             Whether rows have biases.
 
@@ -116,20 +116,20 @@ class RowStream:
     ) -> RowStream:
         """Solve for some rows, then for all columns in which they have cells.
 
-        Both are exact minimizations of the objective of all cells, over these rows and
-        over these columns, so it does not increase.
+        Both steps minimize the objective of all cells exactly, over these rows or these
+        columns, so it does not increase.
 
         Parameters
         ----------
         touched : int64 Tensor of shape (k,)
-            The rows.
+            Positions of the rows.
         before, after : SparseObserved of shape (k, n)
-            Their cells so far, and their cells from now on, not scaled. ``after`` has
+            Cells of these rows before and after the update, not scaled. ``after`` has
             cells wherever ``before`` has.
         scaling : Scaling
-            How values are scaled from now on.
+            Scaling of the values after the update.
         model : RowModel
-            Gives the penalty: its precision is a multiple of the identity.
+            Row model, whose precision, a multiple of the identity, is the penalty.
         row_biases, col_biases : bool
             Whether rows, and columns, have biases.
 
@@ -172,7 +172,7 @@ class RowStream:
     def _sums(
         self, factors: Tensor, cells: SparseObserved
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The columns of some cells, and the sums of these cells."""
+        """The columns of some cells, and the sums over these cells."""
         which, local = cells.cols.unique(return_inverse=True)
         values = cells.values.double() - self.origin[cells.cols]
         shape = (len(which), len(factors))

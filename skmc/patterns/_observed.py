@@ -1,4 +1,4 @@
-"""What all patterns do with their arguments."""
+"""Common treatment of the arguments of patterns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def observed_in(X: Container) -> np.ndarray:
 def begin(
     X: Container, fraction: float, random_state: Seed
 ) -> tuple[np.ndarray, np.random.RandomState]:
-    """The observed cells, and the random numbers that choose a share of them."""
+    """Read the observed cells, and make the generator for the choice."""
     observed = observed_in(X)
     if not 0 <= fraction <= 1:
         raise ValueError(f"fraction must lie in [0, 1], got {fraction}.")
@@ -45,7 +45,7 @@ def hide_likely(
 
 
 def spared(observed: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-    """The observed cells, except one of each row and one of each column."""
+    """Mask of the observed cells, except one of each row and one of each column."""
     lot = np.where(observed, rng.random_sample(observed.shape), -1)
     kept = (lot == lot.max(1, keepdims=True)) | (lot == lot.max(0, keepdims=True))
     return observed & ~kept

@@ -118,7 +118,7 @@ def mar(
     fraction : float in [0, 1], default=0.3
         Share of the observed cells to hide.
     steepness : float >= 0, default=3.0
-        How strongly the likelihood depends on the standardized value.
+        Slope of the logit of the likelihood over the standardized value.
     random_state : int, RandomState instance or None, default=None
         Source of the random choice of cells.
 
@@ -157,7 +157,7 @@ def mnar(
     fraction : float in [0, 1], default=0.3
         Share of the observed cells to hide.
     steepness : float >= 0, default=3.0
-        How strongly the likelihood depends on the standardized value.
+        Slope of the logit of the likelihood over the standardized value.
     random_state : int, RandomState instance or None, default=None
         Source of the random choice of cells.
 

@@ -1,4 +1,4 @@
-"""Hidden cells in the pattern of those that are missing."""
+"""Cells in the pattern of the missing ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def like_missing(
             hidden |= copy
             if hidden.sum() >= 0.75 * n_hidden:
                 return hidden
-    # An empty column says nothing about how cells are lost elsewhere.
+    # An empty column carries no information about missing cells elsewhere.
     share = (~observed).mean(0) * observed.any(0)
     likely = free * np.where(share > 0, share, 0 if share.any() else 1)
     if not likely.any():
@@ -102,7 +102,7 @@ def parts_like_missing(
     Returns
     -------
     int ndarray of shape (n_rows, n_cols)
-        The number of the part, from 0, and -1 at cells that are in none.
+        Number of the part, from 0, and -1 at cells in no part.
 
     Examples
     --------

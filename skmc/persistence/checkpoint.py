@@ -1,4 +1,4 @@
-"""Long fits that survive a crash."""
+"""Checkpoints of long fits."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
             save(completer, "completer.safetensors")
 
     The progress of a fit is written to a folder at regular intervals, atomically. If
-    the process dies, run the same block again: it gives the result of an uninterrupted
+    the process dies, run the same block again. It gives the result of an uninterrupted
     run, to the last bit, and does not repeat the steps that were written. If the block
     ends without an error, it removes the folder.
 
     A block may contain several fits, including a search with ``n_jobs=1``, if they run
     in the same order every time. Fresh seeds (``random_state=None``) are stored too.
     `checkpoint` is a block and not a parameter, because clones of a completer in a
-    search would share the parameter's file, and because a finished fit is not safe
-    until its result is: all of the block has to be repeated after a crash.
+    search would share the parameter's file, and because a finished fit is lost in a
+    crash unless its result is stored: the whole block must be repeated after a crash.
 
     Parameters
     ----------
     path : str or path-like
-        A folder, which is created. Two processes must not share it.
+        Folder, which is created. Two processes must not share it.
     every : float >= 0, default=60
         Seconds between two writes. A crash loses at most the work of this time and of
         one step. The first write precedes the first step.
@@ -72,11 +72,11 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
 
     Notes
     -----
-    Stored are the solves of completers' fits, with solvers of skmc and of your own: a
+    The solves of completers' fits are stored, with solvers of skmc and of your own: a
     `State` may hold whatever `save` stores, and optimizers of `torch.optim`. The short
     computations between solves are repeated. So are solves in other threads and
     processes, in `skmc.model_selection.fit_batch` and in the regressors of
-    `skmc.sensing`. Results are equal to the last bit where uninterrupted fits are: on
+    `skmc.sensing`. Results are equal to the last bit if uninterrupted fits are: on
     one machine with one number of threads.
 
     Examples
@@ -106,9 +106,9 @@ def checkpoint(path: str | os.PathLike, *, every: float = 60.0) -> Iterator[None
 
 
 class _Folder:
-    """Stores solves in files: the finished ones by their numbers, and the running one.
+    """Storage of solves in files: finished ones by number, and the running one.
 
-    Solves that have finished since the last write wait in memory for the next one.
+    Solves that have finished since the last write are kept in memory until the next.
     """
 
     def __init__(self, path: Path, every: float):
@@ -117,8 +117,8 @@ class _Folder:
         self.running = path / "running.safetensors"
         self.seeds_file = path / "seeds.json"
         self.next_write = -math.inf
-        self.fit_id: str | None = None  # fingerprint of the fit under way
-        self.number = -1  # of the solve
+        self.fit_id: str | None = None  # fingerprint of the current fit
+        self.number = -1  # number of the current solve
         self.supplied: dict[str, Any] = {}
         self.unwritten: dict[int, tuple[str, Solution]] = {}
         self.loaded: dict[int, tuple[str, Solution]] = {}  # from the file read last

@@ -1,4 +1,4 @@
-"""Which classes a file may name. None of them is ever imported because of a file."""
+"""Classes that a file may name. Files never cause an import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ completer_classes()  # imported, so that files may name them
 
 
 def register(class_: type) -> type:
-    """Let files hold instances of a class of your own.
+    """Allow files to hold instances of your own class.
 
     Subclasses of skmc's completers, `Term`, `Solver`, `State` and `torch.nn.Module`
     need no registration. Other classes among their attributes do.
@@ -25,7 +25,7 @@ def register(class_: type) -> type:
     Parameters
     ----------
     class_ : type
-        A class at the top level of a module. Its attributes are stored by name, and
+        Class at the top level of a module. Its attributes are stored by name, and
         ``__init__`` is not called when an instance is loaded.
 
     Returns
@@ -52,7 +52,7 @@ def qualified_name(class_: type) -> str:
     Parameters
     ----------
     class_ : type
-        A class.
+        Class to name.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def qualified_name(class_: type) -> str:
 
 
 def find_class(name: str) -> type | None:
-    """The class that a file names, if the running program has defined it.
+    """Find the class that a file names, if the running program has defined it.
 
     These are the classes of skmc, the subclasses of `BASES`, and registered classes. Of
     PyTorch's own modules, only those in ``torch.nn`` are included. A class that runs
@@ -71,7 +71,7 @@ def find_class(name: str) -> type | None:
     Parameters
     ----------
     name : str
-        As `qualified_name` has it.
+        Name from `qualified_name`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def find_class(name: str) -> type | None:
     """
     module, _, last = name.rpartition(".")
     top = module.partition(".")[0]
-    if top == "skmc":  # only there: looking into a module of others may import it
+    if top == "skmc":  # attributes of other modules may cause an import
         found = [vars(sys.modules.get(module, object)).get(last)]
     elif top == "torch" and not module.startswith("torch.nn."):
         found = []
@@ -94,20 +94,20 @@ def find_class(name: str) -> type | None:
 
 
 def _subclasses(base: type) -> list[type]:
-    """A class and everything derived from it, older classes first."""
+    """A class and all derived classes, the oldest first."""
     found = [base]
-    for cls in found:  # which grows
+    for cls in found:  # the list grows
         found += type.__subclasses__(cls)
     return found
 
 
 def why_not_storable(class_: type) -> str:
-    """The reason why instances of a class cannot be stored, and what to do.
+    """Give the reason why instances of a class cannot be stored, and a remedy.
 
     Parameters
     ----------
     class_ : type
-        A class that `find_class` does not find.
+        Class that `find_class` does not find.
 
     Returns
     -------

@@ -17,20 +17,20 @@ from safetensors import SafetensorError, safe_open
 import skmc
 from skmc.persistence.serialize import Packer, StorageError, Unpacker
 
-FORMAT = 2  # to be raised whenever older code would misread what is written
+FORMAT = 2  # increased if older code would misread the files
 
 
 def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> None:
-    """Write an object to a file, which appears whole or not at all.
+    """Write an object to a file atomically.
 
     Parameters
     ----------
     path : str or path-like
-        Where to write.
+        Path of the file.
     kind : str
-        What the file holds; `read` insists on it.
+        Kind of content, which `read` verifies.
     value : object
-        What to store.
+        Object to store.
     **options : dict
         Parameters of `Packer`.
     """
@@ -39,14 +39,14 @@ def write(path: str | os.PathLike, kind: str, value: object, **options: Any) -> 
 
 
 def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
-    """Read what `write` wrote.
+    """Read an object that `write` wrote.
 
     Parameters
     ----------
     path : str or path-like
-        Where to read.
+        Path of the file.
     kind : str
-        What the file must hold.
+        Required kind of content.
     **options : dict
         Parameters of `Unpacker`.
 
@@ -71,12 +71,12 @@ def read(path: str | os.PathLike, kind: str, **options: Any) -> Any:
 
 
 def fingerprint(value: object) -> str:
-    """SHA-256 of what `write` would store, the same in every process.
+    """SHA-256 of the content that `write` would store, equal in every process.
 
     Parameters
     ----------
     value : object
-        What would be stored.
+        Object to store.
 
     Returns
     -------
@@ -89,16 +89,16 @@ def fingerprint(value: object) -> str:
 def write_packed(
     path: str | os.PathLike, kind: str, content: object, arrays: list[np.ndarray]
 ) -> None:
-    """Write what a `Packer` has made.
+    """Write the result of a `Packer`.
 
     Parameters
     ----------
     path : str or path-like
-        Where to write.
+        Path of the file.
     kind : str
-        What the file holds.
+        Kind of content.
     content : object
-        What `Packer.pack` returned.
+        Result of `Packer.pack`.
     arrays : list of ndarray
         The packer's arrays.
     """
@@ -121,16 +121,16 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
     Parameters
     ----------
     path : str or path-like
-        Where to read.
+        Path of the file.
     kind : str
-        What the file must hold.
+        Required kind of content.
 
     Returns
     -------
     tuple of dict, list of ndarray
     """
     with open(path, "rb"):
-        pass  # the system's own error says more
+        pass  # the system's own error is more specific
     try:
         with safe_open(path, "np") as file:
             metadata = file.metadata() or {}
@@ -167,24 +167,24 @@ def read_packed(path: str | os.PathLike, kind: str) -> tuple[dict, list[np.ndarr
 
 
 def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
-    """Write a file, or replace it, so that it appears whole or not at all.
+    """Write or replace a file atomically.
 
-    A new file has the permissions that the user's umask gives, a replaced one those of
-    the old file.
+    A new file has the permissions of the user's umask, a replaced one those of the
+    old file.
 
     Parameters
     ----------
     path : str or path-like
-        Where to write.
+        Path of the file.
     fill : callable
-        Writes to the temporary path that it is given.
+        Function that writes to the temporary path that it gets.
 
     Raises
     ------
     OSError
         The file cannot be written. The error names ``path``, not the temporary file.
     """
-    asked, path = os.fspath(path), Path(path).resolve()  # a link stays one
+    asked, path = os.fspath(path), Path(path).resolve()  # keeps symbolic links
     if path.is_dir():
         raise IsADirectoryError(f"{asked} is a folder; name a file in it.")
     if not path.parent.is_dir():
@@ -210,7 +210,7 @@ def replace_file(path: str | os.PathLike, fill: Callable[[Path], Any]) -> None:
 
 
 def _digest(text: str, arrays: list[np.ndarray]) -> str:
-    """SHA-256 of everything that is read."""
+    """SHA-256 of the given chunks."""
     sha = hashlib.sha256(text.encode())
     for array in arrays:
         sha.update(f"{array.dtype.str}{array.shape}".encode())

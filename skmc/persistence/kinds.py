@@ -1,4 +1,4 @@
-"""Objects that are made of a list of simpler ones, and how they are made again."""
+"""Objects that are stored as a list of simpler ones, and their reconstruction."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DTYPES = {str(d): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
 
 
 class Kind(NamedTuple):
-    """How an object of some type is taken apart and made again.
+    """The decomposition and reconstruction of objects of one type.
 
     Parameters
     ----------
     type : type or None
-        The exact type; None for the types that `tag_of` recognizes otherwise.
+        Exact type; None for the types that `tag_of` recognizes otherwise.
     parts : callable
-        Maps the object to the list of its parts, which are simpler.
+        Function from the object to the list of its parts, which are simpler.
     make : callable
-        Makes the object from its parts.
+        Function from the parts to the object.
     mutable : bool, default=False
-        Whether two references to one object must refer to one object again.
+        Whether two references to one object must again refer to one object.
     """
 
     type: type | None
@@ -111,12 +111,12 @@ TAGS = {kind.type: tag for tag, kind in KINDS.items()} | {
 
 
 def tag_of(value: object) -> str:
-    """The name of an object's kind: one of `KINDS`, or one that `Packer` knows.
+    """Name of an object's kind: one of `KINDS`, or one that `Packer` knows.
 
     Parameters
     ----------
     value : object
-        What is to be stored.
+        Object to store.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Fitted completers in files: safetensors and JSON instead of pickle."""
+"""Storage of fitted completers: safetensors and JSON instead of pickle."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ def save(completer: BaseCompleter | MixedCompleter, path: str | os.PathLike) -> 
     """Write a completer, with everything it has learned, to a file.
 
     The file is in the safetensors format. Arrays and tensors are stored in binary form,
-    everything else as JSON in the metadata, together with the version of the format,
-    the version of skmc, and a SHA-256 checksum. The file appears whole or not at all.
+    other attributes as JSON in the metadata, together with the version of the format,
+    the version of skmc, and a SHA-256 checksum. The file is written atomically.
 
     Parameters
     ----------
     completer : completer
-        Fitted or not, of skmc or of your own. Callbacks are not stored.
+        Completer of skmc or of your own, fitted or not. Callbacks are not stored.
     path : str or path-like
-        ".safetensors" is the usual extension. An existing file is replaced.
+        Path of the file, usually with the extension ".safetensors". An existing file is
+        replaced.
 
     Raises
     ------
@@ -76,13 +77,13 @@ def load(path: str | os.PathLike) -> BaseCompleter | MixedCompleter:
     Parameters
     ----------
     path : str or path-like
-        Where to read.
+        Path of the file.
 
     Returns
     -------
     completer
-        Its tensors are on the CPU. It gives the same answers as the completer that was
-        saved.
+        Completer with tensors on the CPU. It gives the same results as the completer
+        that was saved.
 
     Raises
     ------

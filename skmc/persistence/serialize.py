@@ -1,4 +1,4 @@
-"""Objects as JSON and plain arrays, and back, without pickle."""
+"""Conversion of objects to JSON and plain arrays, and back, without pickle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skmc.persistence.classes import find_class, qualified_name, why_not_storabl
 from skmc.persistence.kinds import DTYPES, KINDS, tag_of
 
 JSON_TYPES = (bool, int, str, type(None))
-# What safetensors holds under its own type; other arrays are stored as bytes.
+# Types that safetensors supports; other arrays are stored as bytes.
 STORED = {"bool", "float16", "float32", "float64"}
 STORED |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 BUILT_IN: tuple[type, ...] = (dict, float, int, list, set, str, tuple)
@@ -27,11 +27,11 @@ HOOKS = frozenset(vars(nn.Module())) - {"_parameters", "_buffers", "_modules"}
 
 
 class StorageError(ValueError):
-    """A file that cannot be read, and why."""
+    """A file cannot be read; the message gives the reason."""
 
 
 class Packer:
-    """Turns objects into JSON and a list of arrays.
+    """Conversion of objects to JSON and a list of arrays.
 
     Stored are numbers, strings, containers, arrays, sparse matrices, tensors, `KINDS`,
     and instances of the classes that `find_class` finds, whose attributes are stored by
@@ -42,9 +42,9 @@ class Packer:
     Parameters
     ----------
     supplied : mapping of str to object
-        Objects that are not stored. `Unpacker` is given them under the same names.
+        Objects that are not stored. `Unpacker` gets them under the same names.
     omit : tuple of str
-        Attributes whose names begin with one of these are not stored.
+        Beginnings of the names of attributes that are not stored.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Packer:
         self.alive: list[Any] = []  # an id is unique only while its object exists
 
     def pack(self, value: Any) -> Any:
-        """Turn an object into JSON; its arrays are appended to ``arrays``.
+        """Convert an object to JSON; its arrays are appended to ``arrays``.
 
         Parameters
         ----------
         value : object
-            What is to be stored.
+            Object to store.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Packer:
 
 
 def field_names(class_: type) -> list[str] | None:
-    """The names of all attributes of a dataclass.
+    """Names of all attributes of a dataclass.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def field_names(class_: type) -> list[str] | None:
     -------
     list of str or None
         None if it is not a dataclass, or an estimator: the fields of an estimator are
-        its parameters, and it has fitted attributes besides.
+        its parameters, and it also has fitted attributes.
     """
     if not dataclasses.is_dataclass(class_) or issubclass(class_, BaseEstimator):
         return None
@@ -188,7 +188,7 @@ def field_names(class_: type) -> list[str] | None:
 
 
 def attributes(value: object) -> dict[str, Any]:
-    """The attributes that are stored of an object.
+    """The attributes of an object that are stored.
 
     Parameters
     ----------
@@ -208,17 +208,17 @@ def attributes(value: object) -> dict[str, Any]:
 class Unpacker:
     """The inverse of `Packer`.
 
-    A class that the file names is looked up among those that the program has defined
-    already. Neither its ``__init__`` nor any function is called.
+    A class that the file names is looked up among those that the program has already
+    defined. Neither its ``__init__`` nor any function is called.
 
     Parameters
     ----------
     arrays : list of ndarray
-        Those that the `Packer` made.
+        Arrays of the `Packer`.
     supplied : mapping of str to object
-        As for `Packer`.
+        Objects that are not stored, as for `Packer`.
     device : str, optional
-        Where all tensors are placed. By default each is placed where it was.
+        Device of all tensors. By default each is placed on its original one.
     """
 
     def __init__(
@@ -235,12 +235,12 @@ class Unpacker:
         self.storages: dict[tuple, Tensor] = {}
 
     def unpack(self, node: object) -> Any:
-        """Make an object again.
+        """Restore an object.
 
         Parameters
         ----------
         node : object
-            What `Packer.pack` returned.
+            Result of `Packer.pack`.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class Unpacker:
         return [self.unpack(node) for node in nodes]
 
     def _remember(self, node: dict, value: object) -> Any:
-        """Called before the parts of an object are read if it may contain itself."""
+        """Register an object that may contain itself before its parts are read."""
         if "id" in node:
             self.objects[node["id"]] = value
         return value

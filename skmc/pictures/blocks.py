@@ -1,4 +1,4 @@
-"""Blocks of a picture, and a crop that stands for it."""
+"""Blocks of a picture, and a representative crop."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from itertools import pairwise, product
 
 import numpy as np
 
-SIDE = 512  # of a block, by default
-MARGIN = 32  # pixels of its neighbors that a block sees
-# A block has at least this share of the observed pixels that it would have if they
-# were spread evenly; otherwise its margin grows.
+SIDE = 512  # default side of a block
+MARGIN = 32  # pixels around a block that its fit uses
+# A block has at least this share of the observed pixels that it would have with an
+# even distribution; otherwise its margin grows.
 LEAST_SHARE = 0.1
 CROP_SIDE = 96
-Region = tuple[slice, ...]  # of rows and of columns
+Region = tuple[slice, ...]  # slices of rows and of columns
 
 
 def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Region]]:
@@ -25,12 +25,12 @@ def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Regi
     missing : bool ndarray of shape (height, width, channels)
         True where a pixel is missing.
     side : int, default=512
-        Of a block without its margin, at most.
+        Largest side of a block without its margin.
 
     Yields
     ------
     inner, outer : tuple of slice
-        The inner parts do not overlap.
+        Inner parts, which do not overlap, and the parts with margins.
     """
     least = LEAST_SHARE * observed(missing)
     for inner in product(*(_parts(size, side) for size in missing.shape[:2])):
@@ -45,14 +45,14 @@ def blocks(missing: np.ndarray, side: int = SIDE) -> Iterator[tuple[Region, Regi
 
 
 def crop(missing: np.ndarray, wanted: np.ndarray | None = None) -> Region:
-    """A part of at most 96 x 96 pixels with about the same share of observed ones.
+    """Choose a part of at most 96 x 96 pixels with a similar share of observed ones.
 
     Parameters
     ----------
     missing : bool ndarray of shape (height, width, channels)
         True where a pixel is missing.
     wanted : ndarray of shape (channels,), optional
-        The share of each channel; the default is that of the picture.
+        Wanted share of each channel; the default is that of the picture.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def crop(missing: np.ndarray, wanted: np.ndarray | None = None) -> Region:
 
 
 def _parts(size: int, side: int) -> list[slice]:
-    """Equal parts of a length, of at most ``side``."""
+    """Divide a length into equal parts of at most ``side``."""
     edges = np.linspace(0, size, -(-size // side) + 1).round().astype(int).tolist()
     return [slice(*ends) for ends in pairwise(edges)]
 
@@ -83,7 +83,7 @@ def _extended(inner: Region, margin: int, missing: np.ndarray) -> Region:
 
 
 def observed(missing: np.ndarray) -> np.ndarray:
-    """The share of observed pixels in each channel.
+    """Share of observed pixels in each channel.
 
     Parameters
     ----------

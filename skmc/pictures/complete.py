@@ -38,40 +38,41 @@ def complete(
     `BiharmonicCompleter`) completes all channels together. Any other one completes
     matrices of one channel each: those of the picture, or decorrelated ones (the
     principal components of the observed colors), whichever has the lower error on a
-    held-out tenth of the observed pixels of a crop of 96 x 96. Where the channels of a
-    pixel are not missing together, it is always the former.
+    held-out tenth of the observed pixels of a crop of 96 x 96. If the channels of a
+    pixel are not always missing together, the channels are those of the picture.
 
-    Pictures that are larger than a block are completed in blocks, each with a margin of
-    32 pixels of its neighbors, so that a fit's memory does not grow with the picture.
-    The margin grows where a block has less than a tenth of the picture's share of
+    Pictures larger than a block are completed in blocks. Each has a margin of
+    32 pixels around it, so that a fit's memory does not grow with the picture.
+    The margin grows if a block has less than a tenth of the picture's share of
     observed pixels. Blocks without a missing pixel cost nothing.
 
     Parameters
     ----------
     picture : array-like of shape (height, width) or (height, width, channels)
-        As in `as_matrix`. An alpha channel is completed like any other; leave it out if
-        it marks what is missing.
+        Picture, as in `as_matrix`. An alpha channel is completed like any other; leave
+        it out if it marks missing pixels.
     mask : array-like of shape (height, width) or that of ``picture``, optional
-        As in `as_matrix`: nonzero where a pixel is missing.
+        Mask, as in `as_matrix`: nonzero where a pixel is missing.
     completer : completer or str, optional
-        It is cloned. A name, such as "biharmonic", is that of the command ``skmc
-        methods``. The default is ``NonlocalCompleter(random_state=0)``.
+        Completer, which is cloned. A name, such as "biharmonic", is one of the command
+        ``skmc methods``. The default is ``NonlocalCompleter(random_state=0)``.
     block : int >= 1, default=512
         Side of a block, in pixels.
     on_fit : callable, optional
-        Called after each fit with the number of fits done and of all fits.
+        Function that is called after each fit with the number of fits done and of all
+        fits.
 
     Returns
     -------
     ndarray of the shape and dtype of ``picture``
-        Observed pixels unchanged. Integers are rounded and stay within the range of
-        their dtype.
+        Completed picture. Observed pixels are unchanged. Integers are rounded and stay
+        within the range of their dtype.
 
     Raises
     ------
     ValueError
-        As in `as_matrix`; ``block`` is no whole number of at least 1; or there is no
-        ``mask``, and no pixel is missing.
+        As in `as_matrix`; or ``block`` is not a whole number of at least 1; or there is
+        no ``mask``, and no pixel is missing.
 
     Examples
     --------
@@ -122,16 +123,16 @@ def complete(
 
 @dataclass(frozen=True)
 class Estimate:
-    """What `complete` will take.
+    """Time and memory that `complete` will take.
 
     Parameters
     ----------
     n_fits : int
-        Blocks.
+        Number of blocks.
     seconds : float
-        Measured on a crop of 96 x 96 pixels, times the pixels of all blocks.
+        Time of a crop of 96 x 96 pixels, times the ratio of the pixels of all blocks.
     memory : int
-        Bytes, in addition to what the process has; measured for `NonlocalCompleter`.
+        Bytes in addition to those of the process; measured for `NonlocalCompleter`.
     """
 
     n_fits: int
@@ -148,14 +149,14 @@ def estimate(
 ) -> Estimate:
     """Estimate time and memory of `complete`, by two fits to a crop of 96 x 96 pixels.
 
-    The crop misses about as large a share of its pixels as the blocks that have missing
+    The share of missing pixels in the crop is about that of the blocks with missing
     ones. The time is right for completers whose time is linear in the number of pixels,
     such as `NonlocalCompleter`, and a lower bound for others.
 
     Parameters
     ----------
     picture, mask, completer, block : objects
-        As in `complete`.
+        Arguments of `complete`.
 
     Returns
     -------
@@ -197,7 +198,7 @@ def _seconds(way: Way, sample: np.ndarray) -> float:
 def _prepared(
     matrix: np.ma.MaskedArray, values: np.ndarray, completer: BaseCompleter | str | None
 ) -> tuple[np.ndarray, np.ndarray, Way]:
-    """Cells (NaN where missing), what is missing, and how to complete them."""
+    """Cells (NaN where missing), mask of missing pixels, and function to complete."""
     channels = values.shape[2] if values.ndim == 3 else 1
     cells = as_picture(matrix.filled(np.nan), channels)
     chosen: Any = completer

@@ -1,4 +1,4 @@
-"""Pictures as matrices."""
+"""Conversion of pictures to matrices and back."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from skmc.cells import Container, pixels
 
 
 def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.MaskedArray:
-    """Write a picture as the matrix that completers take.
+    """Convert a picture to the matrix that completers take.
 
     Parameters
     ----------
     picture : array-like or tensor of shape (height, width) or (height, width, channels)
-        Real numbers. Missing are NaN and what a masked array masks.
+        Real numbers. NaN and masked pixels of a masked array are missing.
     mask : array-like of shape (height, width) or that of ``picture``, optional
-        Nonzero where a pixel, or a channel of it, is missing, too.
+        Nonzero where a pixel, or a channel of it, is also missing.
 
     Returns
     -------
     masked array of shape (height, width * channels)
         Floats; single precision if ``picture`` is in half or single precision or has 8
-        or 16 bits. A row holds its pixels in order, the channels of a pixel next to
-        each other.
+        or 16 bits. A row holds its pixels in order, with the channels of a pixel next
+        to each other.
 
     Raises
     ------
@@ -69,12 +69,12 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
 
 
 def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
-    """Undo `as_matrix`.
+    """Convert a matrix back to a picture, the inverse of `as_matrix`.
 
     Parameters
     ----------
     matrix : array-like of shape (height, width * channels)
-        A completed matrix.
+        Completed matrix.
     channels : int, default=1
         Channels per pixel.
 
@@ -94,12 +94,12 @@ def as_picture(matrix: Container, channels: int = 1) -> np.ndarray:
 
 
 def on_host(picture: object) -> Any:
-    """A tensor as an array; anything else as it is.
+    """Convert a tensor to an array; return any other object.
 
     Parameters
     ----------
     picture : array-like or tensor
-        On any device.
+        Picture on any device.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Ways to complete several channels by a completer of matrices."""
+"""Completion of several channels by a completer of matrices."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from skmc.pictures.blocks import crop
 from skmc.pictures.shapes import as_matrix, as_picture
 
 HELD_OUT_SHARE = 0.1
-ROUNDING = 1e-12  # of the variance along the first principal component
+ROUNDING = 1e-12  # share of the variance of the first principal component
 Way = Callable[[np.ndarray], np.ndarray]
 
 
 def choose_way(completer: BaseCompleter, cells: np.ndarray) -> Way:
-    """The way to complete the channels of a picture.
+    """Choose how to complete the channels of a picture.
 
     Parameters
     ----------
     completer : completer
-        It is cloned for each fit.
+        Completer, which is cloned for each fit.
     cells : ndarray of shape (height, width, channels)
-        NaN where a channel is missing.
+        Picture, NaN where a channel is missing.
 
     Returns
     -------
     callable
-        Completes ``cells`` and parts of it.
+        Function that completes ``cells`` and parts of it.
     """
     if "channels" in completer.get_params():
         return partial(_together, completer)
@@ -66,7 +66,7 @@ def _separately(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
 def _decorrelated(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
     """Complete the principal components of the observed colors.
 
-    Gray pictures have a single one; the others are rounding errors.
+    Gray pictures have one component; the others are rounding errors.
     """
     colors = cells[~np.isnan(cells).any(2)]
     mean = colors.mean(0)
@@ -76,7 +76,7 @@ def _decorrelated(completer: BaseCompleter, cells: np.ndarray) -> np.ndarray:
 
 
 def _completed(completer: BaseCompleter, channel: np.ndarray) -> np.ndarray:
-    """Complete a channel; rows and columns without a pixel come from those around."""
+    """Complete a channel; fill empty rows and columns from neighboring ones."""
     known = ~np.isnan(channel)
     lines = np.ix_(known.any(1), known.any(0))
     tags = getattr(completer, "completer_tags", None)

@@ -34,11 +34,11 @@ class CompletionDisplay:
     Parameters
     ----------
     observed : ndarray of shape (n_rows, n_cols)
-        NaN where a cell is missing.
+        Observed cells, NaN where missing.
     completed : ndarray of shape (n_rows, n_cols)
         The completion.
     truth : ndarray of shape (n_rows, n_cols) or None, default=None
-        The truth, NaN where it is unknown.
+        Truth, NaN where unknown.
     name : str or None, default=None
         Name of the method, for the title.
     feature_names : sequence of str or None, default=None
@@ -49,9 +49,9 @@ class CompletionDisplay:
     figure_ : matplotlib Figure
         The figure of the panels.
     axes_ : ndarray of matplotlib Axes, shape (n_panels,)
-        One for each panel.
+        Axes of each panel.
     images_ : dict of str to matplotlib AxesImage
-        One for each panel, by its name.
+        Image of each panel, by name.
 
     Examples
     --------
@@ -90,13 +90,13 @@ class CompletionDisplay:
         Parameters
         ----------
         estimator : fitted completer or imputer
-            Its ``transform`` completes ``X``.
+            Estimator whose ``transform`` completes ``X``.
         X : container as in ``fit``, of shape (n_rows, n_cols)
-            The matrix to complete.
+            Matrix to complete.
         truth : container of X's shape, optional
             The truth.
         **params : dict
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class CompletionDisplay:
             )
         marks = getattr(estimator, "missing_values", np.nan)
         observed = to_cells(X, missing_values=marks)
-        # scikit-learn's imputers read no other containers.
+        # scikit-learn's imputers accept no other containers.
         readable = hasattr(X, "columns") or type(X) is np.ndarray
         ours = hasattr(estimator, "predict_entries")
         given = X if ours or readable else observed
@@ -151,11 +151,11 @@ class CompletionDisplay:
         Parameters
         ----------
         ax : array-like of matplotlib Axes, one for each panel, default=None
-            Where to draw; None makes a figure.
+            Axes of the panels; None makes a figure.
         panels : sequence of {"observed", "completed", "truth", "error"}, default=None
-            What to draw; None draws everything there is. "error" is the absolute error
-            of the completion. Its title shows the NMAE over the cells that are missing
-            and whose truth is known.
+            Panels to draw; None draws all that are available. "error" is the absolute
+            error of the completion. Its title shows the NMAE over the missing cells
+            with known truth.
         cmap : str or matplotlib Colormap, default="viridis"
             Colors of the values; "gray" suits pictures. Missing cells get a color that
             is far from all of them.
@@ -233,7 +233,7 @@ class CompletionDisplay:
         return self
 
     def _shown(self, how: str | None) -> tuple[dict[str, np.ndarray], str | None]:
-        """The matrices as they are drawn, and their unit if it is not their own."""
+        """The matrices as drawn, and their unit if it differs from that of the data."""
         shown = {"observed": self.observed, "completed": self.completed}
         if self.truth is not None:
             shown["truth"] = self.truth

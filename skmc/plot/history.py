@@ -21,11 +21,11 @@ class HistoryDisplay:
     Parameters
     ----------
     history : mapping of str to ndarray
-        As in ``history_``: "n_iter" and the quantities recorded at these iterations.
+        History as in ``history_``: "n_iter" and the quantities at these iterations.
     status : str or None, default=None
-        How the fit ended.
+        Final status of the fit.
     tol : float or None, default=None
-        The residual at which the fit has converged.
+        Residual at which the fit has converged.
     name : str or None, default=None
         Name of the estimator, for the legend.
 
@@ -34,9 +34,9 @@ class HistoryDisplay:
     figure_ : matplotlib Figure
         The figure of the panels.
     axes_ : ndarray of matplotlib Axes, shape (n_keys,)
-        One for each key.
+        Axes of each key.
     lines_ : dict of str to matplotlib Line2D
-        One for each key.
+        Line of each key.
 
     Examples
     --------
@@ -65,9 +65,9 @@ class HistoryDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            It has ``history_``.
+            Estimator with ``history_``.
         **params : dict
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class HistoryDisplay:
         Parameters
         ----------
         ax : array-like of matplotlib Axes, one for each key, default=None
-            Where to draw; None makes a figure. Pass the Axes of another display to
+            Axes of the panels; None makes a figure. Pass the Axes of another display to
             compare fits.
         keys : sequence of str, default=None
             Keys of the history; None draws all that record a single number.

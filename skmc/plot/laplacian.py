@@ -41,7 +41,7 @@ class LaplacianDisplay:
     Parameters
     ----------
     laplacians : mapping of str to ndarray or sparse array of shape (k, k)
-        Maps what the items are ("rows", "columns", "blocks8") to their Laplacian.
+        Laplacian of each kind of items ("rows", "columns", "blocks8").
     feature_names : sequence of str or None, default=None
         Labels of the columns, drawn if there are at most 25.
 
@@ -50,9 +50,9 @@ class LaplacianDisplay:
     figure_ : matplotlib Figure
         The figure of the panels.
     axes_ : ndarray of matplotlib Axes, shape (n_laplacians,)
-        One for each Laplacian.
+        Axes of each Laplacian.
     images_ : dict of str to matplotlib AxesImage
-        One for each Laplacian, by what its items are.
+        Image of each Laplacian, by the kind of its items.
 
     Examples
     --------
@@ -79,10 +79,10 @@ class LaplacianDisplay:
         Parameters
         ----------
         estimator : AIRCompleter, DMFCompleter with "dirichlet", or NCARLCompleter
-            A fitted completer. Any other with ``laplacians_``, or with ``laplacian_``
+            Fitted completer. Any other one with ``laplacians_``, or with ``laplacian_``
             and ``laplacian_axis_``, works too.
         **params : dict
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -119,9 +119,9 @@ class LaplacianDisplay:
         Parameters
         ----------
         ax : array-like of matplotlib Axes, one for each Laplacian, default=None
-            Where to draw; None makes a figure.
+            Axes of the panels; None makes a figure.
         order : mapping of str to int ndarray of shape (k,), default=None
-            Maps what the items are to the order in which to draw them. Items of a
+            Order in which to draw each kind of items. Items of a
             group drawn next to each other appear as a square. None keeps the order of
             the matrix.
         cmap : str or matplotlib Colormap, default="Greys"
@@ -157,7 +157,7 @@ class LaplacianDisplay:
             if name in order:
                 A = A[np.ix_(order[name], order[name])]
                 names = None if names is None else [names[k] for k in order[name]]
-            # Otherwise a few strong pairs would leave all the others white.
+            # Otherwise a few strong pairs would make all others white.
             most = np.quantile(A[A > 0], 0.99) if (A > 0).any() else 1.0
             self.images_[name] = axis.imshow(A, cmap=cmap, vmin=0, vmax=most)
             axis.set_title(f"similar {name}", fontsize="medium")

@@ -1,4 +1,4 @@
-"""What the displays share: figures, axes, colors and the truth."""
+"""Parts that the displays share: figures, axes, colors and the truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING_COLORS = ("white", "#29ABE2", "tab:red", "tab:green")
 
 
 def pyplot() -> Any:
-    """Import `matplotlib.pyplot`, or say how to install it.
+    """Import `matplotlib.pyplot`, or raise an error that says how to install it.
 
     Returns
     -------
@@ -43,13 +43,13 @@ def axes_for(
     Parameters
     ----------
     ax : matplotlib Axes, array-like of them, or None
-        Where to draw; None makes a figure.
+        Axes to draw on; None makes a figure.
     n_panels : int
         Number of panels.
     width : float
         Width of a new panel, in inches.
     aspect : float
-        Height over width of a new panel.
+        Ratio of height to width of a new panel.
     below : float, default=0.0
         Free space below new panels, in inches.
     aside : float, default=0.0
@@ -60,7 +60,7 @@ def axes_for(
     figure : matplotlib Figure
         The figure of the panels.
     axes : ndarray of matplotlib Axes, shape (n_panels,)
-        One for each panel.
+        Axes of each panel.
     """
     plt = pyplot()
     if ax is None:
@@ -95,7 +95,7 @@ def read_truth(
     names : sequence of str or None
         Column names of the matrix, if it has any.
     **params : dict
-        For `skmc.cells.to_cells`.
+        Parameters of `skmc.cells.to_cells`.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def names_to_draw(
     Returns
     -------
     names : sequence of str or None
-        None if there are too many to draw.
+        Names; None if there are too many to draw.
     length : float
         Estimated length of the longest name, in inches.
     """
@@ -145,7 +145,7 @@ def label_axes(axis: Any, across: str, down: str | None) -> None:
     Parameters
     ----------
     axis : matplotlib Axes
-        Where the matrix is drawn.
+        Axes of the matrix.
     across : str
         Label of the horizontal axis.
     down : str or None
@@ -167,16 +167,16 @@ def add_colorbar(image: Any, **params: Any) -> None:
     Parameters
     ----------
     image : matplotlib AxesImage
-        The image.
+        Image of the color bar.
     **params : dict
-        For `matplotlib.figure.Figure.colorbar`.
+        Parameters of `matplotlib.figure.Figure.colorbar`.
     """
     beside = image.axes.inset_axes((1.03, 0, 0.04, 1))
     image.figure.colorbar(image, cax=beside, **params)
 
 
 def with_missing_color(cmap: Any) -> Any:
-    """Give a color map a color for missing cells that is far from all of its own.
+    """Give a color map a distinct color for missing cells.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class SpectrumDisplay:
     Parameters
     ----------
     spectra : mapping of str to ndarray of shape (k,)
-        Maps labels to singular values, largest first.
+        Singular values by label, largest first.
     n_iter : int ndarray of shape (n_checks,) or None, default=None
         Iterations at which ``history`` was recorded.
     history : ndarray of shape (n_checks, n_values) or None, default=None
@@ -36,7 +36,7 @@ class SpectrumDisplay:
     axes_ : ndarray of matplotlib Axes, shape (1,) or (2,)
         The Axes of the spectra and, if there is a history, the Axes of the history.
     lines_ : dict of str to matplotlib Line2D
-        One for each spectrum, by its label.
+        Line of each spectrum, by its label.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class SpectrumDisplay:
         Parameters
         ----------
         matrices : mapping of str to array-like of shape (n_rows, n_cols)
-            Maps labels to matrices.
+            Matrices by label.
         **params : dict
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -89,13 +89,13 @@ class SpectrumDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            It has ``reconstruction_`` or ``matrix_``, which is decomposed densely. If
-            a `skmc.loop.SpectrumRecorder` has recorded singular values in its history,
-            they are drawn over the iterations.
+            Estimator with ``reconstruction_`` or ``matrix_``, which is decomposed
+            densely. If a `skmc.loop.SpectrumRecorder` has recorded singular values in
+            its history, they are drawn over the iterations.
         truth : container of the matrix's shape, optional
             The truth, without missing cells.
         **params : dict
-            For `plot`.
+            Parameters of `plot`.
 
         Returns
         -------
@@ -132,8 +132,8 @@ class SpectrumDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or array-like of two, default=None
-            Where to draw the spectra and their history during the fit. A single Axes
-            shows the spectra only. None makes a figure.
+            Axes of the spectra and of their history during the fit. A single Axes
+            shows only the spectra. None makes a figure.
 
         Returns
         -------

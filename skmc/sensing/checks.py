@@ -1,4 +1,4 @@
-"""Checks of what a user gives as measurements."""
+"""Validation of measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_shape(values: Any) -> bool:
     Parameters
     ----------
     values : object
-        What a user gave.
+        Value to check.
 
     Returns
     -------
@@ -31,14 +31,14 @@ def is_shape(values: Any) -> bool:
 
 
 def check_plain(name: str, values: Any) -> Any:
-    """The values, unless an array would drop a part of them; or an error.
+    """Return the values, or raise an error if an array would drop a part of them.
 
     Parameters
     ----------
     name : str
-        What the error calls them.
+        Name of the values in error messages.
     values : object
-        What a user gave.
+        Values to check.
 
     Returns
     -------
@@ -57,16 +57,16 @@ def check_plain(name: str, values: Any) -> Any:
 
 
 def copied(name: str, values: ArrayLike, ndim: int) -> Tensor:
-    """A tensor with ``ndim`` axes, none of them empty; or an error.
+    """Return a tensor with ``ndim`` axes, none of them empty, or raise an error.
 
     Parameters
     ----------
     name : str
-        What the error calls the values.
+        Name of the values in error messages.
     values : Tensor or array
-        What a user gave.
+        Values to convert.
     ndim : int
-        Axes that it must have.
+        Required number of axes.
 
     Returns
     -------
@@ -88,16 +88,16 @@ def copied(name: str, values: ArrayLike, ndim: int) -> Tensor:
 
 
 def real(name: str, values: ArrayLike, ndim: int) -> Tensor:
-    """A tensor that is finite, real and in single or double precision; or an error.
+    """Return a finite, real tensor in single or double precision, or raise an error.
 
     Parameters
     ----------
     name : str
-        What the error calls the values.
+        Name of the values in error messages.
     values : Tensor or array
-        What a user gave.
+        Values to convert.
     ndim : int
-        Axes that it must have.
+        Required number of axes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Measurements by any matrices, and those of another kind times a factor."""
+"""Measurements by arbitrary matrices, and measurements times a factor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DenseMeasurements(Measurements):
     Parameters
     ----------
     A : Tensor or array of shape (n, n_rows, n_cols)
-        The matrices.
+        Matrices ``A_i``.
 
     Examples
     --------
@@ -56,9 +56,9 @@ class ScaledMeasurements(Measurements):
     Parameters
     ----------
     operator : Measurements
-        The ``A_i``.
+        Measurements with the matrices ``A_i``.
     factor : float, not zero
-        Multiplies them.
+        Factor of the matrices.
     """
 
     def __init__(self, operator: Measurements, factor: float) -> None:
@@ -73,7 +73,7 @@ class ScaledMeasurements(Measurements):
 
     @property
     def size(self) -> int:
-        """The numbers that are stored."""
+        """Number of stored elements."""
         return self.operator.size
 
     @property

@@ -14,16 +14,16 @@ from skmc.sensing.measurements import Measurements
 
 
 class DiagonalMeasurements(Measurements):
-    """``A_i = Phi diag(values_i) Psi'``: all share their singular vectors.
+    """Measurements by ``A_i = Phi diag(values_i) Psi'``, with shared singular vectors.
 
     Parameters
     ----------
     Phi : Tensor or array of shape (n_rows, k)
-        Orthonormal columns.
+        Left singular vectors: orthonormal columns.
     values : Tensor or array of shape (n, k)
-        The diagonals.
+        Diagonals of the measurements.
     Psi : Tensor or array of shape (n_cols, k)
-        Orthonormal columns.
+        Right singular vectors: orthonormal columns.
 
     Examples
     --------

@@ -12,8 +12,8 @@ from skmc.parameters import Count, Positive, constrained
 from skmc.sensing.measured import Measured
 from skmc.sensing.regressor import FlowSensingRegressor
 
-START = 1e-4  # on the factors' diagonals
-REST = 1e-2  # the same, to the power of their number less two
+START = 1e-4  # initial value on the factors' diagonals
+REST = 1e-2  # the same for three or more factors, to the power depth - 2
 
 
 @constrained
@@ -26,9 +26,9 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
         \min_{W} \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2
         \quad\text{over } X = W_{L-1} \cdots W_0
 
-    half a *sum* over measurements. There is no penalty: from small multiples of the
-    identity, singular values grow one after the other under gradient flow, and few do
-    before the measurements are met. There is no intercept. Computes in the
+    This is half a *sum* over measurements. There is no penalty: from small multiples of
+    the identity, singular values grow one after the other under gradient flow, and few
+    do before the measurements are met. There is no intercept. The computation is in the
     floating-point type of the data.
 
     The problem is solved in units in which ``y`` and the entries of ``A`` have root
@@ -38,24 +38,26 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     Parameters
     ----------
     depth : int >= 1, default=3
-        Number of factors ``L``. One is a free ``X``; more factors favor low rank more.
+        Number of factors ``L``. One is an unconstrained ``X``; more factors favor low
+        rank.
     width : int >= 1 or None, default=None
-        Inner size of the factors; None is ``min(n_rows, n_cols)``.
+        Inner dimension of the factors; None is ``min(n_rows, n_cols)``.
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
-        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` know their shape.
+        Shape ``(n_rows, n_cols)``, required if measurements are given as flat rows.
+        Without it the matrix has a single row, (1, n_features). Three-dimensional
+        arrays and `Measurements` know their shape.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+        Device of the computation; "auto" is CUDA if it is available.
     max_iter : int >= 1, default=3000
-        Steps of gradient flow. `skmc.solvers.GradientFlow` adapts their length.
+        Maximum number of steps of gradient flow. `skmc.solvers.GradientFlow` adapts
+        their length.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds. When it has passed, the fit ends after the
         running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it.
+        Stop when ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` is at most ``tol``.
     init_scale : float > 0 or None, default=None
-        Value on the factors' diagonals at the start. The smaller it is, the lower the
+        Initial value on the factors' diagonals. The smaller it is, the lower the
         rank and the longer the way from zero. None is 1e-4, as in the paper, for up to
         two factors and ``1e-2 ** (1 / (depth - 2))`` (ours) for more: the flow stays at
         low ranks for a time proportional to ``init_scale ** (2 - depth)``.
@@ -63,7 +65,7 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     Attributes
     ----------
     matrix_ : ndarray of shape (n_rows, n_cols)
-        ``X``.
+        Recovered matrix ``X``.
     history_ : dict of ndarray
         "n_iter", "objective" (in the units of the solution) and "residual" at every
         25th iteration.
@@ -71,9 +73,9 @@ class FactorizedSensingRegressor(FlowSensingRegressor):
     status_ : str
         "converged", "stopped", "max_iter", "max_time", "diverged" or "interrupted".
     n_features_in_ : int
-        ``n_rows * n_cols``.
+        Number of cells, ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
-        Set only where flat rows have names.
+        Names of the cells, if flat rows have names.
 
     References
     ----------

@@ -9,35 +9,36 @@ from skmc.sensing.regressor import BaseSensingRegressor
 
 
 class LinearSensingRegressor(BaseSensingRegressor):
-    r"""Least squares of least norm.
+    r"""The least-squares solution of least norm.
 
     .. math::
 
         \min_X \|X\|_F \quad\text{over the minimizers of }
         \sum_i (y_i - \langle A_i, X\rangle)^2
 
-    Gradient descent on a free ``X`` ends there if it starts at zero. With fewer
-    measurements than cells the answer meets them exactly; nothing favors low rank.
-    Computes in double precision, by a singular value decomposition of all measurements
-    (for `CellMeasurements` by the mean of each cell). There is no intercept.
+    Gradient descent on an unconstrained ``X`` converges to it from zero. With fewer
+    measurements than cells the solution meets them exactly; nothing favors low rank.
+    The computation is in double precision, by a singular value decomposition of all
+    measurements (for `CellMeasurements` by the mean of each cell). There is no
+    intercept.
 
     Parameters
     ----------
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
-        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` know their shape.
+        Shape ``(n_rows, n_cols)``, required if measurements are given as flat rows.
+        Without it the matrix has a single row, (1, n_features). Three-dimensional
+        arrays and `Measurements` know their shape.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+        Device of the computation; "auto" is CUDA if it is available.
 
     Attributes
     ----------
     matrix_ : ndarray of shape (n_rows, n_cols)
-        ``X``.
+        Recovered matrix ``X``.
     n_features_in_ : int
-        ``n_rows * n_cols``.
+        Number of cells, ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
-        Set only where flat rows have names.
+        Names of the cells, if flat rows have names.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from skmc.sensing.measurements import Measurements
 
 @dataclass(frozen=True, eq=False)
 class Measured(Observed):
-    """Measurements ``y = A(M)`` of a matrix, in the place of observed cells.
+    """Measurements ``y = A(M)`` of a matrix, in place of observed cells.
 
     `residual` is ``A*(A(X) - y)``, the gradient of ``1/2 |A(X) - y|^2`` at ``X``, and
     ``values`` is ``A*(y)``, minus the gradient at zero. Misfit and energy are those of
@@ -25,9 +25,9 @@ class Measured(Observed):
     Parameters
     ----------
     values, mask : Tensor of shape (n_rows, n_cols)
-        As made by `of`.
+        Tensors from `of`.
     operator : Measurements
-        ``A``.
+        Measurements ``A``.
     y : Tensor of shape (n,)
         Results of the measurements.
     weights : None
@@ -48,14 +48,14 @@ class Measured(Observed):
 
     @classmethod
     def of(cls, operator: Measurements, y: Tensor) -> Measured:
-        """From measurements and their results alone.
+        """Make the data from measurements and their results.
 
         Parameters
         ----------
         operator : Measurements
-            The measurements.
+            Measurements.
         y : Tensor of shape (n,)
-            Their results.
+            Results of the measurements.
 
         Returns
         -------
@@ -66,12 +66,12 @@ class Measured(Observed):
 
     @property
     def work(self) -> int:
-        """The work of a product with the matrix or of ``A``, whichever is more."""
+        """Work of a product with the matrix or of ``A``, whichever is larger."""
         return max(super().work, work_of(self.operator.size))
 
     @property
     def n_observed(self) -> Tensor:  # type: ignore[override]
-        """How many measurements there are."""
+        """Number of measurements."""
         return self.y.new_tensor(float(len(self.y)))
 
     @property
@@ -108,12 +108,12 @@ class Measured(Observed):
         return (self.operator.forward(X) - self.y).square().sum(-1)
 
     def hide(self, hidden: Tensor) -> Measured:
-        """Leave out the measurements where ``hidden`` is True.
+        """Leave out some measurements.
 
         Parameters
         ----------
         hidden : bool Tensor of shape (n,)
-            One for each measurement: there are no cells to be hidden.
+            True for measurements to leave out; single cells cannot be hidden.
 
         Returns
         -------

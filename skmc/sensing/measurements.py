@@ -1,8 +1,9 @@
 r"""Linear measurements of a matrix: ``y_i = <A_i, X> = tr(A_i' X)``.
 
-Each kind stores no more than its ``A_i`` need: a detached copy, in single precision if
-it is given so and otherwise in double. Measurements are immutable and can be sliced:
-``A[:10]`` are the first ten, so that `sklearn.model_selection` splits measurements.
+Each kind stores only the data that define its ``A_i``: a detached copy, in single
+precision if it is given so and otherwise in double. Measurements are immutable and
+can be sliced: ``A[:10]`` are the first ten, so that `sklearn.model_selection` splits
+measurements.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from torch import Tensor
 
 
 class Measurements(ABC):
-    """The interface of every kind of measurements.
+    """The interface of all kinds of measurements.
 
     Attributes
     ----------
     matrix_shape : tuple
-        ``(n_rows, n_cols)``. ``len()`` is the number of measurements ``n`` and
-        ``shape`` is ``(n,)``.
+        Shape of the matrix, ``(n_rows, n_cols)``. ``len()`` is the number of
+        measurements ``n`` and ``shape`` is ``(n,)``.
     """
 
     matrix_shape: tuple[int, int]
@@ -51,7 +52,7 @@ class Measurements(ABC):
         Parameters
         ----------
         r : Tensor of shape (\\*batch, n)
-            Weights.
+            Weights of the measurements.
 
         Returns
         -------
@@ -101,7 +102,7 @@ class Measurements(ABC):
         Parameters
         ----------
         y : Tensor of shape (n,)
-            Results.
+            Results of the measurements.
 
         Returns
         -------
@@ -122,7 +123,7 @@ class Measurements(ABC):
 
     @property
     def size(self) -> int:
-        """How many numbers are stored for each measurement, summed."""
+        """Number of elements stored for all measurements."""
         return sum(getattr(self, name).numel() for name in self._each)
 
     @property
@@ -132,7 +133,7 @@ class Measurements(ABC):
 
     @property
     def shape(self) -> tuple[int]:
-        """``(n,)``: a list of measurements. The matrix has `matrix_shape`."""
+        """``(n,)``, the shape of a list of measurements; see `matrix_shape`."""
         return (len(self),)
 
     def __len__(self) -> int:
@@ -157,9 +158,9 @@ class Measurements(ABC):
         Parameters
         ----------
         device : device or str
-            Where to compute.
+            Target device.
         dtype : dtype
-            Floating-point type.
+            Target floating-point type.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from skmc.sensing.regressor import IterativeSensingRegressor
 from skmc.solvers import DouglasRachford, ProximalGradient, Solver
 from skmc.terms import MeasurementError, NuclearNorm
 
-LENGTH = 0.3  # of the splitting's step, relative to the least-norm answer
+LENGTH = 0.3  # of the splitting's step, relative to the least-norm solution
 
 
 @constrained
@@ -29,52 +29,53 @@ class NuclearSensingRegressor(IterativeSensingRegressor):
 
         \min_X \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2 + \lambda \|X\|_*
 
-    half a *sum* over measurements and a sum of singular values, by accelerated
-    proximal gradient (`skmc.solvers.ProximalGradient`). In the limit
+    This is half a *sum* over measurements and a sum of singular values, minimized by
+    accelerated proximal gradient (`skmc.solvers.ProximalGradient`). In the limit
     ``lambda -> 0`` this is ``min |X|_*`` over the minimizers of the sum of squares;
     with fewer measurements than cells these meet all measurements exactly.
-    `skmc.solvers.DouglasRachford` finds the limit. There is no intercept. Computes in
-    double precision.
+    `skmc.solvers.DouglasRachford` finds the limit. There is no intercept. The
+    computation is in double precision.
 
     Parameters
     ----------
     lambda_nuclear : float in [0, 1], default=0.01
-        ``lambda`` as a share of ``|sum_i y_i A_i|_2``; at 1 the answer is zero. Values
-        to try: .001, .003, .01, .03, .1 (relative to that norm). 0 is
+        Weight ``lambda`` relative to ``|sum_i y_i A_i|_2``; at 1 the solution is zero.
+        Values to try: .001, .003, .01, .03, .1 (relative to that norm). 0 is
         the limit, which suits only measurements without noise: with about as many
         measurements as cells it fits the noise.
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
-        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` know their shape.
+        Shape ``(n_rows, n_cols)``, required if measurements are given as flat rows.
+        Without it the matrix has a single row, (1, n_features). Three-dimensional
+        arrays and `Measurements` know their shape.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+        Device of the computation; "auto" is CUDA if it is available.
     max_iter : int >= 1, default=10000
-        Iterations. Each costs the measurements of one matrix, their adjoint, and the
-        singular values of one matrix.
+        Maximum number of iterations. Each one computes the measurements of one matrix,
+        their adjoint, and the singular values of one matrix.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds. When it has passed, the fit ends after the
         running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
-        Stop when a subgradient of the objective falls to this share of the gradient of
-        the sum of squares. In the limit, stop when the relative distance between the
-        matrix that meets the measurements and the one of low rank falls to it.
+        Stop when the norm of a subgradient of the objective is at most this share of
+        the gradient of the sum of squares. In the limit, stop when the relative
+        distance between the matrix that meets the measurements and the low-rank one is
+        at most ``tol``.
 
     Attributes
     ----------
     matrix_ : ndarray of shape (n_rows, n_cols)
-        ``X``.
+        Recovered matrix ``X``.
     history_ : dict of ndarray
         "n_iter", "objective" and "residual" at every fifth iteration. The objective is
-        that of the problem as solved, where ``y`` and the entries of ``A`` have root
+        that of the scaled problem, where ``y`` and the entries of ``A`` have root
         mean square 1; in the limit it is the nuclear norm there.
     n_iter_ : int
     status_ : str
         "converged", "stopped", "max_iter", "max_time", "diverged" or "interrupted".
     n_features_in_ : int
-        ``n_rows * n_cols``.
+        Number of cells, ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
-        Set only where flat rows have names.
+        Names of the cells, if flat rows have names.
 
     References
     ----------

@@ -14,7 +14,7 @@ from skmc.sensing.measurements import Measurements
 
 
 class RankOneMeasurements(Measurements):
-    """``A_i = a_i b_i'``, that is ``y_i = a_i' X b_i``.
+    """Measurements by ``A_i = a_i b_i'``, that is ``y_i = a_i' X b_i``.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class RankOneMeasurements(Measurements):
         return torch.linalg.eigh(self.gram().double())
 
     def least_norm(self, y: Tensor) -> Tensor:
-        """As for all measurements, without their dense form where they are few.
+        """Least-norm solution, without dense measurements if they are few.
 
         With fewer measurements than cells it is computed from `gram`. Singular values
         then count as zero up to ``sqrt(eps n)`` times the largest one.
@@ -71,7 +71,7 @@ class RankOneMeasurements(Measurements):
         Parameters
         ----------
         y : Tensor of shape (n,)
-            Results.
+            Results of the measurements.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class RankOneMeasurements(Measurements):
         energy, U = self._spectrum
         kept = energy > torch.finfo(energy.dtype).eps * len(U) * energy[-1]
         X = torch.zeros(self.matrix_shape, dtype=y.dtype, device=y.device)
-        for _ in range(2):  # squares lose digits, which the second round restores
+        for _ in range(2):  # the second round restores digits lost by squaring
             missed = (U.mT @ (y - self.forward(X)).double()) / energy
             X = X + self.adjoint((U @ torch.where(kept, missed, 0.0)).to(y))
         return X

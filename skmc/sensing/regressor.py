@@ -50,19 +50,19 @@ SLOW = 1e-2
 @constrained
 @dataclass(eq=False, repr=False)
 class BaseSensingRegressor(RegressorMixin, BaseEstimator):
-    """Reads measurements, predicts others as ``<A_i, matrix_>``; there is no intercept.
+    """Base class that reads measurements and predicts others, without an intercept.
 
     Subclasses define `_recover`.
 
     Parameters
     ----------
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+        Shape ``(n_rows, n_cols)`` of matrices that are given as flat rows.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+        Device of the computation; "auto" is CUDA if it is available.
     """
 
-    # Exact methods work in double precision, and answer in that of the data.
+    # Exact methods compute in double precision, and return that of the data.
     in_double: ClassVar[bool] = True
     _fit_summary = fit_summary
     _get_fitted_attr_html = fit_html
@@ -77,7 +77,7 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
     def _recover(
         self, operator: Measurements, y: Tensor
     ) -> tuple[Tensor, Solution | None]:
-        """The matrix, (n_rows, n_cols), and how it was obtained, if by iteration."""
+        """Return the matrix, (n_rows, n_cols), and the solution if it is iterative."""
 
     @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
@@ -88,12 +88,12 @@ class BaseSensingRegressor(RegressorMixin, BaseEstimator):
         ----------
         A : array of shape (n_samples, n_rows, n_cols) or (n_samples, n_rows * \
 n_cols), or `Measurements`
-            The matrices ``A_i``. Matrices that are flattened row by row need the
+            Matrices ``A_i``. Matrices that are flattened row by row need the
             parameter ``shape``; without it they are measurements of a single row, of
             shape (1, n_features), and this is a plain linear model. `Measurements` are
-            used as they are, in the floating-point type of ``y``.
+            used without a copy, in the floating-point type of ``y``.
         y : array of shape (n_samples,)
-            ``y_i = <A_i, X>``, up to noise.
+            Results ``y_i = <A_i, X>``, up to noise.
 
         Returns
         -------
@@ -111,10 +111,10 @@ n_cols), or `Measurements`
         return self
 
     def _report(self, solution: Any) -> None:
-        """Set attributes that describe the fit, if there were iterations."""
+        """Set attributes that describe an iterative fit."""
 
     def predict(self, A: ArrayLike | Measurements) -> np.ndarray:
-        """``<A_i, matrix_>``.
+        """Predict ``<A_i, matrix_>``.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ n_cols), or `Measurements`
     def _read(
         self, A: Any, y: object = None, *, fits: bool = False
     ) -> tuple[Measurements, Any]:
-        """Measurements, and their results in `fit`; there ``n_features_in_`` is set."""
+        """Read measurements, and in `fit` their results and ``n_features_in_``."""
         if isinstance(A, Measurements):
             shape = self._matrix_shape(A.matrix_shape, fits)
             if fits:
@@ -147,12 +147,12 @@ n_cols), or `Measurements`
         if getattr(A, "ndim", 2) == 3:
             own = self._matrix_shape(A.shape[1:], fits)
             A = np.asarray(A).reshape(len(A), own[0] * own[1])
-        # DenseMeasurements refuses NaN and infinity, and says where they are.
+        # DenseMeasurements rejects NaN and infinity, and names their position.
         how = {"dtype": FLOATS, "ensure_all_finite": False}
         if fits:
             flat, y = validate_data(self, A, y, y_numeric=True, **how)
             y = np.array(y, flat.dtype)
-        elif own:  # of the right shape, and without names as in `fit`
+        elif own:  # of matching shape, and without names as in `fit`
             flat = check_array(A, **how)
         else:
             if (
@@ -171,7 +171,7 @@ n_cols), or `Measurements`
     def _matrix_shape(
         self, given: Sequence[int], fits: bool, flat: bool = False
     ) -> tuple[int, int]:
-        """The shape of the matrix, if measurements of shape ``given`` agree with it."""
+        """Return the matrix shape, if measurements of shape ``given`` match it."""
         if not fits:
             wanted = self.matrix_.shape
         elif self.shape is None:
@@ -193,7 +193,7 @@ n_cols), or `Measurements`
         return int(wanted[0]), int(wanted[1])
 
     def _read_results(self, y: Any, A: Measurements) -> np.ndarray:
-        """Results of `Measurements`, which scikit-learn does not check with them."""
+        """Read results of `Measurements`, which scikit-learn does not check."""
         if y is None:
             raise ValueError(
                 "fit requires y to be passed: one result for each measurement."
@@ -208,7 +208,7 @@ n_cols), or `Measurements`
 
 
 def _array(name: str, values: object) -> Any:
-    """Tensors as arrays, and the rest as it is."""
+    """Convert tensors to arrays, and keep other objects."""
     if not isinstance(values, Tensor):
         return check_plain(name, values)
     values = values.detach().cpu()
@@ -218,7 +218,7 @@ def _array(name: str, values: object) -> Any:
 @constrained
 @dataclass(eq=False, repr=False)
 class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
-    """Recovers the matrix by the iteration loop.
+    """Base class that recovers the matrix by the iteration loop.
 
     Subclasses define `_make_solver`. The problem is solved in units in which the
     entries of the ``A_i`` and the ``y_i`` have root mean square 1; ``X`` then has a
@@ -227,15 +227,15 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
     Parameters
     ----------
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)`` of matrices that are given as flat rows.
+        Shape ``(n_rows, n_cols)`` of matrices that are given as flat rows.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+        Device of the computation; "auto" is CUDA if it is available.
     max_iter : int >= 1, default=3000
-        Most iterations.
+        Maximum number of iterations.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds.
     tol : float >= 0, default=1e-6
-        Stop once the residual of the solver falls to it.
+        Stop when the residual of the solver is at most ``tol``.
     """
 
     check_every: ClassVar[int] = 25
@@ -247,13 +247,13 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
 
     @abstractmethod
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
-        """The solver for measurements in these units."""
+        """Make the solver for scaled measurements."""
 
     def _recover(
         self, operator: Measurements, y: Tensor
     ) -> tuple[Tensor, Solution | None]:
         n_cells = operator.matrix_shape[0] * operator.matrix_shape[1]
-        # In double precision, in which squares of single precision do not overflow.
+        # In double precision, squares of single-precision numbers do not overflow.
         energy = float(operator.to(operator.device, torch.float64).energy)
         size = (energy / (len(y) * n_cells)) ** 0.5 or 1.0
         unit = float(y.double().square().mean()) ** 0.5 or 1.0
@@ -279,13 +279,13 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
                     stop=[hooks],
                     check_every=self.check_every,
                 )
-        else:  # zero is the matrix of least norm that fits best
+        else:  # the least-norm solution is zero
             solution = _zero(data)
         hooks.end(solution.outputs)
         return solution.X * (unit / size), solution
 
     def _report(self, solution: Solution) -> None:
-        """Set attributes that describe the fit, and warn where it did not end well."""
+        """Set attributes that describe the fit, and warn if it did not end well."""
         for name, value in record(solution).items():
             setattr(self, name, value)
         advice = self._advice(solution)
@@ -295,7 +295,7 @@ class IterativeSensingRegressor(CallbackSupportMixin, BaseSensingRegressor):
             raise KeyboardInterrupt
 
     def _advice(self, solution: Solution) -> str | None:
-        """A warning for a fit that did not end well, with what to change."""
+        """Make a warning about a fit that did not end well, with advice."""
         return (
             out_of_time(solution, self.max_time, False)
             or diverged(solution, "check A and y")
@@ -325,7 +325,7 @@ class FlowSensingRegressor(IterativeSensingRegressor):
 
     @abstractmethod
     def _model(self, data: Measured, rng: Randomness) -> nn.Module:
-        """A model whose ``forward()`` is the matrix, at its start."""
+        """Make the initial model, whose ``forward()`` is the matrix."""
 
     def _make_solver(self, data: Measured, rng: Randomness) -> Solver:
         terms = [MeasurementError(data.operator, data.y)]
@@ -333,5 +333,5 @@ class FlowSensingRegressor(IterativeSensingRegressor):
 
     def _advice(self, solution: Solution) -> str | None:
         if solution.status[0] is Status.MAX_ITER and float(solution.residual) < SLOW:
-            return None  # with noise, the last digits take very long
+            return None  # with noise, convergence is very slow
         return super()._advice(solution)

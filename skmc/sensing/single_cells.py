@@ -14,14 +14,14 @@ from skmc.sensing.measurements import Measurements
 
 
 class CellMeasurements(Measurements):
-    """Single cells, ``y_i = X[rows[i], cols[i]]``: matrix completion.
+    """Measurements of single cells, ``y_i = X[rows[i], cols[i]]``: matrix completion.
 
     Parameters
     ----------
     rows, cols : Tensor or array of int, shape (n,)
         Zero-based positions; a cell may be measured more than once.
     matrix_shape : tuple of int
-        ``(n_rows, n_cols)``.
+        Shape of the matrix, ``(n_rows, n_cols)``.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class CellMeasurements(Measurements):
                     f"{name} has dtype {index.dtype}; it must be integers, the "
                     "positions of cells."
                 )
-            index = index.long()  # other integers may be too short for size
+            index = index.long()  # shorter integers may overflow
             outside = (index < 0) | (index >= size)
             if outside.any():
                 place = int(outside.nonzero()[0])
@@ -92,7 +92,7 @@ class CellMeasurements(Measurements):
         return torch.tensor(float(len(self)), dtype=self._dtype, device=self.device)
 
     @cached_property
-    def _count(self) -> Tensor:  # how often each cell comes, (n_rows, n_cols)
+    def _count(self) -> Tensor:  # measurements of each cell, (n_rows, n_cols)
         return self.adjoint(torch.ones_like(self.rows, dtype=self._dtype))
 
     def gram(self) -> Tensor:

@@ -24,12 +24,12 @@ class SpectralSensingRegressor(FlowSensingRegressor):
         \min \tfrac12 \sum_i (y_i - \langle A_i, X\rangle)^2
         \quad\text{over } X = \sum_k \alpha_k \Gamma(U_k V_k^\top)
 
-    half a *sum* over measurements, where ``Gamma(U diag(s) V') = U diag(gamma(s)) V'``
-    and all ``alpha_k``, ``U_k`` and ``V_k`` are learned. There is no penalty: gradient
-    flow from near zero makes large singular values grow first. Where all ``A_i`` share
-    their singular vectors, its limit is the matrix of least nuclear norm that meets the
-    measurements. There is no intercept. Computes in the floating-point type of the
-    data.
+    This is half a *sum* over measurements, where ``Gamma(U diag(s) V') = U
+    diag(gamma(s)) V'`` and all ``alpha_k``, ``U_k`` and ``V_k`` are learned. There is
+    no penalty: gradient flow from near zero makes large singular values grow first. If
+    all ``A_i`` share their singular vectors, its limit is the matrix of least nuclear
+    norm that meets the measurements. There is no intercept. The computation is in the
+    floating-point type of the data.
 
     The problem is solved in units in which ``y`` and the entries of ``A`` have root
     mean square 1, so that ``|X|_F`` is about 1 if the ``A_i`` cover all directions
@@ -38,43 +38,43 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     Parameters
     ----------
     layers : sequence of int >= 1, default=(2,)
-        How many matrices each layer has. (K,) is the formula above. With (K, L, ...)
+        Number of matrices in each layer. (K,) is the formula above. With (K, L, ...)
         each of the ``L`` matrices of the second layer is such a sum, to which the next
         layer applies ``Gamma`` again. ``X`` is the sum over the last layer.
     activation : {"tanh", "sigmoid", "truncated_relu"}, default="tanh"
-        ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The sigmoid is
-        shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the matrix
-        ``Gamma`` would jump where a singular value vanishes.
+        Function ``gamma``: ``tanh(s)``, ``2 / (1 + exp(-s)) - 1``, ``min(s, 1)``. The
+        sigmoid is shifted to vanish at zero, which is ours: with ``gamma(0) > 0`` the
+        matrix ``Gamma`` would jump where a singular value vanishes.
     shape : tuple of int or None, default=None
-        ``(n_rows, n_cols)``, needed where measurements are given as flat rows: without
-        it the matrix has a single row, (1, n_features). Three-dimensional arrays and
-        `Measurements` know their shape.
+        Shape ``(n_rows, n_cols)``, required if measurements are given as flat rows.
+        Without it the matrix has a single row, (1, n_features). Three-dimensional
+        arrays and `Measurements` know their shape.
     device : str or torch.device, default="auto"
-        Where to compute; "auto" is CUDA where it is available.
+        Device of the computation; "auto" is CUDA if it is available.
     max_iter : int >= 1, default=3000
-        Steps of gradient flow, see `skmc.solvers.gradient_flow.GradientFlow`: their
-        length is found on the way.
+        Maximum number of steps of gradient flow, whose length is adaptive, see
+        `skmc.solvers.gradient_flow.GradientFlow`.
     max_time : float > 0 or None, default=None
         Time limit of `fit` in seconds. When it has passed, the fit ends after the
         running iteration, with a warning. None sets no limit.
     tol : float >= 0, default=1e-6
-        Stop once ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` falls to it, ``W`` all
-        parameters.
+        Stop when ``|dF/dW| |W| / (|X| |sum_i y_i A_i|)`` is at most ``tol``, for all
+        parameters ``W``.
     init : {"near_zero", "spectral"}, default="near_zero"
         "near_zero": ``U_k`` and ``V_k`` are 1e-4 on the diagonal, plus noise of 1e-6.
         "spectral": ``X`` starts near 1e-8 times ``sum_i y_i A_i``, with ``U_k`` and
         ``V_k`` along its singular vectors. The factor is ours. In both, ``alpha`` is
         uniform between 0 and 1.
     width : int >= 1 or None, default=None
-        Columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``, which is
-        the most that "spectral" can have.
+        Number of columns of each ``U_k`` and ``V_k``; None is ``min(n_rows, n_cols)``,
+        which is also the maximum for "spectral".
     random_state : int, RandomState instance or None, default=None
-        Draws the start.
+        Seed of the initial parameters.
 
     Attributes
     ----------
     matrix_ : ndarray of shape (n_rows, n_cols)
-        ``X``.
+        Recovered matrix ``X``.
     history_ : dict of ndarray
         "n_iter", "objective" (in the units of the solution) and "residual" at every
         25th iteration.
@@ -82,9 +82,9 @@ class SpectralSensingRegressor(FlowSensingRegressor):
     status_ : str
         "converged", "stopped", "max_iter", "max_time", "diverged" or "interrupted".
     n_features_in_ : int
-        ``n_rows * n_cols``.
+        Number of cells, ``n_rows * n_cols``.
     feature_names_in_ : ndarray of str
-        Set only where flat rows have names.
+        Names of the cells, if flat rows have names.
 
     References
     ----------

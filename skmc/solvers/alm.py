@@ -26,11 +26,11 @@ class InexactALMState(State):
     spectrum : SVD
         The SVD of ``X``.
     dual : Tensor of shape (\\*batch, n_rows, n_cols)
-        Multipliers.
+        Lagrange multipliers.
     mu : Tensor of shape (\\*batch,)
-        Weight of the constraint.
+        Penalty weight of the constraint.
     drift : Tensor of shape (\\*batch,)
-        ``min(mu, sqrt mu) |E - E before| / |P(M)|``, mu free of units.
+        ``min(mu, sqrt mu) |E - E before| / |P(M)|``, with a unit-free ``mu``.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
@@ -61,7 +61,7 @@ class InexactALM(Solver[Observed, InexactALMState]):
     Parameters
     ----------
     drift_tol : float, default=1e-05
-        Drift below which ``mu`` grows and the iterates may count as converged.
+        Drift below which ``mu`` grows and the iterates can converge.
 
     References
     ----------
@@ -90,7 +90,7 @@ class InexactALM(Solver[Observed, InexactALMState]):
 
     def step(self, data: Observed, state: InexactALMState) -> InexactALMState:
         D, mu = data.values, state.mu[..., None, None]
-        # Off the observed cells Y is zero and E is -X after every step.
+        # On the unobserved cells, Y is zero and E is -X after every step.
         filled = torch.where(data.mask, D + state.dual / mu, state.X)
         spectrum = shrink(filled, 1 / state.mu, warm_start=state.spectrum)
         del filled
@@ -101,7 +101,7 @@ class InexactALM(Solver[Observed, InexactALMState]):
         drift = torch.minimum(free, free.sqrt()) * moved / scale
         share = data.n_observed / (D.shape[-2] * D.shape[-1])
         growth = 1.2172 + 1.8588 * share
-        # Beyond this, mu would only overflow.
+        # A larger mu would only overflow.
         ends = state.mu * scale > 1 / torch.finfo(D.dtype).eps
         grows = (drift <= self.drift_tol) & ~ends
         return InexactALMState(
@@ -116,7 +116,7 @@ class InexactALM(Solver[Observed, InexactALMState]):
     def residual(
         self, data: Observed, previous: InexactALMState, current: InexactALMState
     ) -> Tensor:
-        """``|D - X - E| / |D|``, or infinity while the iterates drift.
+        """``|D - X - E| / |D|``, or infinity while the drift is above its tolerance.
 
         Parameters
         ----------

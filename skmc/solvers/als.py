@@ -19,9 +19,9 @@ from skmc.solvers.half_steps import STEPS, HalfStep, half_step, next_steps, prod
 from skmc.solvers.row_systems import Systems
 from skmc.solvers.solver import Solver, State
 
-PLAIN = 2  # sweeps before conjugate ones
-# Gradients are computed in single precision while the residual is above the first
-# number, if the root mean square of the cells is between the others.
+PLAIN = 2  # plain sweeps before conjugate ones
+# Gradients are in single precision while the residual is above the first number and
+# the root mean square of the cells is between the other two.
 FAR = 1e-4
 SINGLE = (1e-6, 1e6)
 
@@ -41,18 +41,18 @@ class ALSState(State):
     next_cols : Tensor of shape (n, rank + 1)
         Factors and biases of the columns after the next step.
     links : pair of sequences of Tensor of shape (p, rank + 1)
-        ``B`` of each linear prior of the rows, and of the columns.
+        Map ``B`` of each linear prior of the rows, and of the columns.
     steps : pair of int
-        Conjugate gradients of the next half-step of the rows, and of the columns; 0
-        means that systems are solved exactly.
+        Numbers of conjugate gradient steps of the next half-steps of the rows and of
+        the columns; 0 means an exact solution.
     misfit : Tensor of shape ()
         Squared distance from the observed cells.
     slopes : pair of Tensor of shape ()
         Norms of the gradient with respect to ``rows`` and to ``cols``.
     n_steps : int
-        Steps done.
+        Number of steps done.
     last : Sweep or None
-        What the next conjugate direction needs.
+        Last sweep, from which the next conjugate direction follows.
     """
 
     rows: Tensor  # (m, rank + 1), factors and a bias
@@ -85,16 +85,16 @@ class ALS(Solver):
     columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
 
     From the third step on, and without linear priors, the change of a step is replaced
-    by a conjugate direction and the best step along it: the objective is a polynomial
-    of degree four there. This takes less than half as many steps. The iterate to which
-    a plain step would lead is taken if the direction does not descend.
+    by a conjugate direction and an exact line search along it: the objective on the
+    line is a polynomial of degree four. This takes less than half as many steps. If the
+    direction is not one of descent, the iterate of the plain step is taken.
 
     A half-step takes three steps of conjugate gradients for all rows at once, from the
-    present factors. Each lowers the objective, at a small part of the cost of exact
+    current factors. Each lowers the objective, at a small part of the cost of exact
     solutions. Where more than .03 of the residual is left, the next half-step of that
-    side takes one more; after six, or if numbers are too large for single precision,
-    all further ones of that side are exact. Gradients far from the solution are
-    computed in single precision.
+    side takes one more step; after six, or if numbers are too large for single
+    precision, all further half-steps of that side are exact. Gradients far from the
+    solution are computed in single precision.
 
     With linear priors (`Side`), ``w_i = (u_i, b_i)`` in the penalty becomes ``w_i - (S
     B)_i``, and ``link_weight tr(B' P B) / 2`` is added for each. A step then begins
@@ -103,23 +103,23 @@ class ALS(Solver):
     Parameters
     ----------
     start : Tensor of shape (m, rank)
-        The factors of the rows before the first step.
+        Factors of the rows before the first step.
     weight : float > 0
-        ``lambda``, which multiplies the squared factors and biases.
+        Weight ``lambda`` of the squared factors and biases.
     row_biases, col_biases : bool
         Whether rows, and columns, have biases.
     per_cell : bool
-        Whether the penalty of a row or column counts once for each of its cells.
+        Whether the penalty of a row or column is multiplied by its number of cells.
     link_weight : float > 0, default=1.0
-        Multiplies ``tr(B' P B) / 2`` for each linear prior.
+        Weight of ``tr(B' P B) / 2`` for each linear prior.
     implicit : bool, default=False
-        Whether all unobserved cells are zeros that count once, in addition to the
+        Whether all unobserved cells are zeros of weight 1, in addition to the
         observed cells. ``|X|_F^2 / 2`` is then added to the objective, and ``F' F`` to
         each system; no cell is formed.
     start_biases : Tensor of shape (m,), optional
-        The biases of the rows before the first step; zero by default.
+        Biases of the rows before the first step; zero by default.
     start_cols : Tensor of shape (n, rank + 1), optional
-        The factors and biases of the columns before the first step; zero by default.
+        Factors and biases of the columns before the first step; zero by default.
     conjugate : bool, default=True
         Whether steps are conjugate; otherwise all are plain.
 
@@ -191,10 +191,10 @@ class ALS(Solver):
     def _conjugate(
         self, data: SparseObserved, state: ALSState, rows: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor, Sweep] | None:
-        """Rows and columns after a step along a conjugate direction.
+        """Take a step along a conjugate direction; return rows and columns.
 
-        None if there is no better point there than those after a plain sweep, which are
-        ``rows`` and ``state.next_cols``.
+        The result is None if no point there is better than the plain sweep, which leads
+        to ``rows`` and ``state.next_cols``.
         """
         now, swept = (state.rows, state.cols), (rows, state.next_cols)
         counts = self.objective.counts(data, 0), self.objective.counts(data, 1)
@@ -204,7 +204,7 @@ class ALS(Solver):
         step = best_step(curve)
         if step is None:
             return None
-        # Rows without cells are not in the objective; they stay at a sweep's zero.
+        # Rows without cells are not in the objective; they stay at the sweep's zero.
         new_rows, new_cols = (
             torch.where(count > 0, torch.add(W, D, alpha=step), plain)
             for W, D, count, plain in zip(now, direction, counts, swept, strict=True)
@@ -222,10 +222,10 @@ class ALS(Solver):
         n_steps: int,
         last: Sweep | None,
     ) -> ALSState:
-        """The iterate after a half-step for the rows.
+        """Make the iterate after a half-step of the rows.
 
         The gradient with respect to the columns needs the same products as the next
-        half-step, which is therefore made here.
+        half-step, which is therefore computed here.
         """
         rows = half.factors
         if links[1]:
@@ -261,7 +261,7 @@ class ALS(Solver):
         steps: int | None,
         dtype: torch.dtype,
     ) -> HalfStep:
-        """A half-step for the rows (``axis=0``) or for the columns, see `Systems`."""
+        """Take a half-step of the rows (``axis=0``) or the columns, see `Systems`."""
         model = self.objective.model(others, axis)
         rank = model.F.shape[1]
         parts = [own[:, :rank]]
@@ -305,7 +305,7 @@ class ALS(Solver):
         for axis, W in enumerate((current.rows, current.cols)):
             size = size + current.slopes[axis] * W.norm()
             size = size + self.objective.of_links(data, axis, W, current.links[axis])
-        # Cells that are all zero are fitted by columns of zeros, whatever the rows.
+        # If all cells are zero, columns of zeros fit them with any rows.
         energy = data.energy
         return torch.where(energy > 0, size / energy, torch.zeros_like(size))
 
@@ -321,7 +321,7 @@ class ALS(Solver):
 
 
 def _precision(data: SparseObserved, residual: Tensor) -> torch.dtype:
-    """Of gradients: their error must be small beside them."""
+    """Precision of gradients: their rounding errors must be relatively small."""
     size = (data.energy / data.n_observed).sqrt()
     enough = (residual > FAR) & (SINGLE[0] < size) & (size < SINGLE[1])
     return torch.float32 if enough else data.energy.dtype

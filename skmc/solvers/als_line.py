@@ -15,22 +15,22 @@ from skmc.cells import SparseValues
 from skmc.linalg import LowRank
 from skmc.solvers.row_systems import panels_of
 
-FARTHEST = 100.0  # step
+FARTHEST = 100.0  # longest step
 
 
-Sides = tuple[Tensor, Tensor]  # something of the rows, and of the columns
+Sides = tuple[Tensor, Tensor]  # one value for the rows and one for the columns
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What conjugate directions need of the last sweep, for the rows and the columns.
+    """The last sweep of rows and columns, for conjugate directions.
 
     Parameters
     ----------
     change : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-        How the sweep changed factors and biases.
+        Change of factors and biases in the plain sweep.
     direction : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-        In which direction the iterate went instead.
+        Direction of the step that was taken instead.
     """
 
     change: Sides
@@ -38,20 +38,20 @@ class Sweep:
 
 
 def conjugate(change: Sides, last: Sweep | None, counts: Sides) -> Sides:
-    """The change of a sweep, made conjugate to the last direction.
+    """Make the change of a sweep conjugate to the last direction.
 
-    The sweep is the preconditioner: ``change + beta direction``, with ``beta`` of Polak
-    and Ribiere for the changes instead of gradients, and at least zero. Rows count as
-    often as they have cells, as the systems do.
+    The sweep is the preconditioner: the result is ``change + beta direction``, with the
+    non-negative ``beta`` of Polak and Ribiere for changes instead of gradients. Rows
+    are weighted by their numbers of cells, as in the systems.
 
     Parameters
     ----------
     change : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-        How a sweep would change factors and biases.
+        Change of factors and biases in a plain sweep.
     last : Sweep or None
-        The last sweep.
+        Previous sweep.
     counts : pair of Tensor of shape (m, 1), (n, 1)
-        Weights of the rows of these.
+        Weights of the rows of ``change``.
 
     Returns
     -------
@@ -73,23 +73,23 @@ def conjugate(change: Sides, last: Sweep | None, counts: Sides) -> Sides:
 def misfit_along(
     data: SparseValues, own: Sequence[Tensor], cols: Tensor, change: Tensor
 ) -> Tensor:
-    """The squared distance of some rows from their cells, a polynomial of the step.
+    """Squared distance of some rows from their cells, as a polynomial of the step.
 
     Parameters
     ----------
     data : SparseValues
         The observed cells of the rows.
     own : pair of Tensor of shape (m, rank)
-        Factors and bias of each row, and the direction in which they go.
+        Factors and bias of each row, and their direction.
     cols : Tensor of shape (n, k)
         Factors and offset of each column, as `Systems.columns`.
     change : Tensor of shape (n, k)
-        The direction in which they go.
+        Direction of the columns.
 
     Returns
     -------
     float64 Tensor of shape (5,)
-        Coefficients, from the constant to that of ``t**4``.
+        Coefficients, from the constant term to ``t**4``.
     """
     W, D = (pad(x.to(cols), (0, cols.shape[1] - x.shape[1])) for x in own)
     curve = W.new_zeros(5, dtype=torch.float64)
@@ -119,7 +119,7 @@ def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
     W : Tensor of shape (m, rank + 1)
         Factors and biases.
     D : Tensor of shape (m, rank + 1)
-        The direction in which they go.
+        Direction of ``W``.
     counts : Tensor of shape (m, 1)
         Weights of the rows.
 
@@ -128,7 +128,7 @@ def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
     float64 Tensor of shape (5,)
     """
     pairs = ((W, W), (2 * W, D), (D, D))
-    # A sum in another precision converts all numbers first.
+    # A sum with another output type would convert all numbers first.
     found = [(counts * a).mul_(b).sum(1).sum(dtype=torch.float64) for a, b in pairs]
     zero = torch.zeros_like(found[0])
     return torch.stack([*found, zero, zero])
@@ -140,9 +140,9 @@ def squares_along(rows: Sides, cols: Sides) -> Tensor:
     Parameters
     ----------
     rows : pair of Tensor of shape (m, rank)
-        ``U`` and ``P``.
+        Matrices ``U`` and ``P``.
     cols : pair of Tensor of shape (n, rank)
-        ``V`` and ``Q``.
+        Matrices ``V`` and ``Q``.
 
     Returns
     -------
@@ -160,17 +160,17 @@ def squares_along(rows: Sides, cols: Sides) -> Tensor:
 
 
 def best_step(coefficients: Tensor) -> float | None:
-    """Where a polynomial of degree four is least, among positive numbers.
+    """Positive minimizer of a polynomial of degree four.
 
     Parameters
     ----------
     coefficients : Tensor of shape (5,)
-        From the constant to that of ``t**4``.
+        Coefficients, from the constant term to ``t**4``.
 
     Returns
     -------
     float or None
-        None if it is least at zero or very far, or not finite.
+        None if the minimizer is zero, very large or not finite.
     """
     numbers = coefficients.tolist()
     if not all(map(math.isfinite, numbers)):

@@ -1,4 +1,4 @@
-"""What alternating least squares minimizes, as its parts need it."""
+"""The objective of alternating least squares and its parts."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Objective:
     Parameters
     ----------
     weight : float > 0
-        ``lambda``, which multiplies the squared factors and biases.
+        Weight ``lambda`` of the squared factors and biases.
     biases : pair of bool
         Whether rows, and columns, have biases.
     per_cell : bool
-        Whether the penalty of a row or column counts once for each of its cells.
+        Whether the penalty of a row or column is multiplied by its number of cells.
     link_weight : float > 0
-        Multiplies ``tr(B' P B) / 2`` for each linear prior.
+        Weight of ``tr(B' P B) / 2`` for each linear prior.
     implicit : bool
-        Whether all unobserved cells are zeros that count once.
+        Whether all unobserved cells are zeros of weight 1.
     """
 
     weight: float
@@ -41,7 +41,7 @@ class Objective:
     implicit: bool
 
     def counts(self, data: SparseObserved, axis: int) -> Tensor:
-        """How often the penalty of each row (``axis=0``) or column counts.
+        """Weight of the penalty of each row (``axis=0``) or column.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class Objective:
         return counts if self.per_cell else torch.ones_like(counts)
 
     def model(self, others: Tensor, axis: int) -> RowModel:
-        """How factors and biases of one side follow from those of the other.
+        """The model that gives factors and biases of one side from those of the other.
 
         Parameters
         ----------
@@ -89,9 +89,9 @@ class Objective:
         Parameters
         ----------
         model : RowModel
-            From `model`.
+            Result of `model`.
         links : sequence of Tensor of shape (p, rank)
-            ``B`` of each linear prior.
+            Map ``B`` of each linear prior.
 
         Returns
         -------
@@ -105,7 +105,7 @@ class Objective:
     def link(
         self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """``B`` of each linear prior of one side, given its factors.
+        """Fit the map ``B`` of each linear prior of one side to its factors.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Objective:
         W : Tensor of shape (m, rank + 1)
             Factors and biases of the side.
         links : sequence of Tensor of shape (p, rank + 1)
-            First guesses.
+            Initial guesses.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class Objective:
         W : Tensor of shape (m, rank + 1)
             Factors and biases of the side.
         links : sequence of Tensor of shape (p, rank + 1)
-            ``B`` of each linear prior.
+            Map ``B`` of each linear prior.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class Objective:
     def along(
         self, data: SparseObserved, now: Sides, direction: Sides, dtype: torch.dtype
     ) -> Tensor:
-        """Twice the objective along a line without linear priors, a polynomial.
+        """Twice the objective without linear priors along a line, as a polynomial.
 
         Parameters
         ----------
@@ -178,14 +178,14 @@ class Objective:
         now : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
             Factors and biases of the rows and of the columns.
         direction : pair of Tensor of shape (m, rank + 1), (n, rank + 1)
-            The direction in which they go.
+            Direction of the line.
         dtype : torch.dtype
-            Precision at the cells.
+            Precision of computations at the cells.
 
         Returns
         -------
         float64 Tensor of shape (5,)
-            Coefficients, from the constant to that of ``t**4``.
+            Coefficients, from the constant term to ``t**4``.
         """
         end = None if self.biases[0] else -1
         line = (

@@ -1,4 +1,4 @@
-"""Filling missing cells and projecting to a rank, alternately."""
+"""Alternation between filling missing cells and projecting to a rank."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
         \min_X \tfrac12 \|P(X - M)\|_F^2
         \quad\text{subject to } \operatorname{rank} X \le r
 
-    Each step fills the missing cells from ``X``, which makes ``F``, updates the row
+    Each step fills the missing cells from ``X``, which gives ``F``, updates the row
     space by one step of orthogonal iteration ``V = orth(F' F V)`` and projects,
     ``X = F V V'``. The objective never rises. The start is the truncated SVD of the
-    filled matrix. With weights, ``F`` is the minimum of a majorizer of the misfit, see
-    `skmc.Observed.towards`.
+    filled matrix. With weights, ``F`` is the minimizer of a majorizer of the misfit,
+    see `skmc.Observed.towards`.
 
     Parameters
     ----------
     rank : int
-        Largest rank ``r`` of the answer.
+        Largest rank ``r`` of the completion.
     start : Tensor of shape (\*batch, n_rows, n_cols) or None, default=None
-        Fills the hidden cells at the start; None is zero.
+        Initial values of the hidden cells; None is zero.
 
     References
     ----------
@@ -79,7 +79,7 @@ class HardRank(DecomposingSolver[Observed, HardRankState]):
     def residual(
         self, data: Observed, previous: HardRankState, current: HardRankState
     ) -> Tensor:
-        """Norm of the gradient along the rank-r matrices at X, over ``|P(M)|``.
+        """Norm of the gradient along the rank-r matrices at X, relative to ``|P(M)|``.
 
         Parameters
         ----------

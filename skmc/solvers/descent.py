@@ -20,7 +20,7 @@ from skmc.terms import Sum, Term
 
 
 class _WhenRead:
-    """The objective of a `DescentState`: evaluated when it is first read."""
+    """The objective of a `DescentState`, evaluated when it is first read."""
 
     def __get__(self, state: DescentState | None, owner: type) -> Tensor | None:
         if state is None:
@@ -41,23 +41,23 @@ class DescentState(State):
     Parameters
     ----------
     objective : Tensor of shape (\\*batch,)
-        The objective at this iterate. Unless it is given, it is evaluated when it is
-        first read. Where terms learn, this has to be before the next step.
+        Objective at this iterate. Unless it is given, it is evaluated when it is first
+        read. If terms learn, this must happen before the next step.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     live : Tensor or list of Tensor
-        ``X`` with its graph back to the model's parameters, or the products that the
-        closed form of the gradients needs.
+        ``X`` with its graph back to the model's parameters, or the products that
+        closed-form gradients need.
     grad : Tensor of shape (\\*batch, n_rows, n_cols)
         ``dF/dX``.
     iteration : int
-        Steps done.
+        Number of steps done.
     model : nn.Module
-        What is trained.
+        Model that is trained.
     terms : Sum
-        The objective.
+        Sum of the terms of the objective.
     optimizers : list of Adam
-        Of the model's parameters, then of those of each term that has some.
+        Optimizers of the model's parameters and of the parameters of each term.
     """
 
     objective: Tensor = _WhenRead()  # type: ignore[assignment]
@@ -71,11 +71,11 @@ class DescentState(State):
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Of the model and of the terms."""
+        """Parameters of the model and of the terms."""
         return [*self.model.parameters(), *self.terms.parameters()]
 
     def __getstate__(self) -> dict:
-        # Graphs cannot be pickled, and gradients are not.
+        # Graphs cannot be pickled, and pickling drops gradients.
         grads = [p.grad for p in self.parameters]
         return {**vars(self), "live": None, "grads": grads}
 
@@ -95,25 +95,25 @@ class Descent(ParametricSolver[Observed, DescentState]):
 
         \min_\theta \sum_k F_k(X(\theta)) + \sum_j R_j(\theta_j)
 
-    Terms give ``F_k`` and ``dF_k/dX``, in closed form where it is known. Autograd pulls
-    the sum of these gradients back to the parameters of the model; for a product of
-    factors, `FactorProduct.pull` does, by the same matrix products.
+    Terms give ``F_k`` and ``dF_k/dX``, in closed form where it is known. Autograd
+    propagates the sum of these gradients to the parameters of the model. For a product
+    of factors, `FactorProduct.pull` does this by the same matrix products.
 
     Parameters
     ----------
     model : nn.Module
-        ``forward()`` is the completion, shape (\*batch, n_rows, n_cols). Parameters
-        have the batch axes in front. The solver works on a copy.
+        Model whose ``forward()`` is the completion, shape (\*batch, n_rows, n_cols).
+        Parameters have the batch axes in front. The solver works on a copy.
     terms : sequence of Term
-        Their sum is the objective; their own parameters are learned alongside.
+        Terms whose sum is the objective; their own parameters are learned too.
     lr : float
         Learning rate at the start.
     horizon : int
-        The model's learning rate at step t is ``lr (1 + cos(pi t / horizon)) / 2``. The
-        terms' parameters keep ``lr``: a learned regularizer has to go on fading while
-        the model settles.
+        Number of steps of the schedule: the model's learning rate at step t is
+        ``lr (1 + cos(pi t / horizon)) / 2``. The terms' parameters keep ``lr``, because
+        a learned regularizer must continue to fade while the model settles.
     penalties : mapping of str to Term
-        ``R_j`` by the names of the model's parameters.
+        Penalties ``R_j`` by the names of the model's parameters.
     """
 
     eager = ""
@@ -128,8 +128,8 @@ class Descent(ParametricSolver[Observed, DescentState]):
     @torch.no_grad()
     def init(self, data: Observed) -> DescentState:
         model = copy.deepcopy(self.model).to(data.values.device)
-        # Terms share the data's tensors, which no step changes; a memo that holds them
-        # keeps deepcopy from duplicating them.
+        # Terms share the data's tensors, which no step changes. The memo prevents
+        # deepcopy from duplicating them.
         memo = {id(t): t for t in (data, data.values, data.mask)}
         X = data.values
         terms = copy.deepcopy(Sum(self.terms), memo).to(X.device, X.dtype)
@@ -145,7 +145,7 @@ class Descent(ParametricSolver[Observed, DescentState]):
     ) -> DescentState:
         live = _evaluated(model)
         X = live[-1] if isinstance(live, list) else live
-        # A parameter is changed in place by the next step.
+        # The next step changes parameters in place.
         X = X.detach().clone() if isinstance(X, nn.Parameter) else X.detach()
         objective: Any = None
         if self.penalties:
@@ -187,9 +187,10 @@ class Descent(ParametricSolver[Observed, DescentState]):
     ) -> Tensor:
         """``|dF/dtheta| |theta| / (|X| |P(M)|)``.
 
-        A plain gradient norm vanishes at the start as well, where all factors are
-        small; dividing by ``|X|`` makes the measure blind to the scale of the factors,
-        and ``|P(M)|``, the gradient of the data fit at X = 0, to that of the data.
+        A plain gradient norm also vanishes at the start, where all factors are small.
+        Division by ``|X|`` makes the measure independent of the scale of the factors.
+        Division by ``|P(M)|``, the gradient of the data fit at X = 0, makes it
+        independent of the scale of the data.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class Descent(ParametricSolver[Observed, DescentState]):
         Tensor of shape (\\*batch,)
         """
         parameters = current.optimizers[0].parameters
-        # Penalties have left their gradients with the parameters.
+        # Penalties have added their gradients to those of the parameters.
         grads = [
             grad if p.grad is None else grad + p.grad
             for grad, p in zip(_pulled(current, True), parameters, strict=True)
@@ -221,7 +222,7 @@ class Descent(ParametricSolver[Observed, DescentState]):
 
 
 def _pulled(state: DescentState, retain_graph: bool = False) -> Sequence[Tensor]:
-    """The derivatives of the terms in the parameters of the model."""
+    """Derivatives of the terms with respect to the parameters of the model."""
     if isinstance(state.live, list):
         return cast(FactorProduct, state.model).pull(state.grad, state.live)
     parameters = state.optimizers[0].parameters
@@ -229,7 +230,7 @@ def _pulled(state: DescentState, retain_graph: bool = False) -> Sequence[Tensor]
 
 
 def _evaluated(model: nn.Module) -> Any:
-    """`DescentState.live`."""
+    """Make `DescentState.live`."""
     if type(model) is FactorProduct:
         with torch.no_grad():
             return model.products()

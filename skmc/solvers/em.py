@@ -14,25 +14,25 @@ from skmc.linalg import Expected, FactorGaussian, Gaussian, Patterns
 from skmc.solvers.norms import norm, relative_norm
 from skmc.solvers.solver import Solver, State
 
-LEAST_NOISE = 0.05  # of a column, to start from
+LEAST_NOISE = 0.05  # smallest initial noise of a column
 
 
 @dataclass(frozen=True, kw_only=True)
 class EMState(State):
-    """A Gaussian, and what it expects of the missing cells.
+    """A Gaussian, and its expectations of the missing cells.
 
     Parameters
     ----------
     objective : Tensor of shape ()
-        Negative penalized log-likelihood of the observed cells, less a lower bound.
+        Negative penalized log-likelihood of the observed cells, minus a lower bound.
     X : Tensor of shape (n_rows, n_cols)
-        The completion.
+        Completion.
     model : Gaussian
-        The distribution of the rows.
+        Distribution of the rows.
     expected : Expected
         Statistics of the completed rows.
     patterns : Patterns
-        Which cells are observed.
+        Positions of the observed cells, grouped.
     """
 
     X: Tensor
@@ -52,10 +52,10 @@ class EM(Solver[Observed, EMState]):
         \min_{\mu, S} \; -\sum_i \log N(x_{io};\, \mu_o, S_{oo})
         + \frac{\lambda}{2} \left(\mathrm{tr}\, S^{-1} + \log\det S\right),
 
-    which is the posterior mode under an inverse Wishart prior: :math:`\lambda` counts
-    as so many rows in which the columns are uncorrelated, with variance 1. The
-    expectation step completes the rows and sums up their conditional covariances
-    :math:`C_i` (zero but for missing cells); the maximization step is
+    which is the posterior mode under an inverse Wishart prior: :math:`\lambda` is the
+    number of rows that it counts as, with uncorrelated columns of variance 1. The
+    expectation step completes the rows and sums their conditional covariances
+    :math:`C_i` (zero except for missing cells); the maximization step is
 
     .. math::
 
@@ -68,9 +68,9 @@ class EM(Solver[Observed, EMState]):
     Parameters
     ----------
     ridge : float
-        ``lambda``.
+        Weight ``lambda`` of the prior.
     start : Gaussian or None, default=None
-        Where to start; None is mean 0 and covariance ``I``.
+        Initial distribution; None is mean 0 and covariance ``I``.
 
     References
     ----------
@@ -105,7 +105,7 @@ class EM(Solver[Observed, EMState]):
 
     def step(self, data: Observed, state: EMState) -> EMState:
         Y, n = state.expected.deviations, state.patterns.seen.any(1).sum()
-        shift = Y.sum(0) / n  # rows without a cell are at the mean
+        shift = Y.sum(0) / n  # empty rows are at the mean
         scatter = Y.mT @ Y - n * torch.outer(shift, shift) + state.expected.scatter
         scatter = (scatter + scatter.mT) / 2
         scatter.diagonal().add_(self.ridge)
@@ -113,7 +113,7 @@ class EM(Solver[Observed, EMState]):
         return self._expect(data, model, state.patterns)
 
     def residual(self, data: Observed, previous: EMState, current: EMState) -> Tensor:
-        """How far the last step moved mean and covariance, relative.
+        """Relative change of mean and covariance in the last step.
 
         Parameters
         ----------
@@ -138,20 +138,20 @@ class EM(Solver[Observed, EMState]):
 
 @dataclass(frozen=True, kw_only=True)
 class FactorEMState(State):
-    """Factors of the columns, and what they say of the rows.
+    """A factor model of the columns, and its expectations of the rows.
 
     Parameters
     ----------
     objective : Tensor of shape ()
-        Negative penalized log-likelihood of the observed cells, less a lower bound.
+        Negative penalized log-likelihood of the observed cells, minus a lower bound.
     X : Tensor of shape (n_rows, n_cols)
-        The completion.
+        Completion.
     model : FactorGaussian
-        The distribution of the rows.
+        Distribution of the rows.
     gram : Tensor of shape (n_cols, (rank + 1)^2)
         Expected second moments of factors and a one, over the rows of each column.
     cross : Tensor of shape (n_cols, rank + 1)
-        Their products with the cells.
+        Expected products of the same variables with the cells.
     """
 
     X: Tensor
@@ -170,9 +170,9 @@ class FactorEM(Solver[Observed, FactorEMState]):
 
         \frac{\lambda}{2} \sum_j \left(\log\psi_j + \frac{1 + |f_j|^2}{\psi_j}\right),
 
-    as of ``lambda`` rows whose cells have variance 1 and nothing to do with the
-    factors. The expectation step finds the posterior of each :math:`u_i`, the
-    maximization step is a regression per column, over the rows that have it, with
+    as from ``lambda`` rows whose cells have variance 1 and are independent of the
+    factors. The expectation step finds the posterior of each :math:`u_i`. The
+    maximization step is a regression per column over the rows that have it, with
     :math:`\tilde u = (u, 1)`:
 
     .. math::
@@ -182,16 +182,17 @@ class FactorEM(Solver[Observed, FactorEMState]):
         \psi_j = \frac{\sum_i x_{ij}^2 - (f_j, \mu_j)^T \sum_i x_{ij} E[\tilde u_i]
         + \lambda}{n_j + \lambda},
 
-    ``D`` the identity but for a zero where the one is. No step raises the objective.
+    where ``D`` is the identity with a zero for the intercept. No step raises the
+    objective.
 
     Parameters
     ----------
     ridge : float
-        ``lambda``.
+        Weight ``lambda`` of the prior.
     rank : int
         Number of factors.
     start : FactorGaussian or None, default=None
-        Where to start; None is the principal components of the zero-filled data.
+        Initial model; None is the principal components of the zero-filled data.
 
     References
     ----------
@@ -218,7 +219,7 @@ class FactorEM(Solver[Observed, FactorEMState]):
         if not tall:
             scale = energy[-self.rank :].clamp_min(torch.finfo(energy.dtype).tiny)
             basis = values.mT @ basis / scale.sqrt()
-        # Products of two cells are there for this share of the rows, about.
+        # Approximate share of the rows that have both cells of a product.
         share = (data.n_observed.double() / data.values.numel()).square()
         F = basis * (energy[-self.rank :].clamp_min(0) / (n_rows * share)).sqrt()
         noise = (1 - F.square().sum(1)).clamp_min(LEAST_NOISE)
@@ -252,7 +253,7 @@ class FactorEM(Solver[Observed, FactorEMState]):
         system = state.gram.view(-1, size, size).clone()
         diagonal = system.diagonal(dim1=1, dim2=2)
         diagonal[:, :-1] += self.ridge
-        # A column without a cell has mean 0.
+        # A column without an observed cell has mean 0.
         diagonal.masked_fill_(count[:, None] == 0, 1.0)
         w, _ = torch.linalg.solve_ex(system, state.cross[..., None])
         squares = data.values.double().square().sum(0)
@@ -264,7 +265,7 @@ class FactorEM(Solver[Observed, FactorEMState]):
     def residual(
         self, data: Observed, previous: FactorEMState, current: FactorEMState
     ) -> Tensor:
-        """How far the last step moved the completion, relative.
+        """Relative change of the completion in the last step.
 
         Parameters
         ----------
@@ -286,9 +287,9 @@ class FactorEM(Solver[Observed, FactorEMState]):
 
 
 def _floor(data: Observed, ridge: float) -> Tensor:
-    """A lower bound of the objective, as no variance is below ``ridge / (n + ridge)``.
+    """A lower bound of the objective: no variance is below ``ridge / (n + ridge)``.
 
-    Without a ridge there is none, and this is 0.
+    Without a ridge there is no bound, and the result is 0.
     """
     least = ridge / (len(data.mask) + ridge) or 1 / (2 * math.pi)
     return data.n_observed.double() / 2 * math.log(2 * math.pi * least)

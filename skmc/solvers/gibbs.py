@@ -16,9 +16,9 @@ from skmc.solvers.gibbs_draws import draw_link, draw_relative, gamma, normal_wis
 from skmc.solvers.half_steps import product
 from skmc.solvers.solver import Solver, State
 
-# In the first draw, for data of variance 1: the precision of the noise, and the
-# standard deviation of factors, times the root of the rank. With .3 for the latter, the
-# error on held-out ratings of MovieLens-1M is .004 higher: factors grow slowly.
+# For data of variance 1: the initial precision of the noise, and the initial standard
+# deviation of factors, times the root of the rank. With .3 for the latter, the error
+# on held-out ratings of MovieLens-1M is .004 higher: factors grow slowly.
 FIRST_NOISE, FIRST_SIZE = 2.0, 1.0
 
 
@@ -35,11 +35,11 @@ class Factors:
     precision : Tensor of shape (rank + 1, rank + 1)
         Precision matrix of the rows of ``W``.
     links : list of (Tensor of shape (p, rank + 1), Tensor of shape () or float)
-        ``B`` of each linear prior and the precision of its own prior: what is known
-        about a row moves its mean by ``S B``.
+        Map ``B`` of each linear prior and the precision of its own prior. The side
+        information shifts the means of the rows by ``S B``.
     relative : Tensor of shape (m,) or None
-        Precision of the noise in each row, relative to that of all cells. None if it
-        does not differ.
+        Precision of the noise in each row, relative to that of all cells. None if it is
+        the same in all rows.
     freedom : Tensor of shape () or None
         Degrees of freedom of the distribution of ``relative``.
     """
@@ -61,7 +61,7 @@ class GibbsState(State):
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
     X : LowRank
-        The completion.
+        Completion.
     rows : Factors
         Factors of the rows.
     cols : Factors
@@ -69,11 +69,11 @@ class GibbsState(State):
     noise : Tensor of shape ()
         Precision of the noise that is common to all cells.
     rng : Randomness
-        Where random numbers come from.
+        Source of random numbers.
     iteration : int
-        Steps done.
+        Number of steps done.
     kept : list of RowModel
-        One of each draw since the burn-in.
+        Row models of each draw since the burn-in.
     """
 
     X: LowRank
@@ -94,32 +94,32 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         M_{ij} = u_i^\top v_j + b_i + c_j + e_{ij}, \qquad
         e_{ij} \sim N(0, 1 / (\alpha a_i d_j))
 
-    ``(u_i, b_i)`` and ``(v_j, c_j)`` are Gaussian, each with a mean and a precision
-    matrix that are drawn from the normal-Wishart prior with mean 0, identity scale and
-    ``rank + 1`` degrees of freedom. ``alpha`` and the precision of the links are Gamma
-    with shape and rate of a half. The relative precisions ``a_i`` of the noise in rows
-    are Gamma with shape and rate of half their degrees of freedom, which are one of 2,
-    4, ..., 256, each equally likely; those of the columns, ``d_j``, likewise. The mean
-    of the rows is ``mu + S B``, with one sum for each linear prior of the data
-    (`Side`), likewise for columns. ``implicit`` is a linear prior, too: row ``i`` of
-    its ``S`` is ``1 / sqrt(k)`` at the ``k`` columns in which the row has cells. ``B``
-    is drawn by perturbed conjugate gradients, from a Gaussian prior whose precision is
-    ``P`` times a multiple of that of the factors. A step draws everything once. Draws
-    of factors, biases and ``B`` are over-relaxed: they have their distribution given
-    the others, and a correlation of -.6 with those before. On ratings, this halves the
-    variance of averages over many draws.
+    ``(u_i, b_i)`` and ``(v_j, c_j)`` are Gaussian. The mean and the precision matrix of
+    each are drawn from the normal-Wishart prior with mean 0, identity scale and
+    ``rank + 1`` degrees of freedom. ``alpha`` and the precision of the links have Gamma
+    priors with shape and rate of a half. The relative precisions ``a_i`` of the noise
+    in rows are Gamma with shape and rate of half their degrees of freedom, which are
+    one of 2, 4, ..., 256 with equal probability; the same holds for the columns and
+    ``d_j``. The mean of the rows is ``mu + S B``, with one summand for each linear
+    prior of the data (`Side`), and likewise for columns. ``implicit`` is also a linear
+    prior: row ``i`` of its ``S`` is ``1 / sqrt(k)`` at the ``k`` columns in which the
+    row has cells. ``B`` is drawn by perturbed conjugate gradients, from a Gaussian
+    prior whose precision is ``P`` times a multiple of that of the factors. A step draws
+    everything once. Draws of factors, biases and ``B`` are over-relaxed: they have the
+    correct conditional distribution and a correlation of -.6 with the previous draws.
+    On ratings, this halves the variance of averages over many draws.
 
     Parameters
     ----------
     rng : Randomness
-        Where random numbers come from.
+        Source of random numbers.
     rank : int
         Number of factors.
     n_burn_in : int
-        Number of first draws that are not kept. The answer is the average of the
+        Number of first draws that are dropped. The completion is the average of the
         others.
     implicit : bool
-        Whether the positions of the observed cells inform the factors.
+        Whether the set of observed cells informs the factors.
     heteroscedastic : bool, default=False
         Whether the noise differs between rows and between columns. Otherwise ``a`` and
         ``d`` are 1.
@@ -172,7 +172,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         )
 
     def _sides(self, data: SparseObserved) -> tuple[Side, ...]:
-        """The linear priors of the rows; that of ``implicit`` is the first."""
+        """Linear priors of the rows; that of ``implicit`` is the first."""
         implicit = (Side(data.indicator),) if self.implicit else ()
         return implicit + data.sides[0]
 
@@ -215,11 +215,11 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         noise: Tensor,
         rng: Randomness,
     ) -> Factors:
-        """Distribution, links and factors of the rows, given those of the columns."""
+        """Draw distribution, links and factors of the rows, given the columns'."""
         pairs = zip(self._sides(data), factors.links, strict=True)
         linked = [(side, *link) for side, link in pairs]
         means = [side.mean(B) for side, B, _ in linked]
-        # The rows of B have the precision of the factors, too, times p P.
+        # The rows of B also have the precision of the factors, times p P.
         scatter = sum(p * (B.mT @ side.penalty(B)).double() for side, B, p in linked)
         n_linked = sum(len(B) for _, B, _ in linked)
         mean, precision = normal_wishart(rng, factors.W - sum(means), scatter, n_linked)
@@ -244,7 +244,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         return replace(factors, W=W)
 
     def _model(self, factors: Factors, others: Factors, noise: Tensor) -> RowModel:
-        """How rows follow from their cells, given the columns' factors and biases."""
+        """Model of the rows given their cells and the columns' factors and biases."""
         links = [B for B, _ in factors.links]
         return RowModel(
             pad(others.W[:, :-1], (0, 1), value=1.0),
@@ -261,7 +261,7 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     def residual(
         self, data: SparseObserved, previous: GibbsState, current: GibbsState
     ) -> Tensor:
-        """Infinity: there is no optimum, more draws are better.
+        """Infinity: there is no optimum, and more draws are better.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Draws of the Gibbs sampler from the distributions of its parameters."""
+"""Conditional draws of the Gibbs sampler."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from skmc.cells import Side
 from skmc.linalg import OVER, Randomness, conjugate_gradients
 
 CG_STEPS = 20  # enough from a warm start
-FREEDOM = [2.0**k for k in range(1, 9)]  # of the noise in rows, and in columns
-TRIES = 8  # of a Gamma variable; each succeeds with a probability above .95
+FREEDOM = [2.0**k for k in range(1, 9)]  # degrees of freedom of the noise
+TRIES = 8  # proposals of a Gamma variable, each accepted with probability > .95
 
 
 def gamma(rng: Randomness, shape: Tensor, rate: Tensor) -> Tensor:
-    """Gamma variables by the method of Marsaglia and Tsang.
+    """Draw Gamma variables by the method of Marsaglia and Tsang.
 
     Parameters
     ----------
     rng : Randomness
-        Where random numbers come from.
+        Source of random numbers.
     shape : Tensor
-        At least 1.
+        Shape parameter, at least 1.
     rate : Tensor of the same shape
-        One over the scale.
+        Rate parameter, the inverse of the scale.
 
     Returns
     -------
     Tensor of the same shape
-        In double precision, on the device of ``rate``.
+        Double precision, on the device of ``rate``.
     """
     rate = rate.double()
     d = (shape.to(rate) - 1 / 3).reshape(-1, 1)
@@ -43,19 +43,19 @@ def gamma(rng: Randomness, shape: Tensor, rate: Tensor) -> Tensor:
 def draw_relative(
     rng: Randomness, counts: Tensor, sums: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Relative precision of the noise in each row, and its degrees of freedom.
+    """Draw the relative precision of the noise in each row, and its degrees of freedom.
 
-    The latter are drawn first, from their distribution without the former.
+    The degrees of freedom are drawn first, from their marginal distribution.
 
     Parameters
     ----------
     rng : Randomness
-        Where random numbers come from.
+        Source of random numbers.
     counts : Tensor of shape (m,)
-        Cells of each row.
+        Number of cells of each row.
     sums : Tensor of shape (m,)
-        Sum of the squared residuals of each row, times the precision of each cell if
-        the rows did not differ.
+        Sum of the squared residuals of each row, times the precision that each cell
+        would have if the rows did not differ.
 
     Returns
     -------
@@ -75,16 +75,16 @@ def draw_relative(
 def normal_wishart(
     rng: Randomness, W: Tensor, more: Tensor | float = 0.0, n_more: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Mean and precision of Gaussian rows ``W``, drawn from their posterior.
+    """Draw mean and precision of Gaussian rows ``W`` from their posterior.
 
     Parameters
     ----------
     rng : Randomness
-        Where random numbers come from.
+        Source of random numbers.
     W : Tensor of shape (m, rank + 1)
         Factors and bias of each row.
     more : Tensor of shape (rank + 1, rank + 1) or float, default=0.0
-        Sum of ``w w'`` over other rows with this precision, whose mean is zero.
+        Sum of ``w w'`` over other rows with this precision and mean zero.
     n_more : int, default=0
         Number of those rows.
 
@@ -94,13 +94,13 @@ def normal_wishart(
     """
     n, k = W.shape
     X = W.double()
-    strength = 2.0  # of the prior mean, in rows
+    strength = 2.0  # weight of the prior mean, in rows
     mean = X.mean(0)
     centered = X - mean
     scatter = centered.mT @ centered + torch.eye(k).to(X) + more
     scatter += strength * n / (strength + n) * torch.outer(mean, mean)
     root = torch.linalg.cholesky(torch.linalg.inv(scatter))
-    # Bartlett: a Wishart matrix is A A' in the frame of its scale.
+    # Bartlett decomposition: a Wishart matrix is A A' in the frame of its scale.
     shape = (n + n_more + torch.arange(k, 0, -1).to(X)) / 2
     squares = gamma(rng, shape, torch.full_like(shape, 0.5))
     A = rng.normal(k, k, std=1.0).to(X).tril(-1) + squares.sqrt().diag()
@@ -120,7 +120,7 @@ def draw_link(
     B: Tensor,
     p: Tensor | float,
 ) -> tuple[Tensor, Tensor]:
-    """``B`` given ``W ~ N(S B, precision^-1)`` and a Gaussian prior, and its precision.
+    """Draw ``B`` given ``W ~ N(S B, precision^-1)``, and the precision of its prior.
 
     The solution of ``(S' S + p P) B = S' (W + E_1) + sqrt(p) P^(1/2) E_2`` with ``E``
     from ``N(0, precision^-1)`` is a draw; a few steps of conjugate gradients
@@ -129,17 +129,17 @@ def draw_link(
     Parameters
     ----------
     rng : Randomness
-        Where random numbers come from.
+        Source of random numbers.
     side : Side
-        ``S`` and ``P``.
+        Linear prior with ``S`` and ``P``.
     W : Tensor of shape (m, rank + 1)
-        The rows' factors, less the means that do not depend on ``B``.
+        Factors of the rows minus the means that do not depend on ``B``.
     precision : Tensor of shape (rank + 1, rank + 1)
         Precision matrix of these rows.
     B : Tensor of shape (p, rank + 1)
-        The last draw, from which conjugate gradients start.
+        Previous draw, from which conjugate gradients start.
     p : Tensor of shape () or float
-        Precision of ``B`` in units of ``P`` and of ``precision``.
+        Precision of ``B``, as a multiple of ``P`` times ``precision``.
 
     Returns
     -------

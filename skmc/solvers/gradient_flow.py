@@ -16,8 +16,8 @@ from skmc.solvers.parametric import ParametricSolver
 from skmc.solvers.solver import State
 from skmc.terms import Sum, Term
 
-START = 0.1  # the first step moves a parameter by this share of its norm at most
-GROWTH = 1.05  # a step is at most this much longer than the last one
+START = 0.1  # largest change of a parameter in the first step, relative to its norm
+GROWTH = 1.05  # largest ratio of successive steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +31,11 @@ class FlowState(State):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     model : nn.Module
-        What is trained.
+        Model that is trained.
     grads : list of Tensor
-        ``dF/dtheta`` of each parameter.
+        Gradient ``dF/dtheta`` of each parameter.
     lr : Tensor of shape (\\*batch,)
-        Of the next step.
+        Length of the next step.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols), detached
@@ -53,20 +53,20 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
         F(\theta) = \sum_k F_k(X(\theta))
 
     Adam makes all directions grow at the same rate. The flow lets the large singular
-    values of a factorization grow first, and implicit low rank depends on this. Steps
-    are as long as the curvature met by the last one allows, ``|theta - theta before| /
-    |grad - grad before|``, and at most 5 % longer than it. The first one moves no
-    parameter by more than a tenth of its norm.
+    values of a factorization grow first, and implicit low rank depends on this. The
+    length of a step is ``|theta - theta before| / |grad - grad before|``, the inverse
+    curvature along the previous step, and at most 5 % more than the previous length.
+    The first step moves no parameter by more than a tenth of its norm.
 
     Parameters
     ----------
     model : nn.Module
-        ``forward()`` is the completion, shape (\*batch, n_rows, n_cols). Parameters
-        have the batch axes in front. The solver works on a copy.
+        Model whose ``forward()`` is the completion, shape (\*batch, n_rows, n_cols).
+        Parameters have the batch axes in front. The solver works on a copy.
     terms : sequence of Term
-        Their sum is the objective. They have no parameters of their own.
+        Terms whose sum is the objective, without parameters of their own.
     lr : float, optional
-        A constant step length; the default follows the curvature.
+        Constant step length; the default follows the curvature.
 
     References
     ----------
@@ -95,7 +95,7 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
                 for p, grad in zip(parameters, grads, strict=True)
             ]
             safe = START * torch.stack(reach).amin(0)
-            # The data may have another scale than those of the step before.
+            # The scale of the data may differ from that in the previous step.
             lr = safe if self.start is None else torch.minimum(lr, safe)
         return FlowState(X=X, objective=objective, model=model, grads=grads, lr=lr)
 
@@ -125,7 +125,7 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
     def residual(
         self, data: Observed, previous: FlowState, current: FlowState
     ) -> Tensor:
-        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as `Descent` has it.
+        """``|dF/dtheta| |theta| / (|X| |P(M)|)``, as in `Descent`.
 
         Parameters
         ----------

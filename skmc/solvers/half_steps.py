@@ -1,4 +1,4 @@
-"""Half a step of alternating least squares: factors of all rows, given the columns'."""
+"""A half-step of alternating least squares: factors of rows, given the columns'."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from skmc.cells import SparseObserved, SparseValues
 from skmc.linalg import LowRank, RowModel
 from skmc.solvers.row_systems import Systems, gradient, improved
 
-# Conjugate gradients of a half-step: their least and largest number, and the share of
-# the residual that may be left.
+# Smallest and largest number of conjugate gradient steps of a half-step, and the share
+# of the residual that may be left.
 STEPS = (3, 6)
 LEFT = 0.03
 
 
 class HalfStep(NamedTuple):
-    """What a half-step finds; all but ``factors`` are sums over the rows.
+    """Result of a half-step; all fields but ``factors`` are sums over the rows.
 
     Parameters
     ----------
@@ -42,18 +42,18 @@ class HalfStep(NamedTuple):
 
 
 def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> HalfStep:
-    """Factors of some rows, given those of the columns, from the present ones.
+    """Compute factors of some rows from the current ones, given those of the columns.
 
-    This function depends on nothing but its arguments: it is called for one chunk of
-    rows after the other, in memory or in blocks, or as tasks of a cluster.
+    The result depends only on the arguments. So the function can be called for one
+    chunk of rows after another, in memory or in blocks, or as tasks of a cluster.
 
     Parameters
     ----------
     data : SparseValues
         The observed cells of the rows.
     own : one or two Tensor of shape (m, rank)
-        The present factors and biases of the rows. Then what is added to the mean of
-        each row; nothing by default.
+        Current factors and biases of the rows. Then, optionally, offsets of the mean of
+        each row.
     systems : Systems
         The systems of the rows.
 
@@ -88,8 +88,8 @@ def solved(data: SparseObserved, model: RowModel) -> Tensor:
     data : SparseObserved or BlockObserved
         The observed cells.
     model : RowModel
-        A model of rows. Rows count as average for linear priors of the model that
-        the rows do not have.
+        Model of the rows. Rows are treated as average for linear priors of the model
+        that they do not have.
 
     Returns
     -------
@@ -109,12 +109,12 @@ def _solved(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tenso
 
 
 def next_steps(steps: int, half: HalfStep) -> int:
-    """How many conjugate gradients the next half-step of a side takes.
+    """Number of conjugate gradient steps of the next half-step of a side.
 
     Parameters
     ----------
     steps : int
-        Number of the last half-step.
+        Number of steps of the last half-step.
     half : HalfStep
         The last half-step.
 

@@ -12,7 +12,7 @@ from skmc.terms import inner
 
 @dataclass(frozen=True)
 class Momentum:
-    r"""How far an accelerated method extrapolates its iterates.
+    r"""Extrapolation of the iterates of an accelerated method.
 
     .. math::
 
@@ -25,7 +25,7 @@ class Momentum:
     Parameters
     ----------
     t : Tensor of shape (\*batch,)
-        At least 1.
+        Momentum parameter, at least 1.
 
     References
     ----------
@@ -39,21 +39,21 @@ class Momentum:
 
     @property
     def next(self) -> Momentum:
-        """The momentum after a step."""
+        """The momentum after the next step."""
         return Momentum((1 + (1 + 4 * self.t.square()).sqrt()) / 2)
 
     @property
     def beta(self) -> Tensor:
-        r"""Weight of the last move, of shape (\*batch,)."""
+        r"""Weight of the last change, of shape (\*batch,)."""
         return (self.t - 1) / self.next.t
 
     def restart(self, members: Tensor) -> Momentum:
-        r"""Start again in some members.
+        r"""Restart in some members.
 
         Parameters
         ----------
         members : bool Tensor of shape (\*batch,)
-            Where ``t`` becomes 1.
+            Members in which ``t`` becomes 1.
 
         Returns
         -------
@@ -62,14 +62,14 @@ class Momentum:
         return Momentum(torch.where(members, 1.0, self.t))
 
     def restart_uphill(self, Y: Tensor, X: Tensor, before: Tensor) -> Momentum:
-        r"""Start again where the step from ``Y`` to ``X`` turned against the last move.
+        r"""Restart where the step from ``Y`` to ``X`` opposes the last change.
 
         Parameters
         ----------
         Y : Tensor of shape (\*batch, n_rows, n_cols)
-            Where the step started.
+            Start of the step.
         X : Tensor of shape (\*batch, n_rows, n_cols)
-            Where it ended.
+            End of the step.
         before : Tensor of shape (\*batch, n_rows, n_cols)
             The iterate before ``X``.
 
@@ -85,9 +85,9 @@ class Momentum:
         Parameters
         ----------
         X : Tensor of shape (\*batch, n_rows, n_cols)
-            An iterate, or anything that is linear in it.
+            An iterate, or a linear function of it.
         before : Tensor of shape (\*batch, n_rows, n_cols)
-            The same one step earlier.
+            The same quantity one step earlier.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Removing members from a batch, whatever a solver and its state hold."""
+"""Removal of members from a batch, for all solvers and states."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from skmc.terms import Term, narrow
 
 
 class Narrowing:
-    """Keeps some members in everything that a solve consists of.
+    """Selection of members in all parts of a solve.
 
-    Modules, terms and optimizers are changed in place, everything else is returned
-    anew. What occurs twice is narrowed once, so that parts which share a parameter
-    keep sharing it.
+    Modules, terms and optimizers are changed in place; copies of all other parts are
+    returned. An object that occurs twice is narrowed once, so that shared parameters
+    remain shared.
 
     Parameters
     ----------
     members : bool or int Tensor
-        Those to keep, along the (one) batch axis.
+        Mask or positions of the members to keep.
     """
 
     def __init__(self, members: Tensor):
         self.members = members
         self.done: dict[int, Any] = {}
-        self.alive: list[Any] = []  # so that no other object takes an id of `done`
+        self.alive: list[Any] = []  # keeps the ids in `done` unique
 
     def __call__(self, value: object) -> Any:
-        """Narrow a state, or a part of it, whose tensors have the batch axis in front.
+        """Narrow a state, or a part of it, whose tensors have the batch axis first.
 
-        Numbers, tensors without axes, strings and functions stay as they are.
+        Numbers, tensors without axes, strings and functions are kept.
         """
         if id(value) not in self.done:
             self.alive.append(value)
@@ -64,8 +64,8 @@ class Narrowing:
         Parameters
         ----------
         module : nn.Module
-            Its parameters, and its buffers that are not numbers, have the batch axis
-            in front; a term knows which of its own have.
+            Module whose parameters and non-scalar buffers have the batch axis first; a
+            term declares which of its own have it.
 
         Returns
         -------
@@ -89,18 +89,18 @@ class Narrowing:
             before = group["params"]
             group["params"] = [self(parameter) for parameter in before]
             for old, new in zip(before, group["params"], strict=True):
-                moments = optimizer.state.pop(old, {})  # the number of steps is shared
+                moments = optimizer.state.pop(old, {})  # members share the step count
                 optimizer.state[new] = {name: self(m) for name, m in moments.items()}
         return optimizer
 
 
 def modules_in(value: object) -> list[nn.Module]:
-    """Models and terms among the values of a state or a solver.
+    """Models and terms in a state or a solver.
 
     Parameters
     ----------
     value : object
-        A module, or a list, tuple or dict of them; anything else has none.
+        Module, or a list, tuple or dict of modules; other values contain none.
 
     Returns
     -------
@@ -116,14 +116,14 @@ def modules_in(value: object) -> list[nn.Module]:
 
 
 def narrow_module(module: nn.Module, members: Tensor) -> None:
-    """Keep some members of all parameters and of buffers that are not numbers.
+    """Keep some members of all parameters and of non-scalar buffers.
 
     Parameters
     ----------
     module : nn.Module
-        Changed in place.
+        Module to change in place.
     members : bool or int Tensor
-        Those to keep, along the batch axis.
+        Mask or positions of the members to keep.
     """
     for part in module.modules():
         tensors = [

@@ -13,7 +13,7 @@ from skmc.solvers.norms import relative_norm
 from skmc.solvers.solver import Solver, State
 from skmc.terms import graph_laplacian, inner
 
-RIDGE = 1e-6  # keeps the quadratic form definite, and distances in a graph apart
+RIDGE = 1e-6  # makes the quadratic form definite and breaks ties of distances
 NO_ENERGY = 1e-5  # share of the nuclear norm below which a direction is free
 
 
@@ -32,7 +32,7 @@ class NCARLState(State):
     laplacian : Tensor of shape (\\*batch, n, n)
         Laplacian of the graph along the shorter axis of ``X``.
     problem : Problem
-        The linear systems, which do not change.
+        Linear systems, which do not change.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
@@ -57,8 +57,8 @@ class NCARL(Solver[Observed, NCARLState]):
         \min_X \|P(X - M)\|_F^2 + \lambda_{noise} \|X\|_*^2
         + \alpha \operatorname{tr}(X L(X) X^\top)
 
-    all of them *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``, and
-    the Laplacian ``L(X)`` of `adaptive_laplacian`, and minimizes the quadratic form
+    all of which are *sums*. A step fixes ``D(X)``, for which ``tr(X D X') = |X|_*^2``,
+    and the Laplacian ``L(X)`` of `adaptive_laplacian`, and minimizes the quadratic form
     ``Q = D + alpha L + 1e-6 I`` over each row ``x`` exactly::
 
         x_O = m_O,  x_H = -inv(Q_HH) Q_HO m_O      without noise,
@@ -71,19 +71,19 @@ class NCARL(Solver[Observed, NCARLState]):
     Parameters
     ----------
     alpha : float >= 0
-        Multiplies the Dirichlet energy.
+        Weight of the Dirichlet energy.
     n_neighbors : int >= 1
-        Neighbors of a column (of a row, if transposed) in the graph; at most n - 1.
+        Number of neighbors of a column (of a row, if transposed) in the graph, < n.
     lambda_noise : float > 0 or None
-        Multiplies the nuclear norm of the noisy form; None keeps the observed cells.
+        Weight of the nuclear norm in the noisy form; None keeps the observed cells.
 
     Notes
     -----
     Everything is computed in double precision. The first X is the zero-filled matrix.
     The unit of the 1e-6 in the graph is the square of the largest observed cell. This
-    is our reading: the paper's data lie in [0, 1], and the answer scales with the data.
-    ``objective`` is that of X with ``D(X)`` and ``L(X)``. It need not fall, since the
-    graph of a step is not the best one for its X.
+    is our interpretation: the paper's data lie in [0, 1], and our completion scales
+    with the data. ``objective`` is that of X with ``D(X)`` and ``L(X)``. It may rise,
+    since the graph of a step is not optimal for its X.
 
     A row needs one Cholesky factor, of whichever is smaller: the system of its hidden
     cells (as above) or that of its observed ones, ``x = v H`` with ``H = inv(Q)`` and
@@ -123,7 +123,7 @@ class NCARL(Solver[Observed, NCARLState]):
         Parameters
         ----------
         state : State
-            Where the solver is.
+            Current state.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class NCARL(Solver[Observed, NCARLState]):
         Q = self.alpha * state.laplacian
         Q += state.D if self.lambda_noise is None else self.lambda_noise * state.D
         diagonal = torch.diagonal(Q, dim1=-2, dim2=-1)
-        # More only where an enormous alpha rounds the usual ridge away.
+        # The ridge is larger only where a huge alpha would round it away.
         rounding = Q.shape[-1] * torch.finfo(Q.dtype).eps * diagonal.amax(-1)
         diagonal += rounding.clamp_min(RIDGE)[..., None]
         return Q
@@ -161,10 +161,10 @@ class NCARL(Solver[Observed, NCARLState]):
     ) -> Tensor:
         """``|X - previous X|_F / |X|_F``.
 
-        A step goes all the way to the minimum for its ``D`` and ``L``, so its length
-        says how far the previous iterate was from a fixed point. The paper's measure,
-        ``|dX|_F / (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a
-        picture of 240 x 240 with values in [0, 1].
+        A step goes to the minimum for its ``D`` and ``L``, so its length measures how
+        far the previous iterate was from a fixed point. The paper's measure, ``|dX|_F /
+        (mn)``, depends on units and size; its 1e-6 is 5e-4 of this one on a picture of
+        240 x 240 with values in [0, 1].
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ def nuclear_weight(gram: Tensor) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     gram : Tensor of shape (\*batch, n, n)
-        ``X'X``.
+        Gram matrix ``X'X``.
 
     Returns
     -------
@@ -223,9 +223,9 @@ def adaptive_laplacian(gram: Tensor, n_neighbors: int) -> Tensor:
     Parameters
     ----------
     gram : Tensor of shape (\*batch, n, n)
-        ``X'X``.
+        Gram matrix ``X'X``.
     n_neighbors : int
-        Of each column.
+        Number of neighbors of each column.
 
     Returns
     -------

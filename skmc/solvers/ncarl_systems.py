@@ -1,4 +1,4 @@
-"""The linear systems that `NCARL` solves for each row."""
+"""The linear systems of the rows in `NCARL`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from torch.nn.functional import pad
 
 from skmc.cells import Observed
 
-# Numbers held at once by systems that are solved together. Those that leave a cache
-# are slower to gather than to solve.
+# Largest number of elements of systems that are solved together. Outside of the cache,
+# they are slower to gather than to solve.
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of `NCARL`, transposed to be tall, and the linear systems of its rows.
+    """The data of `NCARL`, transposed if wide, and the linear systems of its rows.
 
     Parameters
     ----------
     values : Tensor of shape (\\*batch, m, n)
-        Observed values in units of the largest one, zero where hidden; ``m >= n``.
+        Observed values divided by the largest one, zero where hidden; ``m >= n``.
     seen : Tensor of shape (\\*batch, m, n)
-        The mask as zeros and ones.
+        Mask as zeros and ones.
     unit : Tensor of shape (\\*batch, 1, 1)
-        The largest absolute value.
+        Largest absolute value.
     transposed : bool
         Whether the matrix was transposed.
     observed : _Systems
@@ -46,7 +46,7 @@ class Problem:
 
     @classmethod
     def of(cls, data: Observed) -> Problem:
-        """From the observed cells.
+        """Make it from the observed cells.
 
         Parameters
         ----------
@@ -69,16 +69,16 @@ class Problem:
     def with_systems(
         cls, values: Tensor, mask: Tensor, unit: Tensor, transposed: bool
     ) -> Problem:
-        """From tall matrices and their masks.
+        """Make it from tall matrices and their masks.
 
         Parameters
         ----------
         values : Tensor of shape (\\*batch, m, n)
-            In units of the largest one, zero where hidden.
+            Values divided by the largest one, zero where hidden.
         mask : bool Tensor of shape (\\*batch, m, n)
             True where observed.
         unit : Tensor of shape (\\*batch, 1, 1)
-            The largest absolute value.
+            Largest absolute value.
         transposed : bool
             Whether the matrices were transposed.
 
@@ -97,12 +97,12 @@ class Problem:
         )
 
     def select(self, members: Tensor) -> Problem:
-        """Some members of the (one) batch axis.
+        """Keep some members of the single batch axis.
 
         Parameters
         ----------
         members : bool or int Tensor
-            Those to keep, along the batch axis.
+            Mask or positions of the members to keep.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class Problem:
         Parameters
         ----------
         Q : Tensor of shape (\\*batch, n, n)
-            Positive definite.
+            Positive definite matrix.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class Problem:
         Parameters
         ----------
         Q : Tensor of shape (\\*batch, n, n)
-            Positive definite.
+            Positive definite matrix.
 
         Returns
         -------
@@ -157,33 +157,33 @@ class Problem:
         return Z
 
     def _merge(self, Z: Tensor, own: Tensor) -> Tensor:
-        """``own``, but ``Z`` in the rows that have no system of observed cells."""
+        """Replace the rows of ``own`` that have no observed cell by those of ``Z``."""
         others = self.observed.others
         own.flatten(0, -2)[others] = Z.flatten(0, -2)[others]
         return own
 
 
 def _inverse(A: Tensor) -> Tensor:
-    """Of positive definite matrices, and positive definite itself."""
+    """Invert positive definite matrices; the results are positive definite, too."""
     return torch.cholesky_inverse(torch.linalg.cholesky(A))
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Systems solved together: principal submatrices of about one size, padded."""
+    """Systems solved together: padded principal submatrices of similar size."""
 
-    cells: Tensor  # (s, k) int, n where padded
-    member: Tensor  # (s, 1) int, of which matrix of the batch
-    system: Tensor  # (r,) int, by which system a row is solved
-    column: Tensor  # (r,) int, as which of its right-hand sides
-    places: Tensor  # (r, k) int, the row's cells in the flattened right-hand sides
+    cells: Tensor  # (s, k) int, columns, n where padded
+    member: Tensor  # (s, 1) int, matrix of the batch
+    system: Tensor  # (r,) int, system of each row
+    column: Tensor  # (r,) int, its right-hand side in the system
+    places: Tensor  # (r, k) int, positions in the flattened right-hand sides
     padding: Tensor  # (s, k) double 0/1
-    width: int  # right-hand sides of each system
+    width: int  # number of right-hand sides of each system
 
     def solve(self, A: Tensor, b: Tensor, out: Tensor) -> None:
         """Add the solutions to ``out``, flat like ``b``; ``A (*batch, n+1, n+1)``."""
         n, k = A.shape[-1], self.cells.shape[1]
-        # Integers of half the width are added and read twice as fast.
+        # 32-bit integers are added and read twice as fast.
         dtype = torch.int32 if A.numel() < 2**31 else torch.int64
         column = self.cells.to(dtype)
         row = (self.member.to(dtype) * n + column) * n
@@ -192,7 +192,7 @@ class _Block:
         torch.diagonal(submatrices, dim1=-2, dim2=-1).add_(self.padding)
         sides = b.new_zeros((len(self.cells), self.width, k))
         sides[self.system, self.column] = b[self.places]
-        # The upper factor needs no transposed copy.
+        # The upper factor avoids a transposed copy.
         U = torch.linalg.cholesky(submatrices, upper=True)
         half = torch.linalg.solve_triangular(U.mT, sides.mT, upper=False)
         solved = torch.linalg.solve_triangular(U, half, upper=True).mT
@@ -203,24 +203,24 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Systems:
-    """The systems ``A_SS v_S = b_S`` of the rows, S the cells that a mask selects."""
+    """Systems ``A_SS v_S = b_S`` of the rows, where S is the cells of a mask."""
 
     others: Tensor  # (q,) int, rows of the flattened batch without a system
     blocks: list[_Block]
 
     @classmethod
     def of(cls, mask: Tensor) -> _Systems:
-        """Rows of ``mask (*batch, m, n)`` without any cell get no system."""
+        """Group the rows of ``mask (*batch, m, n)``; empty rows have no system."""
         n_rows, n_cols = mask.shape[-2:]
         mask = mask.flatten(0, -2)
         some = mask.any(-1)
         rows = some.nonzero()[:, 0]
-        # A system belongs to a mask and to a matrix of the batch.
+        # Rows with equal masks in the same matrix of the batch share a system.
         key = torch.cat([(rows // n_rows)[:, None], mask[rows].long()], 1)
         distinct, system, counts = torch.unique(
             key, dim=0, return_inverse=True, return_counts=True
         )
-        # Systems of as many right-hand sides and about as many cells come together.
+        # Systems with equally many right-hand sides and similar sizes form a block.
         sizes = distinct[:, 1:].sum(1)
         order = (counts * (n_cols + 1) + sizes).argsort(descending=True)
         member, masks = distinct[order, :1], distinct[order, 1:].bool()
@@ -229,7 +229,7 @@ class _Systems:
         system, turn = order.argsort()[system].sort(stable=True)
         rows = rows[turn]
         column = torch.arange(len(rows), device=rows.device) - (ends - counts)[system]
-        # Selected cells first, in their order.
+        # Selected cells first, in their original order.
         cells = (~masks).long().argsort(dim=1, stable=True)
         cells = torch.where(masks.gather(1, cells), cells, n_cols)
 
@@ -244,7 +244,7 @@ class _Systems:
             span = slice(end - width, table[stop - 1][2])
             own, which = cells[start:stop, :size], system[span] - start
             padding = own == n_cols
-            # What is padded may read any cell; it writes zero.
+            # Padded positions may read any cell; they write zero.
             cols = torch.where(padding, 0, own)[which]
             blocks.append(
                 _Block(
@@ -271,7 +271,7 @@ class _Systems:
         if n_threads == 1:
             list(map(solve, self.blocks))
             return v
-        # Torch factorises a batch in one thread; blocks write to rows of their own.
+        # Torch factorizes a batch in one thread; each block writes to its own rows.
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(solve, self.blocks))
         return v

@@ -1,4 +1,4 @@
-"""Rounds of matching similar patches and lowering the rank of their groups."""
+"""Alternation of matching similar patches and lowering the rank of their groups."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from skmc.linalg import diffuse, double, expected_error, halve
 from skmc.models import PatchGroups
 from skmc.solvers.solver import Solver, State
 
-MATCH_EVERY = 6  # rounds, a multiple of the next number
-DIRECTIONS_EVERY = 2  # rounds; the second has the singular vectors of the first
-# A round moves hidden cells this many times as far as the groups say, and goes on in
-# the direction of the round before: chosen on crops of monarch and flower, where 16
-# rounds of over-relaxation had less error than 24 without.
+MATCH_EVERY = 6  # rounds between matches, a multiple of the next number
+DIRECTIONS_EVERY = 2  # rounds with the same singular vectors
+# A round moves hidden cells by this multiple of the change that the groups suggest,
+# with momentum: chosen on crops of monarch and flower, where 16 rounds of
+# over-relaxation had a lower error than 24 without.
 STRIDE, MOMENTUM = 2.3, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class NonlocalState(State):
-    """Pictures are in single precision, standardized.
+    """An iterate of `NonlocalLowRank`; pictures are standardized, in single precision.
 
     Parameters
     ----------
     objective : Tensor of shape (\\*batch,)
-        Half the mean square of what the groups get wrong at observed cells.
+        Half the mean squared error of the groups at observed cells.
     mask : bool Tensor of shape (n_channels, n_rows, n_cols)
-        The observed cells.
+        Mask of the observed cells.
     picture : Tensor of shape (n_channels, n_rows, n_cols)
-        Observed cells, and hidden ones as estimated.
+        Observed cells, and estimates of the hidden ones.
     moved : Tensor of shape (n_channels, n_rows, n_cols)
-        What the last round changed.
+        Change of the picture in the last round.
     estimate : Tensor of shape (n_channels, n_rows, n_cols)
-        What groups of low rank say of all cells.
+        Estimates of all cells by the low-rank groups.
     doubt : Tensor of shape (n_channels, n_rows, n_cols)
-        Expected square of the error of hidden cells; it grows with their distance from
+        Expected squared error of hidden cells, which grows with their distance from
         observed ones.
     references, others : int64 Tensor of shape (n_references,)
-        Patches that have a hidden cell, on the present grid and on the next one.
+        References with a hidden cell, on the current grid and on the next one.
     groups : int64 Tensor of shape (n_references, n_members)
-        Patches similar to each.
+        Patches similar to each reference.
     directions : Tensor of shape (n_references, n, n)
         Singular vectors of the groups.
     center, unit : Tensor of shape ()
         Mean and standard deviation of the observed cells.
     iteration : int
-        Rounds done.
+        Number of rounds done.
     """
 
     mask: Tensor
@@ -68,29 +68,30 @@ class NonlocalState(State):
 
 @dataclass(eq=False)
 class NonlocalLowRank(Solver[Observed, NonlocalState]):
-    r"""Alternate between groups of similar patches of low rank and the observed cells.
+    r"""Alternation between low-rank groups of similar patches and the observed cells.
 
-    A round takes each group to lower rank (`PatchGroups.shrink`), lets every cell be
-    the mean of what its patches say, and puts the observed cells back. The threshold
-    falls geometrically from round to round; groups are matched anew every few rounds,
-    on one of two grids by turns, and have the same singular vectors for two rounds.
-    The picture starts as `skmc.linalg.diffuse` fills it. Patches that are filled
-    themselves count as less similar, by what `skmc.linalg.expected_error` says of their
-    cells, so that the groups of a hole consist of patches outside it.
+    A round lowers the rank of each group (`PatchGroups.shrink`), estimates every cell
+    by the mean of the patches that cover it, and restores the observed cells. The
+    threshold falls geometrically from round to round. Groups are matched again every
+    few rounds, alternately on two grids, and keep their singular vectors for two
+    rounds. `skmc.linalg.diffuse` fills the initial picture. Filled patches count as
+    less similar, by `skmc.linalg.expected_error` of their cells, so that the groups of
+    a hole consist of patches outside it.
 
     Parameters
     ----------
     side, size, radius, stride : int
-        As of `PatchGroups`.
+        Parameters of `PatchGroups`.
     threshold : tuple of float
-        Of the first and the last round, in standard deviations of the observed cells.
+        Thresholds of the first and last round, in standard deviations of observed
+        cells.
     horizon : int
-        Rounds.
+        Number of rounds.
     channels : int, default=1
-        Of the picture. Each row of the matrix holds its pixels in order, the channels
-        of a pixel next to each other.
+        Number of channels. Each row of the matrix holds its pixels in order, with the
+        channels of a pixel next to each other.
     start : Tensor of the matrix's shape, optional
-        A completion to start from.
+        Completion to start from.
     """
 
     eager = "groups are found and counted on the host"
@@ -142,7 +143,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         )
 
     def coarser(self, data: Observed) -> Observed | None:
-        """The picture at half the size: the mean of what is known of 2 x 2 pixels.
+        """The picture at half the size: means of the known cells of 2 x 2 pixels.
 
         Parameters
         ----------
@@ -152,8 +153,8 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         Returns
         -------
         Observed or None
-            None where nothing is hidden, or where the half holds fewer than two patches
-            in a direction.
+            None if nothing is hidden, or if the half-size picture holds fewer than two
+            patches in a direction.
         """
         n_rows, n_cols = data.shape
         if min(n_rows, n_cols // self.channels) < 4 * self.side:
@@ -164,14 +165,14 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return Observed(_joined(values), _joined(known))
 
     def started(self, data: Observed, above: Tensor) -> NonlocalLowRank:
-        """A solver that starts from the completion of the coarser picture.
+        """Make a solver that starts from the completion of the coarser picture.
 
         Parameters
         ----------
         data : Observed
             The observed cells.
         above : Tensor
-            A completion of `coarser`.
+            Completion of `coarser`.
 
         Returns
         -------
@@ -183,7 +184,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return replace(self, start=_joined(rough + seam))
 
     def _split(self, matrix: Tensor) -> Tensor:
-        """Channels of shape (n_channels, n_rows, n_cols)."""
+        """Split the channels: shape (n_channels, n_rows, n_cols)."""
         pixels = matrix.unflatten(1, (-1, self.channels))
         return pixels.permute(2, 0, 1).contiguous()
 
@@ -193,12 +194,12 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return PatchGroups(shape, self.side, self.size, self.radius, self.stride)
 
     def threshold_at(self, iteration: int) -> float:
-        """The threshold of a round.
+        """Threshold of a round.
 
         Parameters
         ----------
         iteration : int
-            Rounds before it.
+            Number of rounds before it.
 
         Returns
         -------
@@ -235,10 +236,10 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
     def residual(
         self, data: Observed, previous: NonlocalState, current: NonlocalState
     ) -> Tensor:
-        """How far the last round moved hidden cells, in units of the observed ones.
+        """Change of the hidden cells in the last round, relative to the observed ones.
 
-        The root mean square over hidden cells, in standard deviations of the observed
-        cells; zero after the last round of the schedule.
+        This is the root mean square over hidden cells, in standard deviations of the
+        observed cells; zero after the last round of the schedule.
 
         Parameters
         ----------
@@ -259,12 +260,12 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         return moved.to(data.values.dtype)
 
     def outputs(self, state: NonlocalState) -> dict[str, Any]:
-        """Hidden cells as estimated, observed ones as their groups say.
+        """Hidden cells as estimated, and estimates of observed cells by their groups.
 
         Parameters
         ----------
         state : NonlocalState
-            Where the solver is.
+            Current state.
 
         Returns
         -------
@@ -280,14 +281,14 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         }
 
     def resumed(self, X: Tensor, iteration: int) -> NonlocalLowRank:
-        """A solver that goes on from a completion at the threshold of a round.
+        """Make a solver that continues from a completion at the threshold of a round.
 
         Parameters
         ----------
         X : Tensor of the matrix's shape
-            A completion.
+            Completion to start from.
         iteration : int
-            Rounds that it has seen.
+            Number of rounds done.
 
         Returns
         -------
@@ -298,5 +299,5 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
 
 
 def _joined(channels: Tensor) -> Tensor:
-    """The matrix whose rows hold the channels of a pixel next to each other."""
+    """Join channels to a matrix in which those of a pixel are next to each other."""
     return channels.permute(1, 2, 0).flatten(1)

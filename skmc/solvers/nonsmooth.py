@@ -25,10 +25,10 @@ from skmc.solvers.solver import Solver
 from skmc.terms import Box
 
 DELTA_MIN, DELTA_MAX = 0.01, 0.99
-SHRINK, GROW = 0.5, 1.1  # multiply delta; the paper tries .1 to .6 and 1.05 to 1.2
-LOWER = 0.8  # multiplies the schedule's start; the paper tries .1, .2, .8, .9
-TRIALS = 60  # steps tried in an epoch
-RAISE, RELAX = 2.0, 0.95  # multiply L: where it is too small, and from epoch to epoch
+SHRINK, GROW = 0.5, 1.1  # factors of delta; the paper tries .1 to .6 and 1.05 to 1.2
+LOWER = 0.8  # factor of the schedule's start; the paper tries .1, .2, .8, .9
+TRIALS = 60  # largest number of trial steps in an epoch
+RAISE, RELAX = 2.0, 0.95  # factors of L: if it is too small, and after each epoch
 
 
 @dataclass(eq=False)
@@ -46,8 +46,8 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
             &+ \sum_j (\beta \|V_j\|_*
                + \frac{1}{2\mu} \|W_j - V_j\|_F^2)
 
-    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, with no
-    half before the first (the paper's equations 33 and 46), and ``theta`` is all
+    subject to :math:`\|\theta\|_\infty \le \text{bound}`. All terms are *sums*, without
+    a half before the first (the paper's equations 33 and 46), and ``theta`` is all
     weights and biases. An epoch is ::
 
         h_i = soft(z_i, mu alpha),   V_j = D_(mu beta)(W_j),
@@ -58,43 +58,43 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
     shrinks singular values, and
     ``omega = (gamma - 1) / (2 (gamma + 1)) sqrt(delta L_before / L)``. ``mu`` follows
     the schedule. After ``grace`` epochs, an epoch that raises Q (with the epoch's
-    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0``
-    where ``delta = .01`` was not enough. Where Q falls, ``delta`` grows by a tenth, to
-    .99 at most.
+    ``mu`` on both sides) is repeated with half of ``delta``, and with ``omega = 0`` if
+    ``delta = .01`` does not suffice. After an epoch that lowers Q, ``delta`` grows by a
+    tenth, up to .99.
 
-    The following is ours, because the paper leaves it open. ``z_i`` belongs to the
-    current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by backtracking:
-    it starts an epoch at .95 of the last value and doubles until
+    The following is our choice, because the paper leaves it open. ``z_i`` is that of
+    the current ``theta``, so that ``h_i`` is the minimizer. ``L`` is found by
+    backtracking: it starts an epoch at .95 of the last value and doubles until
     ``g(theta) <= g(theta^) + <grad, theta - theta^> + L/2 |theta - theta^|^2``. The
-    equation of the descent test is in a supplement that is not public; we take that of
+    equation of the descent test is in a supplement that is not public; we use that of
     Proposition 2, ::
 
         g(theta_before) - g(theta) >= (gamma - 1) L / 4 |theta - theta_before|^2
             - (gamma + 1)^2 L / (gamma - 1) omega^2 |theta_before - theta_before2|^2;
 
-    Where it fails, the start of the schedule is multiplied by .8. With ``L`` found by
+    If it fails, the start of the schedule is multiplied by .8. With ``L`` found by
     backtracking it seldom fails.
 
     Parameters
     ----------
     network : Autoencoder
-        Its parameters are the starting point.
+        Network whose parameters are the starting point.
     activity : L1Norm
-        ``alpha |h_i|_1`` of each hidden layer.
+        Penalty ``alpha |h_i|_1`` of each hidden layer.
     rank : NuclearNorm
-        ``beta |V_j|_*`` of each weight matrix.
+        Penalty ``beta |V_j|_*`` of each weight matrix.
     decay : SquaredNorm
-        ``lambda |W_j|_F^2``; its weight is ``2 lambda``.
+        Penalty ``lambda |W_j|_F^2``; the weight of the term is ``2 lambda``.
     box : Box
-        The bound of the parameters.
+        Bound of the parameters.
     schedule : CosineSchedule
-        Values of ``mu``.
+        Schedule of ``mu``.
     gamma : float > 1
-        Divides the length ``1 / L`` of the steps.
+        Divisor of the step length ``1 / L``.
     grace : int
         Number of first epochs that may raise Q; the paper uses 200 or 300.
     omega : float, optional
-        A fixed weight of the extrapolation, in place of the adaptive one.
+        Fixed weight of the extrapolation, in place of the adaptive one.
     """
 
     eager = "lengths of a step are tried until one is short enough"
@@ -147,9 +147,9 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
     def _search(
         self, data: Observed, state: NonsmoothState, blocks: Blocks, mu: float
     ) -> tuple[Trial, float]:
-        """The step of an epoch, found by trials, and the ``delta`` after it."""
+        """Find the step of an epoch by trials, and the next ``delta``."""
         late = state.iteration + 1 > self.grace
-        # Q of the epoch before, at this epoch's mu.
+        # Q of the previous epoch, at this epoch's mu.
         ceiling = self.smooth(state.found.forward, state.blocks, mu)
         ceiling += state.blocks.penalty
         L, delta, rest = RELAX * state.found.lipschitz, state.delta, False
@@ -176,7 +176,7 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         L: float,
         omega: float,
     ) -> Trial:
-        """A proximal gradient step of length ``1 / (gamma L)``."""
+        """Take a proximal gradient step of length ``1 / (gamma L)``."""
         moved = state.theta.map(torch.sub, state.before)
         hat = state.theta.map(lambda a, b: a + omega * b, moved)
         at_hat = self.forward(data, hat)
@@ -199,7 +199,7 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         )
 
     def _descends(self, state: NonsmoothState, found: Trial, start: float) -> bool:
-        """Whether an epoch lowers the smooth part by what Proposition 2 asks."""
+        """Whether an epoch lowers the smooth part as Proposition 2 requires."""
         gamma, L = self.gamma, found.lipschitz
         moved = state.theta.map(torch.sub, state.before)
         went = found.forward.theta.map(torch.sub, state.theta)
@@ -223,10 +223,10 @@ class NonsmoothDescent(Objective, Solver[Observed, NonsmoothState]):
         """The largest of three relative measures.
 
         The paper has two, ``|h_i - z_i|^2 / |z_i|^2`` and ``|V_j - W_j|^2 / |W_j|^2``
-        (the division is ours). They say that the slack variables agree with what they
-        replace, not that anything is learned, and without penalties they are zero at
-        the start. So we add a third, ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with
-        the proximal gradient G.
+        (the division is ours). They measure the agreement of the slack variables with
+        the variables that they replace, and do not show that anything is learned.
+        Without penalties they are zero at the start. So we add a third,
+        ``|G| |theta| / (|P(M)|^2 + |P(f - M)|^2)`` with the proximal gradient G.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What `NonsmoothDescent` works with: parameters, forward passes, slack variables."""
+"""Parameters, forward passes and slack variables of `NonsmoothDescent`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Theta(Parts):
     Parameters
     ----------
     weights : Layers
-        Of the layers.
+        Weights of the layers.
     biases : Layers
-        Of the layers.
+        Biases of the layers.
     """
 
     weights: Layers
@@ -34,26 +34,26 @@ class Theta(Parts):
 
     @property
     def parts(self) -> list[Tensor]:
-        """All tensors, weights first."""
+        """All tensors, with the weights first."""
         return [*self.weights, *self.biases]
 
 
 @dataclass(frozen=True)
 class Forward:
-    """What the network makes of the zero-filled rows.
+    """A forward pass of the network on the zero-filled rows.
 
     Parameters
     ----------
     theta : Theta
-        The parameters.
+        Parameters of the network.
     hidden : Layers
-        Of the layers, each (n_rows, width).
+        Outputs of the hidden layers, each (n_rows, width).
     output : Tensor of shape (n_rows, n_cols)
-        ``f(P(M))``.
+        Output of the network, ``f(P(M))``.
     error : Tensor of shape (n_rows, n_cols)
-        ``P(f(P(M)) - M)``, times the weights of the cells if they have any.
+        ``P(f(P(M)) - M)``, multiplied by the weights of the cells if there are any.
     loss : float
-        ``|P(f(P(M)) - M)|^2 + lambda sum |W|^2``, the first weighted likewise.
+        ``|P(f(P(M)) - M)|^2 + lambda sum |W|^2``, where the first term is weighted.
     """
 
     theta: Theta
@@ -65,20 +65,20 @@ class Forward:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The slack variables at a ``mu``, and their penalties.
+    """The slack variables for a value of ``mu``, and their penalties.
 
     Parameters
     ----------
     h : Layers
-        Each (n_rows, width).
+        Slack variables of the hidden layers, each (n_rows, width).
     V : tuple of Tensor
-        Each as its ``W``.
+        Slack variables of the weights, each in the shape of its ``W``.
     penalty : float
-        ``alpha |h|_1 + beta |V|_*``.
+        Penalty ``alpha |h|_1 + beta |V|_*``.
     """
 
     h: Layers  # each (n_rows, width)
-    V: Layers  # each as its W
+    V: Layers  # each in the shape of its W
     penalty: float  # alpha |h|_1 + beta |V|_*
 
     def pairs(self, forward: Forward) -> list[tuple[Tensor, Tensor]]:
@@ -87,7 +87,7 @@ class Blocks:
         Parameters
         ----------
         forward : Forward
-            What the network makes of the rows.
+            Forward pass.
 
         Returns
         -------
@@ -101,16 +101,16 @@ class Blocks:
 
 @dataclass(eq=False)
 class Objective:
-    """Q of `NonsmoothDescent`, in its parts.
+    """The objective Q of `NonsmoothDescent` and its parts.
 
     Parameters
     ----------
     activity : L1Norm
-        ``alpha |h_i|_1`` of each hidden layer.
+        Penalty ``alpha |h_i|_1`` of each hidden layer.
     rank : NuclearNorm
-        ``beta |V_j|_*`` of each weight matrix.
+        Penalty ``beta |V_j|_*`` of each weight matrix.
     decay : SquaredNorm
-        ``lambda |W_j|_F^2``; its weight is ``2 lambda``.
+        Penalty ``lambda |W_j|_F^2``; the weight of the term is ``2 lambda``.
     """
 
     _: KW_ONLY
@@ -119,14 +119,14 @@ class Objective:
     decay: SquaredNorm
 
     def forward(self, data: Observed, theta: Theta) -> Forward:
-        """Show the network the zero-filled rows.
+        """Run the network on the zero-filled rows.
 
         Parameters
         ----------
         data : Observed
             The observed cells.
         theta : Theta
-            The parameters.
+            Parameters of the network.
 
         Returns
         -------
@@ -141,12 +141,12 @@ class Objective:
         return Forward(theta, hidden, output, error, float(loss))
 
     def blocks(self, forward: Forward, mu: float) -> Blocks:
-        """The ``h`` and ``V`` at which Q is least.
+        """The minimizers ``h`` and ``V`` of Q.
 
         Parameters
         ----------
         forward : Forward
-            What the network makes of the rows.
+            Forward pass.
         mu : float
             Width of the smoothing.
 
@@ -166,9 +166,9 @@ class Objective:
         Parameters
         ----------
         forward : Forward
-            What the network makes of the rows.
+            Forward pass.
         blocks : Blocks
-            The slack variables.
+            Slack variables.
         mu : float
             Width of the smoothing.
 
@@ -182,16 +182,16 @@ class Objective:
     def gradient(
         self, data: Observed, forward: Forward, blocks: Blocks, mu: float
     ) -> Theta:
-        """Of the smooth part.
+        """Gradient of the smooth part.
 
         Parameters
         ----------
         data : Observed
             The observed cells.
         forward : Forward
-            What the network makes of the rows.
+            Forward pass.
         blocks : Blocks
-            The slack variables.
+            Slack variables.
         mu : float
             Width of the smoothing.
 
@@ -215,14 +215,14 @@ class Objective:
 
 @dataclass(frozen=True)
 class Trial:
-    """A step of an epoch, which may have to be taken again.
+    """A trial step of an epoch, which may have to be repeated.
 
     Parameters
     ----------
     forward : Forward
-        What the network makes after it.
+        Forward pass after the step.
     end : float
-        The smooth part of Q there.
+        Smooth part of Q after the step.
     way : float
         Squared norm of the move from the extrapolated parameters.
     short : bool
@@ -254,21 +254,21 @@ class NonsmoothState(State):
     found : Trial
         The last step.
     before : Theta
-        The parameters of the epoch before.
+        Parameters of the previous epoch.
     blocks : Blocks
-        The slack variables.
+        Slack variables.
     schedule : CosineSchedule
-        Of ``mu``.
+        Schedule of ``mu``.
     mu : float
         Width of the smoothing.
     delta : float
-        Bounds ``omega``; smaller after Q rose, larger after it fell.
+        Bound of ``omega``, which shrinks when Q rises and grows when it falls.
     iteration : int
-        Steps done.
+        Number of steps done.
     """
 
     found: Trial
-    before: Theta  # theta of the epoch before
+    before: Theta  # theta of the previous epoch
     blocks: Blocks
     schedule: CosineSchedule
     mu: float
@@ -277,19 +277,19 @@ class NonsmoothState(State):
 
     @property
     def theta(self) -> Theta:
-        """The parameters."""
+        """Parameters of the network."""
         return self.found.forward.theta
 
 
 def inner(a: Theta, b: Theta) -> float:
-    """``<a, b>``, over all parameters.
+    """Inner product ``<a, b>`` over all parameters.
 
     Parameters
     ----------
     a : Theta
-        Of the same sizes.
+        First parameters.
     b : Theta
-        Of the same sizes.
+        Second parameters, of the same sizes.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Norms of the members of a batch, and their ratios."""
+"""Norms of batch members, and their ratios."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def ratio(a: Tensor | float, b: Tensor) -> Tensor:
     Parameters
     ----------
     a : Tensor or float
-        Numbers.
+        Numerators.
     b : Tensor
-        Non-negative numbers.
+        Non-negative denominators.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def parameter_norm(tensors: Sequence[Tensor], data: Observed) -> Tensor:
     Parameters
     ----------
     tensors : sequence of Tensor
-        With the batch axes of ``data``.
+        Tensors with the batch axes of ``data``.
     data : Observed
         The observed cells.
 
@@ -84,14 +84,14 @@ def relative_slope(
     X: Sequence[Tensor],
     data: Observed,
 ) -> Tensor:
-    """``|dF/dtheta| |theta| / (|X| |P(M)|)``, a residual of descent.
+    """``|dF/dtheta| |theta| / (|X| |P(M)|)``, a residual of gradient descent.
 
     Parameters
     ----------
     grads : sequence of Tensor
         Derivatives of the objective.
     parameters : sequence of Tensor
-        What they are derivatives in.
+        Variables of these derivatives.
     X : sequence of Tensor
         The completion, whole or in parts.
     data : Observed

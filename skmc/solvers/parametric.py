@@ -14,26 +14,26 @@ from skmc.solvers.solver import D, S, Solver
 
 
 class ParametricSolver(Solver[D, S]):
-    """Starts where the model says or, to go on, where another solve ended.
+    """A solver that starts at given parameters, or where another solve ended.
 
     Attributes
     ----------
     start : sequence of Tensor, optional
-        Parameters to start from.
+        Initial parameters.
     remember : bool
-        Whether "parameters" are among the outputs, for the next `start`.
+        Whether the outputs include "parameters", for the next `start`.
     """
 
     start: Sequence[Tensor] | None = None
     remember: bool = False
 
     def begin(self, parameters: Iterable[Tensor]) -> None:
-        """Bring ``parameters`` to `start`, if there is one.
+        """Set ``parameters`` to `start`, if it is given.
 
         Parameters
         ----------
         parameters : iterable of Tensor
-            Of the model.
+            Parameters of the model.
         """
         if self.start is None:
             return
@@ -53,7 +53,7 @@ class ParametricSolver(Solver[D, S]):
         Parameters
         ----------
         parameters : iterable of Tensor
-            Of the model.
+            Parameters of the model.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class ParametricSolver(Solver[D, S]):
 
 @dataclass(frozen=True)
 class Adam:
-    r"""Adam on tensors that take all their steps together.
+    r"""Adam on several tensors, which are updated together.
 
     .. math::
 
@@ -75,24 +75,24 @@ class Adam:
         \theta \leftarrow \theta - \eta \,
         \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + 10^{-8}}
 
-    with :math:`\beta_1 = .9`. These are the steps of
-    `torch.optim.Adam`, whose Python code takes several times as long as the step of a
-    small matrix. All numbers of the state are on the device.
+    with :math:`\beta_1 = .9`. These are the steps of `torch.optim.Adam`, whose Python
+    code takes several times as long as the step of a small matrix. All numbers of the
+    state are on the device.
 
     Parameters
     ----------
     parameters : list of Tensor
-        Changed in place.
+        Parameters to update in place.
     first : list of Tensor
-        The moments ``m``.
+        First moments ``m``.
     second : list of Tensor
-        The moments ``v``.
+        Second moments ``v``.
     count : float32 Tensor of shape ()
-        The number of steps ``t``.
+        Number of steps ``t``.
     lr : float
         Learning rate.
     beta2 : float, default=0.999
-        Decay of the second moments.
+        Decay rate of the second moments.
 
     References
     ----------
@@ -108,16 +108,16 @@ class Adam:
 
     @classmethod
     def of(cls, parameters: Iterable[Tensor], lr: float, beta2: float = 0.999) -> Adam:
-        """Adam before its first step.
+        """Make an optimizer before its first step.
 
         Parameters
         ----------
         parameters : iterable of Tensor
-            At least one; all on one device.
+            Parameters, at least one, all on one device.
         lr : float
             Learning rate.
         beta2 : float, default=0.999
-            Decay of the second moments.
+            Decay rate of the second moments.
 
         Returns
         -------
@@ -129,15 +129,15 @@ class Adam:
         return cls(parameters, first, second, count, lr, beta2)
 
     def step(self, decay: float | Tensor = 1.0) -> None:
-        """Change the parameters by their ``.grad``, which becomes None.
+        """Update the parameters by their ``.grad``, which is set to None.
 
-        A parameter without a gradient stays as it is. Without any gradient, this is
-        not a step. The caller disables gradients (``torch.no_grad``).
+        A parameter without a gradient is not changed. Without any gradient, the step
+        does not count. The caller disables gradients (``torch.no_grad``).
 
         Parameters
         ----------
         decay : float or Tensor of shape (), default=1.0
-            Multiplies the learning rate.
+            Factor of the learning rate.
         """
         moved = [
             (p, _like(p, p.grad), m, v)
@@ -150,14 +150,14 @@ class Adam:
         self.count.add_(1)
         rate = self.lr * decay
         if isinstance(rate, Tensor):
-            rate = rate.float()  # as CUDA has it
+            rate = rate.float()  # as on CUDA
         adam_update(parameters, grads, first, second, self.count, rate, self.beta2)
         for p in self.parameters:
             p.grad = None
 
 
 def _like(parameter: Tensor, grad: Tensor) -> Tensor:
-    """The gradient with the strides of the parameter, on which the step relies."""
+    """Give the gradient the strides of the parameter, which the step requires."""
     if grad.stride() == parameter.stride():
         return grad
     return torch.empty_like(parameter).copy_(grad)

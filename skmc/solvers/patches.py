@@ -1,4 +1,4 @@
-"""Mini-batches of patches: training a network that predicts cells one by one."""
+"""Training on mini-batches of patches of a network that predicts single cells."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from skmc.solvers.parametric import Adam
 from skmc.solvers.solver import Solver, State
 
 BATCH = 128
-BLOCK = 2**16  # cells of patches held at once
-STEPS = 25  # per epoch, at most
+BLOCK = 2**16  # largest number of cells of patches in memory
+STEPS = 25  # largest number of steps per epoch
 WARM = 0.08  # share of the horizon in which the learning rate grows
-SAMPLE = 4096  # cells whose patches are counted
+SAMPLE = 4096  # number of cells whose patches are counted
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatchState(State):
-    """An iterate of `PatchTraining`, whose objective is that of `seen`.
+    """An iterate of `PatchTraining`; its objective is the error of `seen`.
 
-    The completion is computed only when it is needed.
+    The completion is computed only on demand.
 
     Parameters
     ----------
@@ -37,29 +37,29 @@ class PatchState(State):
     data : Observed
         The observed cells.
     network : PatchCNN
-        What is trained.
+        Model that is trained.
     optimizer : Adam
-        Of the network's parameters.
+        Optimizer of the network's parameters.
     generator : Generator
-        Where random numbers come from.
+        Source of random numbers.
     iteration : int
-        Steps done.
+        Number of steps done.
     cells : tuple of Tensor
-        Rows and columns observed.
+        Rows and columns of the observed cells.
     holes : tuple of Tensor
-        Rows and columns hidden.
+        Rows and columns of the hidden cells.
     queue : int64 Tensor
-        Those of ``cells`` that are left in this epoch.
+        Positions in ``cells`` that are left in this epoch.
     picture : Patches
-        Of the observed cells, (n_rows, n_cols, 2).
+        Patches of the observed cells, (n_rows, n_cols, 2).
     order : int64 Tensor of shape (n_rows, n_cols)
-        Of filling.
+        Round in which each cell is filled.
     rounds : Patches
-        Of ``order``.
+        Patches of ``order``.
     dropped_share : Tensor of shape ()
-        Share of the patches that lose cells.
+        Share of the patches in which further cells are masked.
     seen : Tensor of shape (n_rows, n_cols)
-        Each cell as last predicted in training.
+        Last prediction of each cell in training.
     """
 
     data: Observed
@@ -67,14 +67,14 @@ class PatchState(State):
     optimizer: Adam
     generator: torch.Generator
     iteration: int
-    cells: tuple[Tensor, ...]  # rows and columns observed
-    holes: tuple[Tensor, ...]  # and hidden
-    queue: Tensor  # what is left of the epoch, of `cells`
+    cells: tuple[Tensor, ...]  # rows and columns of the observed cells
+    holes: tuple[Tensor, ...]  # and of the hidden cells
+    queue: Tensor  # positions in `cells` that are left in the epoch
     picture: Patches  # (n_rows, n_cols, 2)
-    order: Tensor  # (n_rows, n_cols), of filling
-    rounds: Patches  # of `order`
-    dropped_share: Tensor  # of the patches
-    seen: Tensor  # (n_rows, n_cols), each cell as last predicted in training
+    order: Tensor  # (n_rows, n_cols), rounds of filling
+    rounds: Patches  # patches of `order`
+    dropped_share: Tensor  # of patches with further masked cells
+    seen: Tensor  # (n_rows, n_cols), last predictions in training
 
 
 class PatchTraining(Solver[Observed, PatchState]):
@@ -87,27 +87,28 @@ class PatchTraining(Solver[Observed, PatchState]):
 
     half a *mean* over observed cells, weighted if they have weights. A step is a
     twenty-fifth of an epoch, but at least one mini-batch of 128 cells (of a quarter of
-    all cells, where that is fewer). The objective is that of the predictions made when
-    each cell was last drawn.
+    all cells, if that is fewer). The objective uses the last prediction of each cell
+    in training.
 
-    Less is known around a cell inside a hole than around an observed one. So a share of
-    the patches loses further cells: those that will not be known around a random hidden
-    cell in the round in which it is filled. The share is such that patches show as many
-    cells in training as in filling, on average. It is nearly 1 for one large hole, and
-    0 for scattered cells, around which as much is known as around observed cells.
+    Fewer cells are known around a cell inside a hole than around an observed one. So a
+    share of the patches loses further cells: those that will not be known around a
+    random hidden cell in the round in which it is filled. The share equates the average
+    number of cells that patches show in training and in filling. It is nearly 1 for one
+    large hole, and 0 for scattered cells, whose surroundings are known as well as those
+    of observed cells.
 
     Parameters
     ----------
     side : int >= 3, odd
-        Of the patches.
+        Side of the patches.
     lr : float > 0
         Adam's learning rate (its second beta is .99). At step t it is
         ``lr (1 + cos(pi t / horizon)) / 2``, times ``(t + 1) / (.08 horizon)`` where
         that is below 1.
     horizon : int
-        Steps.
+        Number of steps.
     rng : Randomness
-        The network's start, the order of the cells and what is dropped.
+        Source of the initial network, the order of the cells and the masked cells.
     """
 
     eager = "mini-batches are drawn on the host"
@@ -168,7 +169,7 @@ class PatchTraining(Solver[Observed, PatchState]):
     def _descend(
         self, data: Observed, state: PatchState, batch: int, rows: Tensor, cols: Tensor
     ) -> None:
-        """A step of Adam on each mini-batch of some cells, cut out together."""
+        """Take a step of Adam on each mini-batch of some cells, cut out together."""
         network, picture = state.network, state.picture
         shown = picture.elsewhere(rows, cols)
         if len(state.holes[0]):
@@ -192,12 +193,12 @@ class PatchTraining(Solver[Observed, PatchState]):
             _set_grads(parameters, grads)
             state.optimizer.step(decay)
             answers.append(predicted.detach())
-        _set_grads(parameters, grads)  # the step removed them; `residual` reads them
+        _set_grads(parameters, grads)  # removed by the step, and read by `residual`
         new = torch.cat(answers).to(data.values.dtype) * network.unit
         state.seen[rows, cols] = new
 
     def _known_in_holes(self, state: PatchState, n_cells: int) -> Tensor:
-        """What is known around random hidden cells when their turn comes."""
+        """Masks of the cells known around random hidden cells when these are filled."""
         n_holes = len(state.holes[0])
         lot = torch.randint(n_holes, (n_cells,), generator=state.generator)
         lot_of_drops = torch.rand(n_cells, generator=state.generator)
@@ -212,8 +213,8 @@ class PatchTraining(Solver[Observed, PatchState]):
     ) -> Tensor:
         """``|dF/dtheta| |theta| / mean M^2`` of the last mini-batch.
 
-        It stays above any usual ``tol`` as long as mini-batches differ: training ends
-        at its horizon or by a stop rule.
+        It stays above any usual ``tol`` as long as mini-batches differ. So training
+        ends at its horizon or by a stop rule.
 
         Parameters
         ----------
@@ -234,25 +235,25 @@ class PatchTraining(Solver[Observed, PatchState]):
         return product.to(data.values.dtype)
 
     def outputs(self, state: PatchState) -> dict[str, Any]:
-        """Hidden cells as filled now, observed cells as last predicted in training.
+        """Hidden cells as filled now, and the last predictions of observed cells.
 
-        Before the first step, all are zero.
+        All are zero before the first step.
 
         Parameters
         ----------
         state : State
-            Where the solver is.
+            Current state.
 
         Returns
         -------
         dict
         """
-        filled = state.seen  # zero before the first step, when nothing is learned
+        filled = state.seen  # zero before the first step
         if state.iteration:
             filled = state.network.fill(state.data, state.order)
         return {
             "X": torch.where(state.data.mask, state.seen, filled),
-            "network": state.network,  # goes on learning, unlike its weights here
+            "network": state.network,  # training continues, unlike for the copies
             "weights": {k: v.clone() for k, v in state.network.state_dict().items()},
             "trained_on": state.data.mask,
         }
@@ -272,23 +273,23 @@ def dropped_share(
 ) -> Tensor:
     r"""Share of patches to mask so that training shows as many cells as filling does.
 
-    If each cell around an observed cell is known with probability :math:`p`, and around
-    a hidden one, when it is filled, with :math:`q`, the share is
-    :math:`\sum (p - q) / \sum (p - p q)` over the cells of a patch, but at least zero.
-    Probabilities are counted on a sample of cells.
+    The share is :math:`\sum (p - q) / \sum (p - p q)` over the cells of a patch, but at
+    least zero. Here each cell around an observed cell is known with probability
+    :math:`p`, and around a hidden one, when it is filled, with :math:`q`. Probabilities
+    are estimated from a sample of cells.
 
     Parameters
     ----------
     rounds : Patches
-        Of ``order``.
+        Patches of ``order``.
     order : int64 Tensor of shape (n_rows, n_cols)
-        Of filling.
+        Round in which each cell is filled.
     cells : tuple of Tensor
-        Rows and columns observed.
+        Rows and columns of the observed cells.
     holes : tuple of Tensor
-        Rows and columns hidden.
+        Rows and columns of the hidden cells.
     generator : Generator
-        Draws the sample.
+        Source of the random sample.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Accelerated proximal gradient."""
+"""The accelerated proximal gradient method."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class ProximalState(State):
     grad : Tensor of shape (\\*batch, n_rows, n_cols)
         ``dF/dX`` at ``X``.
     extrapolated : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``Y``, where the next step starts.
+        Point ``Y`` at which the next step starts.
     extrapolated_grad : Tensor of shape (\\*batch, n_rows, n_cols)
         ``dF/dX`` at ``Y``.
     momentum : Momentum
-        Of the next step.
+        Momentum of the next step.
     subgradient : Tensor of shape (\\*batch, n_rows, n_cols)
         A subgradient of ``F + R`` at ``X``.
     """
@@ -45,7 +45,7 @@ class ProximalState(State):
 
 
 class ProximalGradient(DecomposingSolver[Observed, ProximalState]):
-    r"""FISTA with restarts, from zero, for a quadratic ``F`` and a convex ``R``.
+    r"""FISTA with restarts, started at zero, for a quadratic ``F`` and a convex ``R``.
 
     .. math::
 
@@ -62,11 +62,11 @@ class ProximalGradient(DecomposingSolver[Observed, ProximalState]):
     Parameters
     ----------
     smooth : Term
-        ``F``.
+        Smooth function ``F``.
     regularizer : Term
-        ``R``, which has a `Term.prox`.
+        Regularizer ``R``, which has a `Term.prox`.
     curvature : float or Tensor of shape (\*batch,)
-        ``L``, at least the largest eigenvalue of ``F``'s Hessian.
+        Constant ``L``, at least the largest eigenvalue of the Hessian of ``F``.
     """
 
     def __init__(self, smooth: Term, regularizer: Term, curvature: float | Tensor):

@@ -1,4 +1,4 @@
-"""First-order descent on networks that map rows to rows, in mini-batches of rows."""
+"""First-order descent on networks that map rows to rows, with mini-batches."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ from skmc.terms import Term, inner
 
 @dataclass(frozen=True, kw_only=True)
 class RowState(State):
-    """The objective is that of the last epoch's passes, each before its step.
+    """An iterate of `RowDescent`.
+
+    The objective sums the passes of the last epoch, each before its step.
 
     Parameters
     ----------
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
     network : nn.Module
-        What is trained.
+        Model that is trained.
     weights : Adam
-        Of the network's parameters.
+        Optimizer of the network's parameters.
     batches : list of Batch
-        Of the rows.
+        Mini-batches of the rows.
     iteration : int
-        Steps done.
+        Number of steps done.
     """
 
     network: nn.Module
@@ -44,26 +46,26 @@ class RowState(State):
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows, and what the network is shown where they are missing.
+    """Some rows, and the inputs of the network at their missing cells.
 
     Parameters
     ----------
     rows : int64 Tensor of shape (\\*batch, k, 1) or None
-        Their positions in the matrix; None for all rows in order.
+        Positions of the rows in the matrix; None for all rows in order.
     seen : bool Tensor of shape (\\*batch, k, n_cols)
-        True where they are known.
+        True where the rows are observed.
     inputs : Tensor of shape (\\*batch, k, n_cols)
-        A parameter where missing inputs are free.
+        Inputs of the network; a parameter if missing inputs are learned.
     optimizer : Adam or None
-        Of the free inputs.
+        Optimizer of the learned inputs.
     times : Tensor of shape (\\*batch, k, n_cols) or None, default=None
-        How often each cell counts, if not once.
+        Weight of each cell; None means 1.
     """
 
     rows: Tensor | None  # (*batch, k, 1)
     seen: Tensor  # (*batch, k, n_cols), bool
-    inputs: Tensor  # (*batch, k, n_cols), a parameter where missing inputs are free
-    optimizer: Adam | None  # of the free inputs
+    inputs: Tensor  # (*batch, k, n_cols), a parameter if learned
+    optimizer: Adam | None  # of the learned inputs
     times: Tensor | None = None  # (*batch, k, n_cols)
 
 
@@ -76,7 +78,7 @@ class RowDescent(Solver[Observed, RowState]):
         \min_\theta \tfrac12 \|P(f_\theta(\tilde X) - M)\|_F^2
         + \sum_j R_j(\theta_j)
 
-    a *sum* over observed cells, each times its weight if there are any, where
+    a *sum* over observed cells, weighted if they have weights, where
     :math:`\tilde X` holds the observed cells and ``inputs`` elsewhere. A step is an
     epoch: one step of Adam for each mini-batch. The loss of a mini-batch includes its
     share of the penalties.
@@ -84,25 +86,26 @@ class RowDescent(Solver[Observed, RowState]):
     Parameters
     ----------
     network : nn.Module
-        Maps rows (\*batch, k, n_cols) to rows of the same shape. The solver works on a
-        copy.
+        Network that maps rows (\*batch, k, n_cols) to rows of the same shape. The
+        solver works on a copy.
     penalties : mapping of str to Term
-        ``R_j`` by the names of the network's parameters.
+        Penalties ``R_j`` by the names of the network's parameters.
     lr : float
-        At epoch t it is ``lr min(1, (t + 1) / warm_up) (1 + cos(pi t / horizon)) / 2``.
+        Learning rate; ``lr min(1, (t + 1) / warm_up) (1 + cos(pi t / horizon)) / 2`` at
+        t.
     horizon : int
         Steps until the learning rate is zero.
     batch_size : int
-        Rows of a mini-batch. Rows are assigned to mini-batches at random, once.
+        Number of rows of a mini-batch. Rows are assigned at random, once.
     rng : Randomness
-        Assigns the rows.
+        Source of the random assignment.
     inputs : Tensor of shape (\*batch, n_rows, n_cols), optional
-        Values of missing inputs at the start; zero by default.
+        Initial values of missing inputs; zero by default.
     free : bool
-        Whether missing inputs are learned along with the network. They are not targets:
-        their gradient comes through the network alone.
+        Whether missing inputs are learned together with the network. They are not
+        targets: their gradient comes only through the network.
     warm_up : int
-        Epochs during which the learning rate rises to its full value.
+        Number of epochs during which the learning rate rises to its full value.
     """
 
     eager = ""
@@ -129,7 +132,7 @@ class RowDescent(Solver[Observed, RowState]):
         )
 
     def _batches(self, data: Observed) -> list[Batch]:
-        """Views of one matrix, since many small pieces would fragment memory."""
+        """Make mini-batches: views of one matrix, as small pieces fragment memory."""
         n_rows, size = data.shape[0], self.batch_size
         inputs, seen = data.values, data.mask
         if self.inputs is not None:
@@ -146,7 +149,7 @@ class RowDescent(Solver[Observed, RowState]):
         whole = [seen, inputs]
         if self.free:
             whole += [torch.zeros_like(inputs), torch.zeros_like(inputs)]
-        # In a batch the views have gaps, which Adam's call for all cells would not see.
+        # In a batch the views have gaps, which Adam's call for all cells would miss.
         pieces = ([t.contiguous() for t in tensor.split(size, -2)] for tensor in whole)
         batches, optimizer = [], None
         for rows, seen, inputs, *moments in zip(parts, *pieces, strict=True):
@@ -171,11 +174,12 @@ class RowDescent(Solver[Observed, RowState]):
         return replace(state, objective=objective, iteration=state.iteration + 1)
 
     def _backward(self, data: Observed, network: nn.Module, batch: Batch) -> Tensor:
-        """Adds a mini-batch's gradients; its share of the objective."""
+        """Add a mini-batch's gradients; return its share of the objective."""
         with torch.enable_grad():
             outputs = network(batch.inputs)
         seen = batch.seen.to(outputs.dtype)
-        # Observed inputs are the data. All in place: fresh memory costs more than sums.
+        # Observed inputs are the data. Work is in place: allocation costs more than
+        # sums.
         residual = outputs.detach().sub_(batch.inputs.detach()).mul_(seen)
         weighted = residual if batch.times is None else residual * batch.times
         outputs.backward(weighted)
@@ -238,7 +242,7 @@ class CodeDescent(RowDescent):
 
 
 def _assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply a function to the inputs of every mini-batch, and put the rows in order."""
+    """Apply a function to the inputs of all mini-batches, and order the rows."""
     whole: Any = None
     n_rows = sum(batch.inputs.shape[-2] for batch in state.batches)
     for batch in state.batches:
@@ -252,5 +256,5 @@ def _assembled(state: RowState, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _rows(whole: Tensor, rows: Tensor | None) -> Tensor:
-    """The rows of a matrix at these positions."""
+    """Rows of a matrix at some positions."""
     return whole if rows is None else torch.take_along_dim(whole, rows, -2)

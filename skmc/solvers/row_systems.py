@@ -1,6 +1,6 @@
-"""The systems of rows in alternating least squares, never formed.
+"""The systems of rows in alternating least squares, which are never formed.
 
-They read the cells in panels of columns, whose factors remain in a cache.
+They read the cells in panels of columns whose factors fit in the cache.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch.nn.functional import pad
 from skmc.cells import SparseValues
 from skmc.linalg import LowRank, RowModel, conjugate_gradients, padded
 
-CACHED = 2**20  # bytes of factors
-CELLS = 4  # of a row in a panel on average, at least
+CACHED = 2**20  # bytes of the factors of a panel
+CELLS = 4  # smallest average number of cells of a row in a panel
 
 Panel = tuple[SparseValues, slice]
 _known: WeakKeyDictionary[SparseValues, tuple[int, list[Panel]]] = WeakKeyDictionary()
@@ -27,20 +27,20 @@ _known: WeakKeyDictionary[SparseValues, tuple[int, list[Panel]]] = WeakKeyDictio
 
 @dataclass(frozen=True, eq=False)
 class Systems:
-    """The systems of all rows, and how a half-step treats them.
+    """The systems of all rows, and the parameters of a half-step.
 
     Parameters
     ----------
     model : RowModel
-        Made of the factors of the columns; without links.
+        Row model with the factors of the columns, without links.
     steps : int or None
-        Conjugate gradients to take; 0 means that systems are solved exactly, None that
-        only the gradient is computed.
+        Number of conjugate gradient steps; 0 means an exact solution, None only the
+        gradient.
     dtype : torch.dtype
-        Precision of the part of the gradient that belongs to the cells.
+        Precision of the gradient at the cells.
     judge : bool
-        Whether ``before`` and ``misfit`` of `HalfStep` are needed, and the penalty of
-        the present factors. Otherwise the penalty is that of the new factors.
+        Whether to compute ``before`` and ``misfit`` of `HalfStep`, and the penalty of
+        the current factors. Otherwise the penalty is that of the new factors.
     """
 
     model: RowModel
@@ -49,16 +49,16 @@ class Systems:
     judge: bool
     _columns: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
 
-    def __sizeof__(self) -> int:  # Dask reports what it sends and holds
+    def __sizeof__(self) -> int:  # for Dask's memory accounts
         return sys.getsizeof(self.model)
 
     def to(self, device: torch.device | str) -> Systems:
-        """Move the model.
+        """Move the model to a device.
 
         Parameters
         ----------
         device : device
-            Where to compute.
+            Target device.
 
         Returns
         -------
@@ -67,9 +67,9 @@ class Systems:
         return replace(self, model=self.model.to(device))
 
     def columns(self, dtype: torch.dtype) -> Tensor:
-        """Factors and offset of each column, then zeros, so that rows fill registers.
+        """Factors and offset of each column, padded with zeros to fill registers.
 
-        They are the same for all chunks.
+        The result is shared by all chunks.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Systems:
         return self._columns[dtype]
 
     def prior_counts(self, data: SparseValues) -> Tensor | float:
-        """How often the precision of the prior counts in each row.
+        """Weight of the prior precision in each row.
 
         Parameters
         ----------
@@ -108,18 +108,18 @@ def gradient(
 ) -> tuple[Tensor, Tensor]:
     """Left minus right sides of the systems of some rows, and the misfit.
 
-    The former is half the gradient of what `RowModel.solve` minimizes.
+    The first is half the gradient of the objective of `RowModel.solve`.
 
     Parameters
     ----------
     data : SparseValues
         The observed cells of the rows.
     W : Tensor of shape (m, rank)
-        Where to evaluate them.
+        Point of evaluation.
     systems : Systems
         The systems of the rows.
     known : Tensor of shape (m, rank) or float, default=0.0
-        What is added to the mean of each row.
+        Offset of the prior mean of each row.
 
     Returns
     -------
@@ -147,14 +147,14 @@ def improved(
 ) -> tuple[Tensor, Tensor]:
     """Take a few steps of conjugate gradients on the systems of some rows at once.
 
-    The change is computed in single precision; that of `slope` is what counts.
+    The change is computed in single precision; `slope` has the precision of the result.
 
     Parameters
     ----------
     data : SparseValues
         The observed cells of the rows.
     W : Tensor of shape (m, rank)
-        Present solutions.
+        Current solutions.
     slope : Tensor of shape (m, rank)
         Left minus right sides of the systems at ``W``.
     systems : Systems
@@ -167,8 +167,8 @@ def improved(
         Squared norm of the slope at the solutions, not finite if numbers are too
         large for single precision.
     """
-    # Single precision has few exponents, so each row has a unit of its own. It is a
-    # power of two, so that rounding does not depend on it.
+    # Single precision has a small range of exponents, so each row has its own unit. It
+    # is a power of two, so that rounding does not depend on it.
     tiny = torch.finfo(slope.dtype).tiny
     largest = slope.abs().amax(1, keepdim=True).clamp_min(tiny)
     unit = largest.log2().floor().exp2()
@@ -193,22 +193,22 @@ def improved(
 def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:
     """Divide a matrix into panels of columns.
 
-    Cells of a row are spread over all columns, so that the factors of many columns
-    would be read from memory once for each cell. Panels are kept until others of the
-    same data are asked for.
+    The cells of a row are spread over all columns. Without panels, the factors of many
+    columns would be read from memory once for each cell. Panels are kept until others
+    of the same data are requested.
 
     Parameters
     ----------
     data : SparseValues
         The cells of some rows.
     columns : Tensor of shape (n, k)
-        Factors of the columns. Sizes are those of single precision, so that both
+        Factors of the columns. Panel sizes are those of single precision, so that both
         precisions have the same panels.
 
     Returns
     -------
     list of pairs of SparseValues and slice
-        Cells, and columns, of each panel.
+        Cells and columns of each panel.
     """
     n_panels = math.ceil(columns.numel() * 4 / CACHED)
     n_panels = min(n_panels, len(data.values) // (CELLS * max(1, data.shape[0])))

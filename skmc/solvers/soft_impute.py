@@ -27,15 +27,15 @@ class SoftImputeState(State):
     spectrum : SVD
         The SVD of ``X``.
     seen : Tensor of shape (n_cells,)
-        ``X`` at the observed cells.
+        Values of ``X`` at the observed cells.
     before : SVD
-        The SVD of the iterate before.
+        SVD of the previous iterate.
     seen_before : Tensor of shape (n_cells,)
-        That iterate at the observed cells.
+        Previous iterate at the observed cells.
     momentum : Momentum
-        Of the next step.
+        Momentum of the next step.
     moved : Tensor of shape ()
-        ``|X - Y| / |X|``, where the step started at ``Y``.
+        ``|X - Y| / |X|``, where ``Y`` is the start of the last step.
     """
 
     X: LowRank
@@ -44,7 +44,7 @@ class SoftImputeState(State):
     before: SVD
     seen_before: Tensor
     momentum: Momentum
-    moved: Tensor  # (), |X - Y| / |X|, Y being where the step started
+    moved: Tensor  # (), |X - Y| / |X|, where Y is the start of the step
 
 
 @dataclass(eq=False)
@@ -72,11 +72,11 @@ class SoftImpute(Solver):
     Parameters
     ----------
     weight : float > 0
-        ``lambda``.
+        Weight ``lambda`` of the nuclear norm.
     max_rank : int, optional
-        Largest rank of the answer; None sets no bound.
+        Largest rank of the completion; None sets no bound.
     start : SVD, optional
-        Where to begin, such as the answer for a larger weight. The default is zero.
+        Initial iterate, such as the solution for a larger weight; zero by default.
 
     References
     ----------
@@ -156,12 +156,12 @@ class SoftImpute(Solver):
     def residual(
         self, data: SparseObserved, previous: SoftImputeState, current: SoftImputeState
     ) -> Tensor:
-        """Duality gap over the objective: a bound on how far it is from its minimum.
+        """Duality gap relative to the objective, which bounds the suboptimality.
 
         The dual variable is the misfit ``W P(M - X)``, scaled down to spectral norm
-        ``weight``; that norm is known to one part in ten thousand. Where ``max_rank``
-        is reached the problem is not convex, and the measure is how far the last step
-        moved, ``|X - Y| / |X|``.
+        ``weight``; that norm has a relative accuracy of 1e-4. If ``max_rank`` is
+        reached, the problem is not convex, and the measure is the relative change in
+        the last step, ``|X - Y| / |X|``.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class SoftImpute(Solver):
 
 
 def initial_momentum() -> Momentum:
-    """Momentum at the start, of shape () on the CPU whatever the data are.
+    """Initial momentum, of shape () and always on the CPU.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def initial_momentum() -> Momentum:
 
 
 def largest_weight(data: SparseObserved) -> float:
-    """``|W P(M)|_2``: for this weight and larger ones the answer is zero.
+    """``|W P(M)|_2``, the smallest weight for which the solution is zero.
 
     Parameters
     ----------

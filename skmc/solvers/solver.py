@@ -1,4 +1,4 @@
-"""What a solver is: one step, and how far from optimal an iterate is."""
+"""The interface of solvers: one step, and a measure of optimality."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skmc.solvers.narrowing import Narrowing, modules_in
 class State:
     """An iterate. Solvers add their own variables in a subclass.
 
-    Nearly all have ``X``, the completion, detached: (\\*batch, n_rows, n_cols), or a
+    Nearly all have ``X``, the detached completion: (\\*batch, n_rows, n_cols), or a
     `LowRank` for `SparseObserved`.
 
     Parameters
@@ -34,15 +34,16 @@ S = TypeVar("S", bound=State)
 
 
 class Solver(ABC, Generic[D, S]):
-    """Hyper-parameters of a method; iterates live in the `State`.
+    """Hyper-parameters of a method; a `State` holds the iterate.
 
-    ``data`` is an `Observed`, or a `SparseObserved` for solvers that say so.
+    ``data`` is an `Observed`, or a `SparseObserved` if the solver says so.
     """
 
-    # What a step mostly consists of, by which the loop chooses the number of threads.
+    # Main kind of operation in a step, from which the loop chooses the number of
+    # threads.
     workload: ClassVar[Workload] = Workload.PRODUCTS
-    # Why steps cannot be captured as a CUDA graph. Empty where they can: they allow for
-    # tensors instead of the state's numbers, such as the iteration.
+    # Reason why steps cannot be captured as a CUDA graph; empty if they can. Such steps
+    # accept tensors instead of the state's numbers, such as the iteration.
     eager: ClassVar[str] = "capture is untested"
 
     @abstractmethod
@@ -61,21 +62,21 @@ class Solver(ABC, Generic[D, S]):
 
     @abstractmethod
     def step(self, data: D, state: S) -> S:
-        """The next state. ``state`` itself need not survive the call.
+        """The next state. The call may overwrite ``state``.
 
         Parameters
         ----------
         data : Observed or SparseObserved
             The observed cells.
         state : State
-            Where the solver is.
+            Current state.
         """
 
     @abstractmethod
     def residual(self, data: D, previous: S, current: S) -> Tensor:
-        """How far ``current`` is from optimal, relative, shape ``(*batch,)``.
+        """Relative distance of ``current`` from optimality, shape ``(*batch,)``.
 
-        ``previous`` is the state one step before; only its tensors may be read.
+        ``previous`` is the previous state; only its tensors may be read.
 
         Parameters
         ----------
@@ -99,9 +100,9 @@ class Solver(ABC, Generic[D, S]):
         data : Observed or SparseObserved
             The observed cells.
         state : State
-            Where the solver is.
+            Current state.
         X : Tensor or LowRank
-            The completion, from `outputs`.
+            Completion from `outputs`.
 
         Returns
         -------
@@ -110,14 +111,14 @@ class Solver(ABC, Generic[D, S]):
         return data.misfit(X)
 
     def resume(self, data: D, state: S) -> S:
-        """Rebuild what cannot be stored in a state: tensors with a graph became None.
+        """Rebuild values that cannot be stored: tensors with a graph became None.
 
         Parameters
         ----------
         data : Observed or SparseObserved
             The observed cells.
         state : State
-            As it was stored.
+            Stored state.
 
         Returns
         -------
@@ -126,23 +127,23 @@ class Solver(ABC, Generic[D, S]):
         return state
 
     def select(self, state: S, members: Tensor) -> S:
-        """Keep some members of the (one) batch axis, and return their state.
+        """Keep some members of the single batch axis, and return their state.
 
-        This works where every tensor with axes in the state, also inside of dataclasses
-        and containers, has the batch axis in front; models and terms may be in the
-        state or in the solver. The solver's own weights, of shape ``(n_members,)``, and
-        matrices, ``(n_members, n_rows, n_cols)``, are narrowed as well. A solver that
-        holds other things for each member overrides this.
+        This works if every tensor with axes in the state has the batch axis first, also
+        inside of dataclasses and containers. Models and terms may be in the state or in
+        the solver. The solver's own weights, of shape ``(n_members,)``, and matrices,
+        ``(n_members, n_rows, n_cols)``, are narrowed as well. A solver with other
+        tensors for each member overrides this method.
 
-        ``self`` and the modules are narrowed in place. ``state`` need not survive the
-        call.
+        ``self`` and the modules are narrowed in place. The call may overwrite
+        ``state``.
 
         Parameters
         ----------
         state : State
-            The present state.
+            Current state.
         members : bool or int Tensor
-            Those to keep, along the batch axis.
+            Mask or positions of the members to keep.
 
         Returns
         -------
@@ -164,12 +165,12 @@ class Solver(ABC, Generic[D, S]):
         return narrowing(state)
 
     def outputs(self, state: S) -> dict[str, Any]:
-        """What a solution keeps of a state; tensors have the batch axes in front.
+        """Outputs for the solution; tensors have the batch axes first.
 
         Parameters
         ----------
         state : State
-            Where the solver is.
+            Current state.
 
         Returns
         -------

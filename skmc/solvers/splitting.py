@@ -23,16 +23,16 @@ class SplittingState(State):
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
-        What the proximal operator of the regularizer returned.
+        Result of the proximal operator of the regularizer.
     feasible : Tensor of shape (\\*batch, n_rows, n_cols)
-        The point of the affine set nearest to ``W``.
+        Projection of ``W`` to the affine set.
     W : Tensor of shape (\\*batch, n_rows, n_cols)
-        The point that both were computed from.
+        Point from which both were computed.
     """
 
-    X: Tensor  # (*batch, n_rows, n_cols), what the regularizer's prox gave
+    X: Tensor  # (*batch, n_rows, n_cols), result of the regularizer's prox
     feasible: Tensor  # (*batch, m, n), in C
-    W: Tensor  # (*batch, m, n), what both were computed from
+    W: Tensor  # (*batch, m, n), both were computed from it
 
 
 @dataclass(eq=False)
@@ -52,12 +52,12 @@ class DouglasRachford(DecomposingSolver[Observed, SplittingState]):
     Parameters
     ----------
     regularizer : Term
-        ``R``, which has a `Term.prox`.
+        Regularizer ``R``, which has a `Term.prox`.
     project : callable
-        ``P``, which maps matrices to the nearest points of ``C``.
+        Projection ``P``, which maps matrices to the nearest points of ``C``.
     length : float > 0
-        Affects the speed and not the answer. The size of the answer's singular values
-        is a good choice.
+        Step length. It affects only the speed. The size of the solution's singular
+        values is a good choice.
 
     References
     ----------
@@ -90,8 +90,8 @@ class DouglasRachford(DecomposingSolver[Observed, SplittingState]):
     ) -> Tensor:
         """The larger of ``|X - Y| / |X|`` and ``|X - Y| / |length G|``.
 
-        ``G`` is a subgradient of the regularizer at ``X``. Changed by the second
-        relative amount, it has no component along ``C``.
+        ``G`` is a subgradient of the regularizer at ``X``. After a relative change by
+        the second amount, it has no component along ``C``.
 
         Parameters
         ----------

@@ -27,11 +27,11 @@ class SVTState(State):
     spectrum : SVD
         The SVD of ``X``.
     Y : Tensor of shape (\\*batch, n_rows, n_cols)
-        The dual variable, zero off the observed cells.
+        Dual variable, zero on the unobserved cells.
     extrapolated : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``Y`` with momentum added; ``Y`` itself where ``delta`` is given.
+        ``Y`` with momentum; ``Y`` itself if ``delta`` is given.
     momentum : Momentum
-        Of the next step.
+        Momentum of the next step.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
@@ -54,9 +54,9 @@ class SingularValueThresholding(Solver[Observed, SVTState]):
         X <- D_tau(Y)                    singular values less tau
         Y <- Y + delta P(M - X)
 
-    from ``Y = k0 delta P(M)`` with ``k0 = ceil(tau / (delta |P(M)|_2))``: with fewer
-    steps ``X`` would still be zero. If ``delta`` is None, the step is 1 and `Momentum`
-    is added, which restarts where it points downhill. This variant is ours. It
+    from ``Y = k0 delta P(M)`` with ``k0 = ceil(tau / (delta |P(M)|_2))``: after fewer
+    steps ``X`` would still be zero. If ``delta`` is None, the step is 1 with
+    `Momentum`, which restarts where it points downhill. This variant is ours. It
     converges for any share of observed cells, in a fraction of the iterations.
 
     Parameters
@@ -112,9 +112,9 @@ class SingularValueThresholding(Solver[Observed, SVTState]):
         )
 
     def residual(self, data: Observed, previous: SVTState, current: SVTState) -> Tensor:
-        """``|P(X - M)|`` over that of the mean, ``|P(mean - M)|``.
+        """``|P(X - M)|`` relative to that of the mean, ``|P(mean - M)|``.
 
-        The rest of the conditions hold in every step.
+        The other optimality conditions hold in every step.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class SingularValueThresholding(Solver[Observed, SVTState]):
         """
         mean = data.values.sum((-2, -1)) / data.n_observed
         scale = data.energy - data.n_observed * mean.square()
-        # All cells alike: nothing to compare with but themselves.
+        # If all cells are equal, the residual is relative to the cells themselves.
         rounding = 1e-12 * data.energy + torch.finfo(scale.dtype).tiny
         scale = torch.where(scale > rounding, scale, data.energy + rounding)
         return (data.misfit(current.X) / scale).sqrt()

@@ -1,4 +1,4 @@
-"""The truncated nuclear norm, and what its two nested-loop solvers share."""
+"""The truncated nuclear norm, and the parts that its nested-loop solvers share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skmc.solvers.solver import DecomposingSolver, State
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedState(State):
-    """Between inner problems, and inside of one.
+    """A state between or inside of inner problems.
 
     Parameters
     ----------
@@ -24,35 +24,35 @@ class TruncatedState(State):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     low : SVD
-        The matrix that was shrunk last.
+        Last matrix whose singular values were shrunk.
     T : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``A'B`` of the inner problem.
+        Matrix ``A'B`` of the inner problem.
     n_inner : Tensor of shape (\\*batch,)
-        Steps since the inner problem began.
+        Number of steps since the inner problem began.
     """
 
     X: Tensor  # (*batch, n_rows, n_cols)
-    low: SVD  # the matrix that was shrunk last
+    low: SVD  # last matrix whose singular values were shrunk
     T: Tensor  # (*batch, n_rows, n_cols), A'B of the inner problem
-    n_inner: Tensor  # (*batch,), steps since it began
+    n_inner: Tensor  # (*batch,), steps in the inner problem
 
 
 @dataclass(eq=False)
 class TruncatedNorm(DecomposingSolver):
-    """Two nested loops as one: each step is an inner step, some end an inner problem.
+    """Two nested loops as one: each step is an inner step, and may end the problem.
 
-    An inner problem is ``|X|_* - tr(A X B')`` with ``A, B`` held, which is convex. It
+    An inner problem is ``|X|_* - tr(A X B')`` with fixed ``A, B``, which is convex. It
     ends after ``inner_iter`` steps, or once a step moves X by ``inner_tol |P(M)|_F`` or
-    less; then ``A'B`` is found again from the singular vectors of the shrunk matrix.
+    less. Then ``A'B`` is recomputed from the singular vectors of the shrunk matrix.
 
     Parameters
     ----------
     rank : int >= 0
-        How many singular values are free.
+        Number of singular values without penalty.
     inner_iter : int >= 1, default=5
-        Steps with the same ``A, B`` at most.
+        Largest number of steps with the same ``A, B``.
     inner_tol : float >= 0, default=1e-4
-        Relative change of X that ends an inner problem.
+        Relative change of X at which an inner problem ends.
     """
 
     rank: int
@@ -78,14 +78,14 @@ class TruncatedNorm(DecomposingSolver):
 
 
 def tail(s: Tensor, rank: int) -> Tensor:
-    """The sum of all singular values but the ``rank`` largest.
+    """Sum of all singular values except the ``rank`` largest.
 
     Parameters
     ----------
     s : Tensor of shape (\\*batch, k)
         Singular values, descending.
     rank : int
-        How many are left out.
+        Number of singular values to leave out.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def truncation(low: SVD, rank: int) -> Tensor:
     low : SVD
         A decomposition. Zero singular values have no singular vectors here.
     rank : int
-        How many pairs at most.
+        Largest number of pairs.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def truncation(low: SVD, rank: int) -> Tensor:
 
 
 def cleaned(found: SVD) -> SVD:
-    """The same with zeros for singular values that are mere rounding.
+    """Replace singular values within the rounding error by zeros.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The truncated nuclear norm by alternating directions, observed cells kept."""
+"""Truncated nuclear norm minimization by ADMM, with exact observed cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skmc.solvers.truncated import TruncatedNorm, TruncatedState, tail, truncati
 
 @dataclass(frozen=True, kw_only=True)
 class ADMMState(TruncatedState):
-    """``objective`` is that of the X which ended the last inner problem.
+    """``objective`` is that of the X at the end of the last inner problem.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ class ADMMState(TruncatedState):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     low : SVD
-        The matrix that was shrunk last.
+        Last matrix whose singular values were shrunk.
     T : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``A'B`` of the inner problem.
+        Matrix ``A'B`` of the inner problem.
     n_inner : Tensor of shape (\\*batch,)
-        Steps since the inner problem began.
+        Number of steps since the inner problem began.
     dual : Tensor of shape (\\*batch, n_rows, n_cols)
-        Zero off the observed cells.
+        Dual variable, zero on the unobserved cells.
     tau : Tensor of shape (\\*batch,)
-        ``1 / rho`` for these data.
+        Step ``1 / rho`` for these data.
     """
 
     dual: Tensor  # (*batch, n_rows, n_cols), zero off the observed cells
@@ -41,7 +41,7 @@ class ADMMState(TruncatedState):
 
 @dataclass(eq=False, kw_only=True)
 class TruncatedADMM(TruncatedNorm):
-    r"""The truncated nuclear norm with observed cells kept, by ADMM.
+    r"""The truncated nuclear norm subject to the observed cells, by ADMM.
 
     .. math::
 
@@ -56,29 +56,29 @@ class TruncatedADMM(TruncatedNorm):
         X = P(M) + P_perp(L)
         Y = Y + rho P(L - M)
 
-    These are the paper's steps: off the observed cells its multiplier is ``-A'B`` after
-    each of them, so that only the part ``Y`` on the observed cells needs to be kept.
+    These are the paper's steps: on the unobserved cells its multiplier is ``-A'B``
+    after each of them, so only the part ``Y`` on the observed cells is stored.
 
     When an inner problem ends, the paper starts the next one with an unrelated
     multiplier and takes up to 200 steps. Here ``Y`` is kept: the next problem differs
     only by the change of ``A'B``, and five steps towards its solution are enough. Each
-    inner problem is convex, so both lead to the same solution of it. With a single
-    step for each inner problem, the iterates may cycle.
+    inner problem is convex, so both lead to the same solution. With a single step for
+    each inner problem, the iterates may cycle.
 
     For data multiplied by c, ``rho / c`` gives the same iterates multiplied by c. So
-    ``rho`` is counted in units of one over the mean singular value of ``P(M)``, and the
-    answer does not depend on the unit of the data. ``rho`` is not part of the problem
-    and affects the number of steps only: the paper's .05 for pictures in 0..255, a
-    shrinkage by 20 gray values, is 22 for a centered picture of 240 x 240, and takes
-    seven times as many steps.
+    ``rho`` is in units of one over the mean singular value of ``P(M)``, and the
+    completion does not depend on the unit of the data. ``rho`` is not part of the
+    problem and affects only the number of steps. The paper's .05 for pictures in
+    0..255, a shrinkage by 20 gray values, is 22 for a centered picture of 240 x 240,
+    and takes seven times as many steps.
 
     Parameters
     ----------
     rank : int >= 0
-        How many singular values are free; 0 is the nuclear norm. Zero singular values
-        have no singular vectors here, so ``A`` and ``B`` may have fewer rows.
+        Number of singular values without penalty; 0 gives the nuclear norm. Zero
+        singular values have no vectors here, so ``A`` and ``B`` may have fewer rows.
     inner_iter : int >= 1, default=5
-        Steps with the same ``A, B`` at most.
+        Largest number of steps with the same ``A, B``.
     inner_tol : float >= 0, default=1e-4
         An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
     rho : float > 0, default=1.5
@@ -146,10 +146,10 @@ class TruncatedADMM(TruncatedNorm):
     ) -> Tensor:
         """The larger of two relative norms, both zero at a stationary point.
 
-        Of ``P(L - M)`` over ``P(M)``, and of what remains off the observed cells of
-        ``S - A'B`` over ``S``: there ``S`` is the subgradient of ``|L|_*`` that the
-        last step found and ``A, B`` are those of ``L`` itself. Both problems, the inner
-        and the outer one, are solved where it vanishes.
+        These are ``P(L - M)`` over ``P(M)``, and the unobserved part of ``S - A'B``
+        over ``S``. Here ``S`` is the subgradient of ``|L|_*`` from the last step and
+        ``A, B`` are those of ``L`` itself. Where the residual is zero, both the inner
+        and the outer problem are solved.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The truncated nuclear norm by accelerated proximal gradient, with noise."""
+"""Truncated nuclear norm minimization by accelerated proximal gradient, with noise."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class APGLState(TruncatedState):
     X : Tensor of shape (\\*batch, n_rows, n_cols)
         A completion.
     low : SVD
-        The matrix that was shrunk last.
+        Last matrix whose singular values were shrunk.
     T : Tensor of shape (\\*batch, n_rows, n_cols)
-        ``A'B`` of the inner problem.
+        Matrix ``A'B`` of the inner problem.
     n_inner : Tensor of shape (\\*batch,)
-        Steps since the inner problem began.
+        Number of steps since the inner problem began.
     Y : Tensor of shape (\\*batch, n_rows, n_cols)
-        Where the gradient is taken.
+        Point at which the gradient is evaluated.
     momentum : Momentum
-        Its ``t`` is the paper's ``t_k``.
+        Momentum whose ``t`` is the paper's ``t_k``.
     weight : Tensor of shape (\\*batch,)
         Weight of the data fit for these data.
     """
 
-    Y: Tensor  # (*batch, n_rows, n_cols), where the gradient is taken
+    Y: Tensor  # (*batch, n_rows, n_cols), where the gradient is evaluated
     momentum: Momentum
     weight: Tensor  # (*batch,), lambda for these data
 
@@ -57,24 +57,25 @@ class TruncatedAPGL(TruncatedNorm):
         X = D_{1/w}(Y + A'B / w - P(Y - M))
         Y = X + beta (X - X_previous).
 
-    With weights of cells, the misfit is weighted and the step is ``1 / (w max W)``.
-    The step ``1/w`` is one over the Lipschitz constant of the gradient; where the paper
-    writes ``t`` for the step as well, we read this. The `Momentum` restarts with each
-    inner problem, as in the paper, from the last X.
+    With weights of cells, the misfit is weighted and the step is ``1 / (w max W)``. The
+    step ``1/w`` is one over the Lipschitz constant of the gradient; the paper also
+    writes ``t`` for the step, which we interpret in this way. The `Momentum` restarts
+    with each inner problem, as in the paper, from the last X.
 
     Parameters
     ----------
     rank : int >= 0
-        How many singular values are free; 0 is the nuclear norm.
+        Number of singular values without penalty; 0 gives the nuclear norm.
     inner_iter : int >= 1, default=20
-        Steps with the same ``A, B`` at most; with fewer, momentum cannot build up.
+        Largest number of steps with the same ``A, B``; few steps leave no time for
+        momentum.
     inner_tol : float >= 0, default=1e-4
         An inner problem also ends when a step moves X by ``inner_tol |P(M)|_F``.
     weight : float > 0, default=10
-        ``w`` (the paper's lambda), in units of one over the mean singular value of
-        the zero-filled matrix, so that the answer has no unit. Singular values of the
-        misfit are at most ``1 / w``. The paper's .06 for pictures in 0..255 is 27 on a
-        centered one of 240 x 240.
+        Weight ``w`` (the paper's lambda), in units of one over the mean singular value
+        of the zero-filled matrix, so that the completion does not depend on the unit of
+        the data. Singular values of the misfit are at most ``1 / w``. The paper's .06
+        for pictures in 0..255 is 27 on a centered one of 240 x 240.
 
     References
     ----------
@@ -125,7 +126,7 @@ class TruncatedAPGL(TruncatedNorm):
         X : Tensor of shape (\\*batch, n_rows, n_cols)
             A completion.
         T : Tensor of shape (\\*batch, n_rows, n_cols)
-            ``A'B`` of the inner problem.
+            Matrix ``A'B`` of the inner problem.
         weight : Tensor of shape (\\*batch,)
             Weight of the data fit for these data.
 
@@ -144,8 +145,8 @@ class TruncatedAPGL(TruncatedNorm):
     ) -> Tensor:
         """``|S - A'B + w P(X - M)|_F / |S|_F``, zero at a stationary point.
 
-        ``S`` is the subgradient of ``|X|_*`` that the last step found, ``A, B`` are
-        those of ``X`` itself.
+        ``S`` is the subgradient of ``|X|_*`` from the last step, and ``A, B`` are those
+        of ``X`` itself.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The truncated nuclear norm by weighted subgradient steps that shorten."""
+"""Truncated nuclear norm minimization by weighted, shrinking subgradient steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WeightedState(State):
 
 
 class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
-    r"""TNN-WRE: a single loop of weighted subgradient steps that shorten.
+    r"""TNN-WRE: a single loop of weighted subgradient steps of decreasing length.
 
     .. math::
 
@@ -51,25 +51,25 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
     vectors here.
 
     The longest step ``1 / alpha`` is ``length`` times ``sqrt(max(m, n))`` times the
-    root mean square of the observed values: then the entries of the first step are
+    root mean square of the observed values. Then the entries of the first step are
     about as large as those of the data. On pictures of 300 x 300 in 0..255 with a root
-    mean square of 115, that is the paper's ``alpha = 5e-4``. The unit is ours; with it
-    the answer does not depend on the unit of the data.
+    mean square of 115, that is the paper's ``alpha = 5e-4``. The unit is ours. With it,
+    the completion does not depend on the unit of the data.
 
     Rows with fewer observed cells move further: ``w_i = 2 - k_i / n_cols`` for ``k_i``
     observed cells, divided by the mean of all rows, which preserves the meaning of
-    ``alpha``. The paper asks for smaller weights of rows with more cells; this formula
+    ``alpha``. The paper requires smaller weights for rows with more cells. This formula
     is ours, and so is the single ``W`` for both terms.
 
     Parameters
     ----------
     rank : int >= 0
-        How many singular values are free; 0 is the nuclear norm.
+        Number of singular values without penalty; 0 gives the nuclear norm.
     length : float > 0, default=1
         Length of the first step, see above.
     growth : float > 1, default=1.15
-        Multiplies ``alpha`` after every step. The default makes it 1.2e6 times as large
-        in 100 steps.
+        Factor of ``alpha`` after every step. The default makes ``alpha`` 1.2e6 times as
+        large in 100 steps.
 
     References
     ----------
@@ -100,7 +100,7 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
         )
 
     def weights(self, data: Observed) -> Tensor:
-        """``w`` with a mean of one, shape (\\*batch, n_rows, 1).
+        """Row weights ``w`` with a mean of one, shape (\\*batch, n_rows, 1).
 
         Parameters
         ----------
@@ -117,11 +117,11 @@ class WeightedTruncated(DecomposingSolver[Observed, WeightedState]):
     def residual(
         self, data: Observed, previous: WeightedState, current: WeightedState
     ) -> Tensor:
-        """How far all further steps together can move X, relative to ``P(M)``.
+        """Bound of the change of X in all further steps, relative to ``P(M)``.
 
-        A step moves X by at most ``max(w) sqrt(min(m, n) - rank) / alpha``, and the
-        lengths of all further steps sum to ``growth / (growth - 1)`` times the next. So
-        this bounds the distance to where the schedule ends, which need not be a
+        A step moves X by at most ``max(w) sqrt(min(m, n) - rank) / alpha``. The lengths
+        of all further steps sum to ``growth / (growth - 1)`` times the next one. So
+        this bounds the distance to the end of the schedule, which need not be a
         stationary point.
 
         Parameters

@@ -1,4 +1,4 @@
-"""What every kind of column can do."""
+"""The interface of the columns of a table."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Column(ABC):
         Returns
         -------
         sequence of length n_rows
-            In the units of the column; NaN where values have no distances.
+            Deviations in the units of the column; NaN where values have no distances.
         """
 
     @abstractmethod
@@ -117,7 +117,7 @@ class Column(ABC):
 
     @abstractmethod
     def restore(self, values: Floats) -> Any:
-        """Turn numbers and positions into what the table holds.
+        """Convert numbers and positions to values of the table.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ def moments(values: Floats, weights: Floats | None) -> tuple[float, float]:
     values : ndarray of shape (n_observed,)
         Numbers or positions.
     weights : ndarray of shape (n_observed,) or None
-        How often each of them counts; None is once.
+        Weight of each of them; None is 1.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Texts that denote dates."""
+"""Formats of dates in text."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FORMATS = (*map("".join, product(DATES, TIMES)), "%H:%M", "%H:%M:%S")
 
 @dataclass(frozen=True)
 class DateFormat:
-    """A way to write dates as text.
+    """A format of dates in text.
 
     Parameters
     ----------
     pattern : str
-        As in `datetime.datetime.strftime`.
+        Format, as in `datetime.datetime.strftime`.
     padded : bool
         Whether days, months and hours begin with zeros, as in 01/05/2020.
     """
@@ -42,7 +42,7 @@ class DateFormat:
         Parameters
         ----------
         texts : sequence of str
-            At least one.
+            Texts, at least one.
 
         Returns
         -------
@@ -65,7 +65,7 @@ class DateFormat:
         Parameters
         ----------
         text : str
-            What may be a date.
+            Text that may be a date.
 
         Returns
         -------
@@ -95,12 +95,12 @@ class DateFormat:
         return date.strftime(pattern)
 
     def reproduces(self, text: str) -> bool:
-        """Tell whether a text comes back after it was read and written.
+        """Whether a text is unchanged by reading and writing.
 
         Parameters
         ----------
         text : str
-            What may be a date.
+            Text that may be a date.
 
         Returns
         -------

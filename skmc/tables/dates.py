@@ -30,23 +30,23 @@ class Dates(Numeric):
     """A column of dates, times or durations, represented by a standardized number.
 
     The number counts the coarsest unit in which all observed values are whole: years,
-    months, days, hours, minutes, seconds, milliseconds or microseconds. Answers are
-    whole numbers of this unit. Times with a zone are counted on the clocks of that
-    zone. Standard deviations are durations; a year has 365.2425 days, and a month has a
+    months, days, hours, minutes, seconds, milliseconds or microseconds. Completions are
+    whole numbers of this unit. Times with a zone are counted in local time of that
+    zone. Standard deviations are durations; a year has 365.2425 days, and a month a
     twelfth of them.
 
     Parameters
     ----------
     mean, deviation, span, like, exponent : object
-        As for `Numeric`, of the counts.
+        Statistics of the counts, as in `Numeric`.
     unit : str
         Code of the unit in NumPy, as in ``datetime64[D]``.
     form : {"date", "datetime", "timedelta"}
-        Type of the values; that of the dates that texts denote.
+        Type of the values, or of the dates that texts denote.
     zone : str or None
         Time zone: a name of `zoneinfo`, or a number of seconds.
     text : DateFormat or None
-        How texts write the dates; None if the values are no texts.
+        Format of dates in text; None if the values are not text.
     """
 
     kind: ClassVar[str] = "date"
@@ -64,14 +64,15 @@ class Dates(Numeric):
         Parameters
         ----------
         raw : RawColumn
-            A column with observed cells.
+            Column with observed cells.
         like : callable
-            Measures the counts of units, ndarray of shape (n_observed, 1).
+            Function that measures the counts of units, ndarray of shape (n_observed,
+            1).
 
         Returns
         -------
         Dates or None
-            None if the column holds anything but dates.
+            None if the column has other values than dates.
 
         Raises
         ------
@@ -158,7 +159,7 @@ def _tzinfo(zone: str) -> dt.tzinfo:
 
 
 def _fine(values: list[Any], form: str) -> np.ndarray:
-    """As microseconds, on the clocks of the time zone."""
+    """Convert to microseconds, in local time of the zone."""
     if form == "timedelta":
         return np.array(values, "m8[us]")
     if form == "datetime":
@@ -167,6 +168,6 @@ def _fine(values: list[Any], form: str) -> np.ndarray:
 
 
 def _counted(fine: np.ndarray, unit: str, *, back: bool = False) -> np.ndarray:
-    """Whole units, as integers or converted back to microseconds."""
+    """Count whole units, as integers or converted back to microseconds."""
     coarse = fine.astype(f"{fine.dtype.kind}8[{unit}]")
     return coarse.astype(fine.dtype) if back else coarse.astype(np.int64)

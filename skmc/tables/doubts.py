@@ -1,4 +1,4 @@
-"""Cells that may not be what they seem."""
+"""Cells that may be marks of missing values."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import numpy as np
 
 from skmc.tables.column import Floats
 
-DOUBTFUL_RATIO = 1e6  # of a number to the median of its column, regardless of signs
+DOUBTFUL_RATIO = 1e6  # ratio of a number to the median of its column, without signs
 
 
 def doubtful_number(values: Floats) -> tuple[int, str] | None:
     """Find a number that may mark missing cells.
 
-    It is a million times as large as usual, or it is repeated and further from all
+    It is a million times as large as the median, or it is repeated and further from all
     others than these are from each other.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
-        A column of numbers, NaN where missing.
+        Column of numbers, NaN where missing.
 
     Returns
     -------
     tuple of int and str, or None
-        The first row that holds it, and what is doubtful.
+        The first row that holds it, and a description of the doubt.
 
     Examples
     --------
@@ -63,12 +63,12 @@ def doubtful_word(words: list) -> tuple[int, str] | None:
     Parameters
     ----------
     words : list
-        A column, None where missing.
+        Column of words, None where missing.
 
     Returns
     -------
     tuple of int and str, or None
-        The first row that holds one, and what is doubtful.
+        The first row that holds one, and a description of the doubt.
 
     Examples
     --------

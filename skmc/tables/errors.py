@@ -22,11 +22,11 @@ def errors(source: Source, y: Any, complete: Complete) -> np.ndarray:
     Parameters
     ----------
     source : Source
-        The table.
+        Table to complete.
     y : container of the table's shape, or None
-        The truth; None hides observed cells.
+        Truth; None hides observed cells.
     complete : callable
-        Completes the matrix.
+        Function that completes the matrix.
 
     Returns
     -------
@@ -58,16 +58,16 @@ def errors_of(table: Table, guess: np.ndarray, truth: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     table : Table
-        Describes the columns.
+        Table that describes the columns.
     guess : ndarray of shape (n_rows, n_columns)
-        As `Table.decode` returns them.
+        Predictions, from `Table.decode`.
     truth : ndarray of shape (n_rows, n_columns)
-        As `Table.read` returns them.
+        True values, from `Table.read`.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        Errors as of `Column.error`; NaN in columns that are left as they are.
+        Errors as in `Column.error`; NaN in columns that are not completed.
     """
     found = np.full(truth.shape, np.nan)
     for k, column in table.used:

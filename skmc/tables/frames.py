@@ -1,4 +1,4 @@
-"""Data frames and arrays: their columns read and written back."""
+"""Reading and writing of the columns of data frames and arrays."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def as_table(X: Container) -> Any:
     Parameters
     ----------
     X : DataFrame, or container as for completers
-        The input.
+        Table to convert.
 
     Returns
     -------
     DataFrame or ndarray
-        An array holds objects unless all its values are numbers.
+        Array of objects unless all its values are numbers.
     """
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         check_names(X)
@@ -55,7 +55,7 @@ def raw_columns(
     marks : tuple, default=()
         Values that mark missing cells.
     weights : ndarray of shape (n_rows, n_cols) or None, default=None
-        How often each cell counts.
+        Weight of each cell.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def filled(
     X : DataFrame or ndarray
         The table.
     new : mapping of int to sequence
-        Maps the position of a column to the values of its missing cells, from the top.
+        Values of the missing cells, from the top, by position of the column.
     missing : bool ndarray of shape (n_rows, n_cols)
         True where a cell is missing.
     kinds : sequence of str or None
@@ -152,7 +152,7 @@ def filled(
     Returns
     -------
     DataFrame or ndarray
-        Of the type of ``X``.
+        Table of the type of ``X``.
     """
     if not hasattr(X, "columns"):
         X = X.copy()
@@ -182,7 +182,7 @@ def without(X: Any, hidden: np.ndarray) -> Any:
     Returns
     -------
     DataFrame or ndarray
-        Of the type of ``X``, with missing cells in their place.
+        Table of the type of ``X``, with missing cells in their place.
     """
     if not hasattr(X, "columns"):
         return np.where(hidden, np.nan, X)
@@ -204,14 +204,15 @@ def same_columns(X: Any, values: Sequence[Any]) -> Any:
     Parameters
     ----------
     X : DataFrame or ndarray
-        The other table.
+        Table with the names and the index.
     values : sequence of sequences
-        The new columns.
+        New columns.
 
     Returns
     -------
     DataFrame or ndarray
-        Of the type of ``X``. An array holds objects unless all values are numbers.
+        Table of the type of ``X``. An array holds objects unless all values are
+        numbers.
     """
     if not hasattr(X, "columns"):
         numbers = all(isinstance(new, np.ndarray) for new in values)
@@ -230,7 +231,7 @@ def same_columns(X: Any, values: Sequence[Any]) -> Any:
 
 
 def _replaced(X: Any, made: Mapping[int, Any]) -> Any:
-    """Copy a data frame with other columns in some places."""
+    """Copy a data frame, and replace some columns."""
     if hasattr(X, "with_columns"):  # polars
         return X.with_columns(list(made.values()))
     X = X.copy()
@@ -240,7 +241,7 @@ def _replaced(X: Any, made: Mapping[int, Any]) -> Any:
 
 
 def _like(column: Any, values: list[Any], numeric: bool) -> Any:
-    """A Series of new values, with the old dtype if that can hold them."""
+    """A Series of new values, with the old dtype if it can represent them."""
     cls, dtype = type(column), column.dtype
     polars = hasattr(dtype, "is_numeric")
     integers = dtype.is_integer() if polars else dtype.kind in "iu"

@@ -28,35 +28,35 @@ Columns = Sequence[str | int]
 
 
 class CannotComplete(Exception):
-    """A column cannot be completed; the text says why and what to do."""
+    """A column cannot be completed; the message gives the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How the kinds of columns are found.
+    """The rules by which the kinds of columns are determined.
 
     A column that is neither numbers nor ordered levels nor dates is a column of
     categories if at least half of the rows hold a common value: one that occurs in at
     least the share ``min_frequency`` of all rows, and twice. Only these values become
-    categories. Any other such column is left as it is: identifiers, free text, and
-    categories that are mostly missing or hardly ever repeat. A value that is less
-    frequent is the right answer for less than this share of the cells, and a column has
+    categories. Any other such column is not completed: identifiers, free text, and
+    categories that are mostly missing or rarely repeat. A less frequent value is the
+    right completion for less than this share of the cells. A column has
     at most ``1 / min_frequency`` categories, whatever the number of rows.
 
     Parameters
     ----------
     categorical : collection of int
-        Positions of columns of categories, whose values all become categories.
+        Positions of columns of which all values become categories.
     ordinal : mapping of int to tuple
-        Levels of columns, lowest first.
+        Levels of columns, lowest first, by position.
     passthrough : collection of int
-        Positions of columns that are left as they are.
+        Positions of columns that are not completed.
     low, high : mapping of int to float
-        Bounds by position of the column, in place of the observed range.
+        Bounds by position of the column, which replace the observed range.
     min_frequency : float
         Smallest share of the rows in which a category occurs.
     like_observed : bool
-        Whether answers have the decimals and the range of the observed values.
+        Whether completions have the decimals and the range of the observed values.
     """
 
     categorical: Collection[int]
@@ -79,16 +79,16 @@ class Rules:
         max_value: Any = None,
         **others: Any,
     ) -> Rules:
-        """Find the columns that the caller names.
+        """Make rules from the parameters of a completer.
 
         Parameters
         ----------
         X : DataFrame or ndarray
-            The table.
+            Table to complete.
         categorical, ordinal, passthrough, min_value, max_value : object
-            As for `skmc.MixedCompleter`.
+            Parameters of `skmc.MixedCompleter`.
         **others : object
-            ``min_frequency`` and ``like_observed``.
+            Parameters ``min_frequency`` and ``like_observed``.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class Rules:
         Raises
         ------
         ValueError
-            A column does not exist, or is named by two of the parameters.
+            A column does not exist, or two of the parameters name it.
         """
         ordinal = ordinal or {}
         named = {
@@ -125,21 +125,21 @@ class Rules:
         )
 
     def column(self, raw: RawColumn, k: int) -> tuple[Column | None, str]:
-        """Describe a column, or say why it is left as it is.
+        """Describe a column, or give the reason why it is not completed.
 
         Parameters
         ----------
         raw : RawColumn
-            The column.
+            Column to describe.
         k : int
-            Its position.
+            Position of the column.
 
         Returns
         -------
         column : Column or None
-            None if the column is left as it is.
+            None if the column is not completed.
         reason : str
-            Why it is; empty if the caller has decided so.
+            Reason for this; empty if the caller has chosen it.
 
         Raises
         ------
@@ -257,7 +257,7 @@ def _odd(seen: list[Any]) -> list[Any]:
 
 
 def _bounds(X: Any, given: Any, parameter: str) -> dict[int, float]:
-    """Bounds by position."""
+    """Bounds by position of the column."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -35,13 +35,13 @@ class Levels(Column):
 class Ordinal(Levels):
     """A column of ordered levels, represented by their standardized positions.
 
-    The answer is the nearest level. Errors are in levels, relative to the distance of
-    the lowest from the highest.
+    The completion is the nearest level. Errors are in levels, relative to the distance
+    of the lowest from the highest.
 
     Parameters
     ----------
     levels : tuple
-        The levels, lowest first.
+        Levels, lowest first.
     mean : float
         Mean of the observed positions.
     deviation : float
@@ -63,9 +63,9 @@ class Ordinal(Levels):
         codes : ndarray of shape (n_observed,)
             Positions of the observed levels.
         levels : tuple
-            The levels, lowest first.
+            Levels, lowest first.
         weights : ndarray of shape (n_observed,) or None, default=None
-            How often each of them counts.
+            Weight of each of them.
 
         Returns
         -------
@@ -94,9 +94,9 @@ class Ordinal(Levels):
 class Categorical(Levels):
     """A column of categories, represented by one column for each category.
 
-    The columns are one-hot, less the shares of the categories, and divided by one
-    number, so that their variances have the sum one. The answer is the category with
-    the largest score. The error is one where the guess is wrong, else zero.
+    The columns are one-hot, minus the shares of the categories, and divided by one
+    number, so that their variances sum to one. The completion is the category with
+    the largest score. The error is one if the guess is wrong, else zero.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Categorical(Levels):
         levels : tuple
             The categories.
         weights : ndarray of shape (n_observed,) or None, default=None
-            How often each of them counts.
+            Weight of each of them.
 
         Returns
         -------
@@ -158,11 +158,11 @@ class Categorical(Levels):
         return np.full(len(block), np.nan)
 
     def probabilities(self, block: Floats) -> Floats:
-        """Return the probabilities that are nearest to the scores of the categories.
+        """Return the probabilities nearest to the scores of the categories.
 
         Scores estimate the expectations of the one-hot columns, but may be negative.
-        The nearest probabilities subtract the same number from all scores of a row and
-        replace negative differences by 0, so that the sum is one.
+        The nearest probabilities are the scores of a row minus a common number, with
+        negative differences replaced by 0, such that they sum to one.
 
         Parameters
         ----------
@@ -172,7 +172,8 @@ class Categorical(Levels):
         Returns
         -------
         ndarray of shape (n_rows, width)
-            The largest is that of the category that `decode` returns.
+            Probabilities; the largest one belongs to the category that `decode`
+            returns.
         """
         scores = self._scores(block)
         descending = -np.sort(-scores, axis=1)
@@ -201,14 +202,14 @@ def codes(values: Sequence[Hashable], levels: tuple[Any, ...]) -> Floats:
     Returns
     -------
     ndarray of shape (n_values,)
-        NaN where a value is not among the levels.
+        Positions; NaN where a value is not among the levels.
     """
     place = {level: float(code) for code, level in enumerate(levels)}
     return np.array([place.get(v, np.nan) for v in values], float)
 
 
 def sorted_levels(dtype: object, levels: Iterable[Any]) -> tuple[Any, ...]:
-    """Sort categories: in the order of pandas' dtype, otherwise numbers, then words.
+    """Sort categories in the order of pandas' dtype, else numbers before words.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The first step of pipelines that have to respect masks."""
+"""The first step of pipelines whose other steps ignore masks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MaskedToNaN(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X : container of shape (n_samples, n_features)
             The matrix.
         y : Ignored, default=None
-            Present for API consistency.
+            Ignored; present for API consistency.
 
         Returns
         -------

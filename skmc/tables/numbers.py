@@ -22,11 +22,11 @@ class Numeric(Column):
     mean : float
         Mean of the observed values.
     deviation : float
-        Standard deviation of the observed values; 1 where they are all equal.
+        Standard deviation of the observed values; 1 if they are all equal.
     span : float
-        Range of the observed values; 1 where it is 0. Errors are relative to it.
+        Range of the observed values, of which errors are a share; 1 if it is 0.
     like : LikeObserved or None
-        Decimals and range of the answers; None does not restrict them.
+        Decimals and range of the completions; None does not restrict them.
     exponent : int or None
         Smallest exponent of `decimal.Decimal` values, None if the column has others.
     """
@@ -53,11 +53,11 @@ class Numeric(Column):
         values : ndarray of shape (n_observed,)
             Observed values of the column.
         like : LikeObserved or None
-            Decimals and range of the answers.
+            Decimals and range of the completions.
         weights : ndarray of shape (n_observed,) or None, default=None
-            How often each value counts in the mean and the deviation.
+            Weight of each value in the mean and the deviation.
         **others : object
-            Further fields.
+            Further fields of the class.
 
         Returns
         -------

@@ -16,18 +16,18 @@ Marks = tuple[object, ...]
 
 
 class RawColumn:
-    """One column of a table as it was read.
+    """One column of a table as read.
 
     Parameters
     ----------
     column : Series or ndarray of shape (n_rows,)
-        The column.
+        Values of the column.
     label : str
-        What messages call it.
+        Description of the column in messages.
     marks : tuple, default=()
         Values that mark missing cells.
     weights : ndarray of shape (n_rows,) or None, default=None
-        How often each cell counts. Cells of weight 0 count as missing.
+        Weight of each cell. Cells of weight 0 are missing.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RawColumn:
 
     @property
     def seen_weights(self) -> np.ndarray | None:
-        """How often each of the observed cells counts; None if all count once."""
+        """Weight of each observed cell; None if all are 1."""
         return None if self.weights is None else self.weights[~self.missing]
 
     @property
@@ -76,7 +76,7 @@ class RawColumn:
         return self.weights == 0
 
     def is_mark(self, value: object) -> bool:
-        """Tell whether a value marks missing cells.
+        """Whether a value marks missing cells.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class RawColumn:
 
     @cached_property
     def numeric(self) -> bool:
-        """Whether all observed cells are numbers, and not codes of categories."""
+        """Whether all observed cells are numbers, not codes of categories."""
         if self.plain or hasattr(self.dtype, "categories"):
             return self.plain
         return all(
@@ -111,7 +111,7 @@ class RawColumn:
 
     @cached_property
     def floats(self) -> np.ndarray:
-        """A column of numbers in floating point, NaN where a cell is missing."""
+        """The column in floating point, NaN where a cell is missing."""
         if not self.plain:
             pairs = zip(self.values, self.missing, strict=True)
             return np.array([np.nan if gone else float(v) for v, gone in pairs])
@@ -141,7 +141,7 @@ def to_list(column: Any) -> list[Any]:
     Parameters
     ----------
     column : Series or ndarray
-        A column of the table.
+        Column of the table.
 
     Returns
     -------
@@ -153,7 +153,7 @@ def to_list(column: Any) -> list[Any]:
 
 
 def is_missing(value: object) -> bool:
-    """Tell whether a value is None, NaN, or pandas' NA or NaT.
+    """Whether a value is None, NaN, or pandas' NA or NaT.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def marks_of(missing_values: object) -> Marks:
     Parameters
     ----------
     missing_values : object, or list, tuple, set or array of objects
-        One value or several.
+        One value, or several.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def marks_of(missing_values: object) -> Marks:
 
 
 def _holds(comparison: object) -> bool:
-    """Whether a comparison is true; that of an array is not."""
+    """Whether a comparison is true; the comparison of an array is not."""
     return isinstance(comparison, (bool, np.bool_)) and bool(comparison)
 
 

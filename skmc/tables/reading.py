@@ -1,4 +1,4 @@
-"""How a completer reads a table: its columns, and how often each cell counts."""
+"""Reading of tables by completers: columns and weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skmc.tables.frames import as_table, raw_columns
 from skmc.tables.raw_column import marks_of
 from skmc.tables.table import Table
 
-# Parameters of completers that say how a table is read.
+# Parameters of completers that determine how a table is read.
 CHOICES = (
     *("categorical", "ordinal", "passthrough", "min_frequency", "like_observed"),
     *("min_value", "max_value", "missing_values"),
@@ -25,11 +25,11 @@ def table_for(
     Parameters
     ----------
     completer : estimator or None
-        Those of its parameters that `Table.of` takes are used. None has none.
+        Completer whose parameters, as in `Table.of`, are used. None has none.
     X : DataFrame or ndarray
-        What `as_table` returns.
+        Result of `as_table`.
     weights : ndarray of shape (n_rows, n_columns) or None, default=None
-        As for `Table.of`.
+        Weights, as for `Table.of`.
 
     Returns
     -------
@@ -44,21 +44,21 @@ def table_for(
 def read_table_weights(
     X: Container, cell_weight: Container | None, missing_values: object
 ) -> np.ndarray | None:
-    """Read how often each cell of a table counts.
+    """Read the weights of the cells of a table.
 
     Parameters
     ----------
     X : DataFrame or container as for completers
         The table, as it was passed to ``fit``. `Entries` may have weights of their own.
     cell_weight : container or None
-        As for `skmc.base.read_weights`.
+        Argument of ``fit``, as for `skmc.base.read_weights`.
     missing_values : object or sequence of objects
         Values that mark missing cells.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns) or None
-        0 in missing cells. None if all cells count once.
+        Weights; 0 in missing cells. None if all are 1.
     """
     if cell_weight is None and isinstance(X, Entries):
         cell_weight = X.weights
@@ -73,14 +73,14 @@ def read_table_weights(
 
 
 def matrix_weights(table: Table, weights: np.ndarray) -> np.ndarray:
-    """Return how often each cell of the matrix counts that represents a table.
+    """Convert the weights of a table to those of the matrix that represents it.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Description of the table.
     weights : ndarray of shape (n_rows, n_columns)
-        How often each of its cells counts.
+        Weight of each cell of the table.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A table that a matrix represents, and what a completer says of its cells."""
+"""A table represented by a matrix, and predictions for its cells."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from skmc.tables.table import Table
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table that is represented by a matrix.
+    """A table that a matrix represents.
 
     Parameters
     ----------
     table : Table
-        Describes its columns.
+        Description of the columns.
     X : DataFrame or ndarray
-        The table.
+        Data of the table.
     numbers : ndarray of shape (n_rows, n_columns)
-        Its cells as `Table.read` returns them.
+        Cells of the table, from `Table.read`.
     missing : bool ndarray of shape (n_rows, n_columns)
-        Its missing cells.
+        Mask of the missing cells.
     """
 
     table: Table
@@ -41,9 +41,9 @@ class Source:
         Parameters
         ----------
         table : Table
-            Describes its columns.
+            Description of the columns.
         X : DataFrame or ndarray
-            What `as_table` returns.
+            Result of `as_table`.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Source:
 
     @property
     def categories(self) -> dict[Any, list[Any]]:
-        """The categories of each column of categories."""
+        """Categories of each column of categories."""
         return {
             self.names[k]: list(column.levels)
             for k, column in self.table.used
@@ -71,20 +71,20 @@ class Source:
         }
 
     def completed(self, numbers: np.ndarray, *, only_measured: bool = False) -> Any:
-        """Fill the missing cells of which there are numbers.
+        """Fill the missing cells for which there are numbers.
 
         Parameters
         ----------
         numbers : ndarray of shape (n_rows, n_columns)
-            As `Table.decode` returns them; values that the columns do not admit are
-            rounded and clipped.
+            Completed cells from `Table.decode`; inadmissible values are rounded and
+            clipped.
         only_measured : bool, default=False
             Whether categories stay missing.
 
         Returns
         -------
         DataFrame or ndarray
-            Of the type of the table.
+            Completed table of the same type.
         """
         numbers = numbers.copy()
         for k, column in self.table.used:
@@ -100,13 +100,13 @@ class Source:
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Standard deviations of its cells.
+            Standard deviations of the cells of the matrix.
 
         Returns
         -------
         DataFrame or ndarray
-            Numbers of the units of the column, levels, or durations; 0 in observed
-            cells, NaN in columns of categories and in those that are left as they are.
+            Numbers in the units of the column, levels, or durations; 0 in observed
+            cells, NaN in columns of categories and in those that are not completed.
         """
         found: list[Any] = [np.full(len(matrix), np.nan) for _ in self.table.columns]
         for k, column, block in self.table.blocks(matrix):
@@ -120,13 +120,13 @@ class Source:
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_matrix_columns)
-            A completed matrix.
+            Completed matrix.
 
         Returns
         -------
         dict of column to ndarray of shape (n_rows, n_categories)
-            1 for the category of an observed cell. NaN where the observed value is not
-            a category.
+            Probabilities; 1 for the category of an observed cell. NaN if the observed
+            value is not a category.
         """
         found = {}
         for k, column, block in self.table.blocks(matrix):
@@ -147,14 +147,14 @@ def numeric_deviations(table: Table, matrix: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     table : Table
-        Describes the columns.
+        Description of the columns.
     matrix : ndarray of shape (n_rows, n_matrix_columns)
-        Standard deviations of its cells.
+        Standard deviations of the cells of the matrix.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        NaN in columns that are not numbers.
+        Standard deviations; NaN in columns that are not numbers.
     """
     found = np.full((len(matrix), len(table.columns)), np.nan)
     for k, column, block in table.blocks(matrix):

@@ -19,15 +19,15 @@ from skmc.tables.raw_column import Marks, marks_of
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table, which a matrix represents.
+    """Descriptions of the columns of a table that a matrix represents.
 
     Parameters
     ----------
     columns : list of Column or None
-        None for columns that are left as they are.
+        Description of each column; None for columns that are not completed.
     left : dict of int to str
-        Why columns are left as they are, by position; those that the caller chose are
-        not among them.
+        Reasons why columns are not completed, by position; columns that the caller
+        chose are not included.
     marks : tuple, default=()
         Values that mark missing cells.
     """
@@ -50,14 +50,14 @@ class Table:
         Parameters
         ----------
         X : DataFrame or ndarray
-            What `as_table` returns.
+            Result of `as_table`.
         missing_values : object or sequence of objects, default=()
             Values that mark missing cells.
         weights : ndarray of shape (n_rows, n_columns) or None, default=None
-            How often each cell counts in the statistics; 0 hides it. Kinds of columns
+            Weight of each cell in the statistics; 0 hides it. Kinds of columns
             do not depend on weights above 0.
         **choices : object
-            As for `Rules.of`.
+            Parameters of `Rules.of`.
 
         Returns
         -------
@@ -82,43 +82,43 @@ class Table:
                 left[k] = reason
         if problems:
             raise ValueError(f"X cannot be completed: {'; and '.join(problems)}.")
-        if cls(found, left).only_numbers:  # which the completer scales
+        if cls(found, left).only_numbers:  # the completer scales these
             found = [c and replace(c, mean=0.0, deviation=1.0) for c in found]
         return cls(found, left, marks)
 
     @property
     def used(self) -> list[tuple[int, Column]]:
-        """The columns that are not left as they are, with their positions."""
+        """The columns that are completed, with their positions."""
         return [(k, c) for k, c in enumerate(self.columns) if c is not None]
 
     @property
     def kinds(self) -> list[str | None]:
-        """The kind of each column, None for columns that are left as they are."""
+        """The kind of each column, None for columns that are not completed."""
         return [None if column is None else column.kind for column in self.columns]
 
     @property
     def only_numbers(self) -> bool:
-        """Whether all columns that are not left as they are hold numbers."""
+        """Whether all completed columns hold numbers."""
         return set(self.kinds) <= {"numeric", None}
 
     @property
     def numeric(self) -> np.ndarray:
-        """Which columns hold numbers."""
+        """Mask of the columns that hold numbers."""
         return np.array([kind == "numeric" for kind in self.kinds])
 
     @property
     def measured(self) -> np.ndarray:
-        """Which columns hold values that have distances: all but categories."""
+        """Mask of the columns whose values have distances: all but categories."""
         return np.array([kind not in ("categorical", None) for kind in self.kinds])
 
     @property
     def empty(self) -> list[int]:
-        """Columns that are left as they are because no cell is observed."""
+        """Positions of columns without an observed cell, which are not completed."""
         return [k for k, reason in self.left.items() if reason == NO_CELL]
 
     @property
     def first_columns(self) -> np.ndarray:
-        """For each column of the matrix, the first that represents the same column."""
+        """For each matrix column, the first one of the same column of the table."""
         widths = [column.width for _, column in self.used]
         return np.repeat(np.cumsum([0, *widths[:-1]]), widths)
 
@@ -128,12 +128,13 @@ class Table:
         Parameters
         ----------
         completer : completer
-            Its ``scaling="auto"`` becomes None unless the table holds only numbers.
+            Completer, whose ``scaling="auto"`` becomes None unless there are only
+            numbers.
 
         Returns
         -------
         completer
-            A `TakesTables` holds out the cells of a category together.
+            Clone; a `TakesTables` holds out the cells of a category together.
         """
         own = clone(completer)
         if hasattr(own, "_first_columns"):
@@ -148,14 +149,14 @@ class Table:
         Parameters
         ----------
         X : DataFrame or ndarray
-            What `as_table` returns.
+            Result of `as_table`.
 
         Returns
         -------
         numbers : ndarray of shape (n_rows, n_columns)
             Numbers and positions of levels, NaN where missing or unknown.
         missing : bool ndarray of shape (n_rows, n_columns)
-            Cells to complete; False in columns that are left as they are.
+            Cells to complete; False in columns that are not completed.
         """
         numbers = np.full(X.shape, np.nan)
         missing = np.zeros(X.shape, bool)
@@ -170,12 +171,12 @@ class Table:
         Parameters
         ----------
         numbers : ndarray of shape (n_rows, n_columns)
-            As `read` returns them.
+            Result of `read`.
 
         Returns
         -------
         ndarray of shape (n_rows, n_matrix_columns)
-            A table of numbers alone stays as it is.
+            Matrix; a table of numbers alone is not changed.
         """
         return np.hstack([column.encode(numbers[:, k]) for k, column in self.used])
 
@@ -185,16 +186,16 @@ class Table:
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Further columns are left out.
+            Matrix, whose further columns are ignored.
 
         Yields
         ------
         k : int
             Position of the column.
         column : Column
-            The column.
+            Description of the column.
         block : ndarray of shape (n_rows, width)
-            The part.
+            Columns of the matrix that represent it.
         """
         start = 0
         for k, column in self.used:
@@ -207,12 +208,12 @@ class Table:
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_matrix_columns)
-            Further columns are left out.
+            Completed matrix, whose further columns are ignored.
 
         Returns
         -------
         ndarray of shape (n_rows, n_columns)
-            Numbers and positions; NaN in columns that are left as they are.
+            Numbers and positions; NaN in columns that are not completed.
         """
         numbers = np.full((len(matrix), len(self.columns)), np.nan)
         for k, column, block in self.blocks(matrix):
@@ -225,7 +226,7 @@ class Table:
         Parameters
         ----------
         matrix : ndarray of shape (n_rows, n_matrix_columns)
-            A completed matrix.
+            Completed matrix.
 
         Returns
         -------
@@ -239,16 +240,16 @@ class Table:
         Parameters
         ----------
         X : DataFrame or ndarray
-            What `as_table` returns.
+            Result of `as_table`.
         numbers : ndarray of shape (n_rows, n_columns)
-            The completed table, as `decode` returns it.
+            Completed table, from `decode`.
         missing : bool ndarray of shape (n_rows, n_columns)
-            As `read` returns it.
+            Mask of the missing cells, from `read`.
 
         Returns
         -------
         DataFrame or ndarray
-            Of the type of ``X``.
+            Table of the type of ``X``.
         """
         new = {
             k: column.restore(numbers[missing[:, k], k])

@@ -1,4 +1,4 @@
-"""Completers of matrices that also take tables as they come."""
+"""Base class of completers of matrices that also take tables."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from skmc.tables.table import Table
 
 
 def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
-    """Warn of columns that are left as they are, and of doubtful cells.
+    """Warn about columns that are not completed, and about doubtful cells.
 
     Parameters
     ----------
     completer : completer
-        Its ``keep_empty_features`` says whether empty columns are kept.
+        Completer whose ``keep_empty_features`` says whether empty columns are kept.
     X : DataFrame or ndarray
-        The table.
+        Data of the table.
     table : Table
-        Its description.
+        Description of the table.
 
     Raises
     ------
     ValueError
-        No column is left to complete.
+        There is no column to complete.
     """
     names = list(getattr(X, "columns", range(X.shape[1])))
     empty = table.empty
@@ -69,7 +69,7 @@ def warn_of_columns(completer: KeepsEmpty, X: Any, table: Table) -> None:
 
 
 def _doubts(X: Container, table: Table) -> list[str]:
-    """The first doubtful cell of each column that the caller lets be completed."""
+    """Find the first doubtful cell of each column that is completed."""
     said = []
     raws = raw_columns(X, table.marks)
     for k, (raw, column) in enumerate(zip(raws, table.columns, strict=True)):
@@ -90,14 +90,14 @@ def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
     Parameters
     ----------
     completer : completer
-        Its ``keep_empty_features`` says whether empty columns are kept.
+        Completer whose ``keep_empty_features`` says whether empty columns are kept.
     table : Table
         Description of the table.
 
     Returns
     -------
     list of int
-        Positions.
+        Positions of the columns.
     """
     dropped = [] if completer.keep_empty_features else table.empty
     return [k for k in range(len(table.columns)) if k not in dropped]
@@ -106,7 +106,7 @@ def kept_columns(completer: KeepsEmpty, table: Table) -> list[int]:
 class TakesTables(BaseCompleter):
     """Base class of completers that encode columns which are not numbers.
 
-    Its subclasses complete the matrix that represents such a table, see
+    Subclasses complete the matrix that represents such a table, see
     `skmc.MixedCompleter`. They need the parameter ``like_observed``, and add
     `_of_table` to the attributes of a fit.
 
@@ -115,15 +115,15 @@ class TakesTables(BaseCompleter):
     {reading}
     """
 
-    _table: ClassVar[Table | None] = None  # an attribute, if the matrix represents one
-    _first_columns = None  # of the matrix that `Table` hands over
+    _table: ClassVar[Table | None] = None  # set if the matrix represents a table
+    _first_columns = None  # of the matrix that represents a table
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "like_observed": ["boolean", StrOptions({"auto"})],
     }
 
     def _of_table(self, given: Given) -> dict[str, Any]:
-        """Fitted attributes of a table, or of a matrix that represents itself."""
+        """Fitted attributes of a table, or of a matrix without a table."""
         if given.source is not None:
             return {"_table": given.source.table, "_like": None}
         like = LikeObserved.of(given.matrix) if self.like_observed is True else None
@@ -142,7 +142,7 @@ class TakesTables(BaseCompleter):
     def _together(self, labels: np.ndarray, given: Given) -> np.ndarray:
         """Give all cells that represent one cell of a table the label of the first.
 
-        Otherwise a held-out category could be told from its other columns.
+        Otherwise a held-out category could be inferred from its other columns.
         """
         first = self._first_columns
         if given.source is not None:
@@ -185,12 +185,12 @@ class TakesTables(BaseCompleter):
 
 
 def has_words(X: Container) -> bool:
-    """Tell whether a table has columns of anything but numbers.
+    """Whether a table has columns that are not numbers.
 
     Parameters
     ----------
     X : container
-        The table.
+        Table to inspect.
 
     Returns
     -------

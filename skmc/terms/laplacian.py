@@ -1,4 +1,4 @@
-"""Dirichlet energies: how much similar items of a matrix differ."""
+"""Dirichlet energies, which penalize differences between similar items."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EVERY_LEARNED = [*product(EVERY_TRANSFORM, ("row", "global"), (1, 3))]
 
 
 def graph_laplacian(adjacency: Tensor) -> Tensor:
-    """``diag(A 1) - A`` of a symmetric adjacency, whose diagonal cancels.
+    """``diag(A 1) - A`` of a symmetric adjacency; the diagonal of ``A`` cancels.
 
     Parameters
     ----------
     adjacency : Tensor of shape (\\*batch, k, k)
-        Symmetric.
+        Symmetric adjacency matrix.
 
     Returns
     -------
@@ -45,11 +45,11 @@ class DirichletEnergy(Term):
     Parameters
     ----------
     L : Tensor of shape (\*batch, k, k) or (k, k)
-        Symmetric positive semi-definite, ``k`` the number of items of the transform.
+        Symmetric positive semi-definite matrix, where ``k`` is the number of items.
     transform : Rows, Columns or Blocks
-        What the items ``t_i`` are.
+        Transform of the matrix into the items ``t_i``.
     weight : float or Tensor of shape (\*batch,), default=1.0
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
     """
 
     L: Tensor
@@ -96,10 +96,11 @@ class DirichletEnergy(Term):
 
 
 class SparseDirichletEnergy(Term):
-    r"""`DirichletEnergy` for a Laplacian in compressed rows, shared by all members.
+    r"""Energy of `DirichletEnergy` for a Laplacian in compressed rows.
 
-    :math:`F(X) = \lambda \operatorname{tr}(T(X)^\top L\, T(X))`, a *sum* over pairs of
-    items. Time and memory are those of the cells of ``L`` that are stored.
+    All members share the Laplacian. The energy
+    :math:`F(X) = \lambda \operatorname{tr}(T(X)^\top L\, T(X))` is a *sum* over pairs
+    of items. Time and memory are linear in the number of stored cells of ``L``.
 
     Parameters
     ----------
@@ -108,11 +109,11 @@ class SparseDirichletEnergy(Term):
     cols : int64 Tensor of shape (n_cells,)
         Column of each cell.
     values : Tensor of shape (n_cells,)
-        The cells of a symmetric positive semi-definite matrix.
+        Values of the cells of a symmetric positive semi-definite matrix.
     transform : Rows, Columns or Blocks
-        What the ``k`` items ``t_i`` are.
+        Transform of the matrix into the ``k`` items ``t_i``.
     weight : float or Tensor of shape (\*batch,), default=1.0
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
     """
 
     weight: Tensor
@@ -136,7 +137,7 @@ class SparseDirichletEnergy(Term):
         self.add_weight("weight", weight)
 
     def _times(self, items: Tensor) -> Tensor:
-        """``L T(X)``, of all members at once."""
+        """``L T(X)`` for all members at once."""
         k = items.shape[-2]
         L = compressed_rows(self.starts, self.cols, self.values, (k, k))
         side_by_side = items.movedim(-2, 0)
@@ -171,19 +172,19 @@ class LearnedEnergy(Term):
     Parameters
     ----------
     W : Tensor of shape (\*batch, k, p)
-        Start of the free parameter, ``k`` the number of items of the transform.
+        Initial value of the free parameter, where ``k`` is the number of items.
     transform : Rows, Columns or Blocks
-        What the items ``t_i`` are.
+        Transform of the matrix into the items ``t_i``.
     weight : float or Tensor of shape (\*batch,), default=1.0
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
     adjacency : {"row", "global"}, default="row"
-        The parametrization.
+        Parametrization of the adjacency.
     every : int, default=1
-        ``W`` is learned at the first of so many calls of `value_and_grad`.
+        Number of calls of `value_and_grad` per update of ``W``; the first one learns.
     """
 
     weight: Tensor
-    learned: Tensor  # what the last call that learned left for the others
+    learned: Tensor  # state that the last learning call saves for the others
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class LearnedEnergy(Term):
         self.by_row = adjacency == "row"
 
     def similarity(self) -> Tensor:
-        """``S``, the softmax of the free parameters; not symmetric.
+        """``S``, the softmax of the free parameter; not symmetric.
 
         Returns
         -------
@@ -225,7 +226,7 @@ class LearnedEnergy(Term):
         Parameters
         ----------
         items : Tensor of shape (\\*batch, k, p)
-            The items.
+            Items of each member.
 
         Returns
         -------
@@ -234,12 +235,12 @@ class LearnedEnergy(Term):
         return per_member(self.weight if self.by_row else 2 * self.weight, items)
 
     def add_grad(self, grad: Tensor) -> None:
-        """Add to the gradient of ``W``.
+        """Add a derivative to the gradient of ``W``.
 
         Parameters
         ----------
         grad : Tensor of shape (\\*batch, k, p)
-            The derivative of the energy.
+            Derivative of the energy.
         """
         self.W.grad = grad if self.W.grad is None else self.W.grad.add_(grad)
 
@@ -257,31 +258,31 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
     - ``adjacency="row"``: ``(S + S') / 2``, ``S`` the softmin of each row of ``W``;
     - ``adjacency="global"``: ``(exp W + exp W') / (1' exp(W) 1)``.
 
-    Similarity on the diagonal costs nothing, so the energy can vanish: that is how the
+    Similarity on the diagonal costs nothing, so the energy can vanish. In this way the
     regularizer switches itself off at the end of a fit.
 
     Parameters
     ----------
     W : Tensor of shape (\*batch, k, k)
-        Start of the free parameter, ``k`` the number of items of the transform.
+        Initial value of the free parameter, where ``k`` is the number of items.
     transform : Rows, Columns or Blocks
-        What the items ``t_i`` are.
+        Transform of the matrix into the items ``t_i``.
     weight : float or Tensor of shape (\*batch,), default=1.0
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
     adjacency : {"row", "global"}, default="row"
-        The parametrization.
+        Parametrization of the adjacency.
     every : int, default=1
-        ``W`` is learned at the first of so many calls of `value_and_grad`. The other
-        calls use the Laplacian of that one, although ``W`` has changed since (the term
-        `lags`), and leave the gradient of ``W`` alone. This saves the products with
+        Number of calls of `value_and_grad` per update of ``W``. The first of them
+        learns. The others use its Laplacian, although ``W`` has changed since (the term
+        `lags`), and do not change the gradient of ``W``. This saves the products with
         the Gram matrix.
 
     Notes
     -----
     With ``d_ij = |t_i - t_j|^2`` the energy is ``<S, d> / 2`` (row) or ``<S, d>``
-    (global, ``S = exp(W) / sum``), linear in ``S``, so its gradient in ``W`` is one
-    softmax derivative. The row form omits ``|t_i|^2 / 2`` from ``d / 2``, which is
-    constant along a row and falls out.
+    (global, ``S = exp(W) / sum``). It is linear in ``S``, so its gradient in ``W`` is
+    one softmax derivative. The row form omits ``|t_i|^2 / 2`` from ``d / 2``, which is
+    constant along a row and cancels.
 
     References
     ----------
@@ -290,7 +291,7 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
     """
 
     def laplacian(self) -> Tensor:
-        """The Laplacian of the present ``W``.
+        """The Laplacian of the current ``W``.
 
         Returns
         -------
@@ -306,7 +307,7 @@ class AdaptiveDirichletEnergy(LearnedEnergy):
     def grad(self, X: Tensor) -> Tensor:
         if self.n_calls == 0:
             self._learn(self.transform(X))
-        # A module's own __setattr__ takes as long as a small product.
+        # nn.Module's __setattr__ takes as long as a small product.
         object.__setattr__(self, "n_calls", (self.n_calls + 1) % self.every)
         return self.transform.between(self.learned, X)
 

@@ -12,14 +12,14 @@ from skmc.terms.laplacian import EVERY_LEARNED, LearnedEnergy
 from skmc.terms.term import Term, inner, random_weight
 from skmc.terms.transforms import Rows, Transform
 
-BLOCK = 2**16  # numbers gathered at once: they stay in the cache
+BLOCK = 2**16  # largest number of elements gathered at once, to fit in the cache
 
 
 class NeighborDirichletEnergy(LearnedEnergy):
     r"""Weighted squared differences between neighbors, for learned weights.
 
-    This is `AdaptiveDirichletEnergy` on a graph in which each item has
-    ``n_neighbors`` edges and one to itself:
+    This is `AdaptiveDirichletEnergy` on a graph in which each item has edges to
+    ``n_neighbors`` others and to itself:
 
     .. math::
 
@@ -34,23 +34,23 @@ class NeighborDirichletEnergy(LearnedEnergy):
     Parameters
     ----------
     W : Tensor of shape (\*batch, k, 1 + n_neighbors)
-        Start of the free parameter, one number for each edge.
+        Initial value of the free parameter, one number for each edge.
     edges : int64 Tensor of shape (\*batch, k, 1 + n_neighbors)
-        Each row has the number of an item, then those of its neighbors, as `nearest`
-        returns them. The order of the rows is free.
+        Rows of the number of an item and those of its neighbors, as `nearest` returns
+        them. The order of the rows is arbitrary.
     transform : Rows, Columns or Blocks
-        What the items ``t_i`` are.
+        Transform of the matrix into the items ``t_i``.
     weight : float or Tensor of shape (\*batch,), default=1.0
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
     adjacency : {"row", "global"}, default="row"
-        The parametrization.
+        Parametrization of the adjacency.
     every : int, default=1
-        ``W`` is learned at the first of so many calls of `value_and_grad`.
+        Number of calls of `value_and_grad` per update of ``W``; the first one learns.
     directions : Tensor of shape (\*batch, n_directions, p), optional
-        For `nearest`; needed where the graph is to be found again.
+        Directions for `nearest`, required if the graph is recomputed.
     refresh : sequence of int, default=()
-        Calls of `value_and_grad`, in rising order. The next call that learns finds the
-        neighbors in ``X`` again and begins with equal weights.
+        Numbers of calls of `value_and_grad`, in rising order. The next call that learns
+        recomputes the neighbors from ``X`` and restarts from equal weights.
     """
 
     edges: Tensor
@@ -74,12 +74,12 @@ class NeighborDirichletEnergy(LearnedEnergy):
         self.batched("directions", 2)
         self.refresh = tuple(refresh)
         # The Laplacian of all members: starts and columns of its rows, the edge of each
-        # cell, the row of each item; then its cells, by the last call that learned.
+        # cell, the row of each item; then its values from the last call that learned.
         self._pattern: tuple[Tensor, ...] = ()
         self._cells: Tensor | None = None
 
     def _numbers(self) -> Tensor:
-        """The edges, with items numbered over all members."""
+        """The edges, with the items of all members numbered consecutively."""
         *batch, k, _ = self.edges.shape
         first = torch.arange(0, k * torch.Size(batch).numel(), k)
         return self.edges + first.to(self.edges.device).view(*batch, 1, 1)
@@ -118,7 +118,7 @@ class NeighborDirichletEnergy(LearnedEnergy):
         return 0.5 * inner(items, self._between(items))
 
     def _find(self, items: Tensor) -> None:
-        """Find the neighbors again."""
+        """Recompute the neighbors."""
         n_neighbors = self.edges.shape[-1] - 1
         self.edges = nearest(items, n_neighbors, self.directions)
         self.W.zero_()
@@ -155,7 +155,7 @@ class NeighborDirichletEnergy(LearnedEnergy):
     def _find_pattern(self) -> tuple[Tensor, ...]:
         """The Laplacian's rows in the order of `edges`, each with its diagonal first.
 
-        Rows of near items follow each other, so they find the same items in the cache.
+        Rows of near items are adjacent, so that their products share cached items.
         """
         edges = self._numbers().flatten(0, -2)
         own, to = edges[:, 0], edges[:, 1:].flatten()

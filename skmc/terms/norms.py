@@ -17,7 +17,7 @@ class Weighted(Term):
     Parameters
     ----------
     weight : float or Tensor of shape (\\*batch,)
-        Non-negative.
+        Weight, non-negative.
     """
 
     weight: Tensor
@@ -41,7 +41,7 @@ class L1Norm(Weighted):
     Parameters
     ----------
     weight : float or Tensor of shape (\*batch,)
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
 
     Notes
     -----
@@ -70,7 +70,7 @@ class SquaredNorm(Weighted):
     Parameters
     ----------
     weight : float or Tensor of shape (\*batch,)
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
     """
 
     def forward(self, X: Tensor) -> Tensor:
@@ -93,13 +93,13 @@ class NuclearNorm(Weighted):
     Parameters
     ----------
     weight : float or Tensor of shape (\*batch,)
-        ``lambda``, non-negative.
+        Weight ``lambda``, non-negative.
 
     Notes
     -----
     `value_and_grad` returns the subgradient ``lambda U V'`` of the singular vectors
-    with ``s > 0``. `prox` subtracts ``step lambda`` from every singular value, but no
-    more than the value itself.
+    with ``s > 0``. `prox` subtracts ``step lambda`` from every singular value and sets
+    negative results to zero.
     """
 
     def forward(self, X: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class TotalVariation(Term):
     Parameters
     ----------
     row_weight, col_weight : float or Tensor of shape (\*batch,), default=1.0
-        ``lambda_r`` and ``lambda_c``, non-negative.
+        Weights ``lambda_r`` and ``lambda_c``, non-negative.
 
     Notes
     -----

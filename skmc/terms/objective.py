@@ -30,7 +30,7 @@ class SquaredError(Term):
     Parameters
     ----------
     data : Observed
-        The observed cells of ``M``, and how often each counts.
+        Observed cells of ``M`` with their weights.
     """
 
     def __init__(self, data: Observed):
@@ -64,7 +64,7 @@ class SquaredError(Term):
 
 
 class LinearMap(Protocol):
-    """Measurements ``A``, such as those in `skmc.sensing`."""
+    """Linear measurements ``A``, such as those in `skmc.sensing`."""
 
     def forward(self, X: Tensor) -> Tensor:
         """``<A_i, X>``: (\\*batch, n_rows, n_cols) -> (\\*batch, n).
@@ -104,9 +104,9 @@ class MeasurementError(Term):
     Parameters
     ----------
     operator : object with ``forward`` and ``adjoint``, see `skmc.sensing`
-        The measurements ``A_i``.
+        Measurements ``A_i``.
     y : Tensor of shape (\*batch, n)
-        Their results.
+        Results of the measurements.
     """
 
     def __init__(self, operator: LinearMap, y: Tensor):
@@ -138,7 +138,7 @@ class Sum(Term):
     Parameters
     ----------
     terms : iterable of Term
-        At least one.
+        Terms to add, at least one.
     """
 
     def __init__(self, terms: Iterable[Term]):
@@ -150,7 +150,7 @@ class Sum(Term):
 
     @property
     def lags(self) -> bool:
-        """Whether one of the terms does."""
+        """Whether one of the terms lags."""
         return any(term.lags for term in self)
 
     def forward(self, X: Tensor) -> Tensor:

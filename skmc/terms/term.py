@@ -1,4 +1,4 @@
-"""What every term of an objective can do."""
+"""Base class of the terms of an objective."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from skmc.linalg import Randomness
 
 
 def per_member(weight: float | Tensor, X: Tensor) -> Tensor:
-    """Align one number per member with matrices: ``(*batch,) -> (*batch, 1, 1)``.
+    """Reshape one number per member to multiply matrices: ``(*batch, 1, 1)``.
 
     Parameters
     ----------
     weight : float or Tensor of shape (\\*batch,) or ()
-        One number for each member, or for all.
+        Number for each member, or for all members.
     X : Tensor of shape (\\*batch, n_rows, n_cols)
-        Gives the dtype and the device.
+        Tensor that determines dtype and device.
 
     Returns
     -------
@@ -35,9 +35,9 @@ def inner(A: Tensor, B: Tensor) -> Tensor:
     Parameters
     ----------
     A : Tensor of shape (\\*batch, rows, cols)
-        Matrices.
+        First matrix of each member.
     B : Tensor of shape (\\*batch, rows, cols)
-        Matrices.
+        Second matrix of each member.
 
     Returns
     -------
@@ -50,13 +50,13 @@ class Term(nn.Module):
     """A scalar function of the completion: ``X (*batch, m, n) -> (*batch,)``.
 
     A subclass defines ``forward``. It may add a closed-form `value_and_grad` (equal to
-    the one here, which differentiates ``forward``), a `prox`, and parameters of its
-    own, which are learned together with the model: one step for each ``every``
-    evaluations, ``every`` times as long.
+    the one here, which differentiates ``forward``), a `prox`, and its own parameters.
+    These are learned together with the model: one step in ``every`` evaluations,
+    ``every`` times as long.
 
-    In a batch, members have weights and parameters of their own. A term declares them
-    where it stores them, with `add_weight` or `batched`; then they are narrowed
-    when members are removed from the batch.
+    In a batch, members have their own weights and parameters. A term declares them with
+    `add_weight` or `batched` when it stores them. Then they are selected when members
+    are removed from the batch.
     """
 
     every: int = 1
@@ -67,7 +67,7 @@ class Term(nn.Module):
 
     @property
     def lags(self) -> bool:
-        """Whether `value_and_grad` may use values that older parameters gave."""
+        """Whether `value_and_grad` may use values of older parameters."""
         return self.every > 1
 
     def add_weight(self, name: str, weight: float | Tensor) -> None:
@@ -76,9 +76,9 @@ class Term(nn.Module):
         Parameters
         ----------
         name : str
-            The attribute.
+            Name of the attribute.
         weight : float or Tensor of shape (\\*batch,)
-            One number for all members, or one for each.
+            Number for all members, or for each member.
         """
         self.register_buffer(name, torch.as_tensor(weight, dtype=torch.float64))
         self.batched(name, 0)
@@ -89,9 +89,9 @@ class Term(nn.Module):
         Parameters
         ----------
         name : str
-            The attribute: a buffer, a parameter or a plain tensor.
+            Name of the attribute: a buffer, a parameter or a plain tensor.
         ndim : int
-            Axes of a single member's tensor. Axes in front of these are batch axes.
+            Number of axes of a single member's tensor; batch axes precede them.
         """
         self._member_ndim[name] = ndim
 
@@ -114,12 +114,12 @@ class Term(nn.Module):
         with torch.enable_grad():
             X = X.detach().requires_grad_()
             value = self(X)
-            # Members do not interact, so one backward pass serves them all.
+            # Members do not interact, so one backward pass suffices.
             value.sum().backward()
         return value.detach(), X.grad if X.grad is not None else torch.zeros_like(X)
 
     def grad(self, X: Tensor) -> Tensor:
-        """``dF/dX``; does what `value_and_grad` does, except for the value.
+        """``dF/dX``, like `value_and_grad` without the value.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class Term(nn.Module):
         return self.value_and_grad(X)[1]
 
     def value(self, X: Tensor) -> Tensor:
-        """The value with the parameters of the last call of `grad`, if at ``X``.
+        """The value at ``X``, with the parameters of the last call of `grad` there.
 
         Parameters
         ----------
@@ -153,9 +153,9 @@ class Term(nn.Module):
         Parameters
         ----------
         V : Tensor of shape (\\*batch, n_rows, n_cols)
-            Where the step starts.
+            Start of the step.
         step : float or Tensor of shape (\\*batch,)
-            Its length, positive.
+            Step length, positive.
 
         Returns
         -------
@@ -166,14 +166,14 @@ class Term(nn.Module):
         )
 
     def prox_and_value(self, V: Tensor, step: float | Tensor) -> tuple[Tensor, Tensor]:
-        """`prox`, and the term's value there.
+        """The proximal point, and the term's value there.
 
         Parameters
         ----------
         V : Tensor of shape (\\*batch, n_rows, n_cols)
-            Where the step starts.
+            Start of the step.
         step : float or Tensor of shape (\\*batch,)
-            Its length, positive.
+            Step length, positive.
 
         Returns
         -------
@@ -184,12 +184,12 @@ class Term(nn.Module):
         return X, self(X)
 
     def select(self, members: Tensor) -> None:
-        """Keep some members of the (one) batch axis, in place.
+        """Keep some members of the single batch axis, in place.
 
         Parameters
         ----------
         members : bool or int Tensor
-            Those to keep, along the batch axis. A single number drops the axis.
+            Mask or positions of the members to keep. A single number drops the axis.
         """
         for name, ndim in self._member_ndim.items():
             tensor = getattr(self, name)
@@ -197,7 +197,7 @@ class Term(nn.Module):
                 setattr(self, name, narrow(tensor, members))
 
     def outputs(self) -> dict[str, Tensor]:
-        """What the term learned and a fitted estimator should keep, by name.
+        """Learned values that a fitted estimator keeps, by name.
 
         Returns
         -------
@@ -207,14 +207,14 @@ class Term(nn.Module):
 
     @classmethod
     def examples(cls, shape: tuple[int, int], rng: Randomness) -> Sequence[Term]:
-        """Instances for the tests, which every term of the package has to pass.
+        """Instances for the tests that every term of the package passes.
 
         Parameters
         ----------
         shape : tuple of int
-            ``(n_rows, n_cols)`` of the completions.
+            Shape of the completions, ``(n_rows, n_cols)``.
         rng : Randomness
-            Gives weights and parameters; its batch axes are theirs.
+            Source of weights and parameters, with their batch axes.
 
         Returns
         -------
@@ -224,14 +224,14 @@ class Term(nn.Module):
 
 
 def narrow(tensor: Tensor, members: Tensor) -> Tensor:
-    """Some members of a tensor, or of a parameter and its gradient.
+    """Select members of a tensor, or of a parameter and its gradient.
 
     Parameters
     ----------
     tensor : Tensor
-        With a batch axis in front.
+        Tensor whose first axis is the batch axis.
     members : bool or int Tensor
-        Those to keep, along the batch axis.
+        Mask or positions of the members to keep.
 
     Returns
     -------
@@ -245,12 +245,12 @@ def narrow(tensor: Tensor, members: Tensor) -> Tensor:
 
 
 def random_weight(rng: Randomness) -> Tensor:
-    """A weight between 0 and 2 for each member, for `Term.examples`.
+    """Draw a weight between 0 and 2 for each member, for `Term.examples`.
 
     Parameters
     ----------
     rng : Randomness
-        Where it is drawn from.
+        Source of random numbers.
 
     Returns
     -------

@@ -21,14 +21,14 @@ class Rows:
     name = "rows"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
-        """How many items a matrix has.
+        """Number of items of a matrix.
 
         Parameters
         ----------
         n_rows : int
-            Shape of the completion.
+            Number of rows of the completion.
         n_cols : int
-            Shape of the completion.
+            Number of columns of the completion.
 
         Returns
         -------
@@ -45,11 +45,11 @@ class Rows:
         Parameters
         ----------
         items : Tensor of shape (\\*batch, k, p)
-            What is compared.
+            Items to put back.
         n_rows : int
-            Shape of the completion.
+            Number of rows of the completion.
         n_cols : int
-            Shape of the completion.
+            Number of columns of the completion.
 
         Returns
         -------
@@ -63,7 +63,7 @@ class Rows:
         Parameters
         ----------
         L : Tensor of shape (\\*batch, k, k) or (k, k)
-            A Laplacian of the items.
+            Laplacian of the items.
         X : Tensor of shape (\\*batch, n_rows, n_cols)
             A completion.
 
@@ -81,14 +81,14 @@ class Columns:
     name = "columns"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
-        """How many items a matrix has.
+        """Number of items of a matrix.
 
         Parameters
         ----------
         n_rows : int
-            Shape of the completion.
+            Number of rows of the completion.
         n_cols : int
-            Shape of the completion.
+            Number of columns of the completion.
 
         Returns
         -------
@@ -105,11 +105,11 @@ class Columns:
         Parameters
         ----------
         items : Tensor of shape (\\*batch, k, p)
-            What is compared.
+            Items to put back.
         n_rows : int
-            Shape of the completion.
+            Number of rows of the completion.
         n_cols : int
-            Shape of the completion.
+            Number of columns of the completion.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class Columns:
         Parameters
         ----------
         L : Tensor of shape (\\*batch, k, k) or (k, k)
-            A Laplacian of the items.
+            Laplacian of the items.
         X : Tensor of shape (\\*batch, n_rows, n_cols)
             A completion.
 
@@ -138,31 +138,31 @@ class Columns:
 class Blocks:
     """Disjoint blocks of ``size x size``, each written as one row of ``size**2``.
 
-    Blocks are taken from the upper left corner; rows and columns after the last whole
-    block belong to none, so this transform says nothing about them.
+    Blocks start at the upper left corner. Rows and columns after the last whole block
+    are in no block, so this transform ignores them.
 
     Parameters
     ----------
     size : int
-        Rows and columns of a block.
+        Number of rows and of columns of a block.
     """
 
     size: int
 
     @property
     def name(self) -> str:
-        """In ``laplacians_``."""
+        """Key of the blocks in ``laplacians_``."""
         return f"blocks{self.size}"
 
     def n_items(self, n_rows: int, n_cols: int) -> int:
-        """How many items a matrix has.
+        """Number of items of a matrix.
 
         Parameters
         ----------
         n_rows : int
-            Shape of the completion.
+            Number of rows of the completion.
         n_cols : int
-            Shape of the completion.
+            Number of columns of the completion.
 
         Returns
         -------
@@ -178,16 +178,16 @@ class Blocks:
         return X.transpose(-3, -2).flatten(-2).flatten(-3, -2)
 
     def adjoint(self, items: Tensor, n_rows: int, n_cols: int) -> Tensor:
-        """Put items back into a matrix, zero where there is no whole block.
+        """Put items back into a matrix, zero outside of whole blocks.
 
         Parameters
         ----------
         items : Tensor of shape (\\*batch, k, p)
-            What is compared.
+            Items to put back.
         n_rows : int
-            Shape of the completion.
+            Number of rows of the completion.
         n_cols : int
-            Shape of the completion.
+            Number of columns of the completion.
 
         Returns
         -------
@@ -207,7 +207,7 @@ class Blocks:
         Parameters
         ----------
         L : Tensor of shape (\\*batch, k, k) or (k, k)
-            A Laplacian of the items.
+            Laplacian of the items.
         X : Tensor of shape (\\*batch, n_rows, n_cols)
             A completion.
 
@@ -227,7 +227,7 @@ def squared_distances(items: Tensor) -> Tensor:
     Parameters
     ----------
     items : Tensor of shape (\\*batch, k, p)
-        What is compared.
+        Items to compare.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The command: what it writes, what it never changes, and how it fails."""
+"""The command: its output, the input that it keeps, and its errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def numbers(tmp_path, n_rows=12, n_cols=6):
 
 
 @pytest.mark.parametrize("method", ["svd", "mean"])
-def test_only_the_holes_of_a_csv_change(run, tmp_path, method):
+def test_only_missing_cells_of_a_csv_change(run, tmp_path, method):
     raw = b"\xef\xbb\xbf" + TABLE.encode("latin-1")  # a byte order mark, and not UTF-8
     (tmp_path / "in.csv").write_bytes(raw)
     code, out, err = run("complete", "in.csv", "out.csv", "--method", method)
@@ -96,7 +96,7 @@ def test_only_the_holes_of_a_csv_change(run, tmp_path, method):
     assert re.fullmatch(kept, (tmp_path / "out.csv").read_bytes())
 
 
-def test_numbers_are_the_completers(run, tmp_path):
+def test_numbers_equal_those_of_the_completer(run, tmp_path):
     X = numbers(tmp_path)
     code, *_ = run(
         "complete", "in.csv", "out.csv", "--method", "SVDCompleter", "--set", "rank=2"
@@ -109,7 +109,7 @@ def test_numbers_are_the_completers(run, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_intervals(run, tmp_path, suffix):
-    """Two columns beside a filled one; the ends contain the number between them."""
+    """Two columns beside a filled one contain the ends of its interval."""
     rng = np.random.RandomState(0)
     truth = np.round(10 + 3 * low_rank(40, 4) + 0.3 * rng.randn(40, 4), 2)
     table = pd.DataFrame(truth, columns=["a", "b, c", "d", "e"])
@@ -166,7 +166,7 @@ def test_no_header_missing_words_and_names(run, tmp_path):
     assert code == 0 and (tmp_path / "o2.csv").read_text() == "1,6\n2,7\n?,7\n1,5\n"
 
 
-def test_a_pipe(tmp_path, monkeypatch, capsysbinary):
+def test_standard_input_and_output(tmp_path, monkeypatch, capsysbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n3,\n")))
     assert main(["complete", "-", "-", "--method", "mean"]) == 0
     out, err = capsysbinary.readouterr()
@@ -190,7 +190,7 @@ def test_cells_are_those_of_the_csv_module(rows, end, quoting):
     assert read[0][0] == 1 and read[-1][0] <= len(file.getvalue())
 
 
-def test_the_separator_is_seen():
+def test_the_separator_is_detected():
     for separator in ",;\t|":
         line = separator.join(["a", '"b,,,,"', "c"])
         assert _separator("f.csv", f"{line}\n") == separator
@@ -334,7 +334,7 @@ def test_npz_with_a_mask(run, tmp_path):
         np.testing.assert_array_equal(file["data"], truth)
 
 
-def test_npz_that_leave_a_choice(run, tmp_path):
+def test_npz_files_with_several_arrays(run, tmp_path):
     np.savez(tmp_path / "in.npz", a=np.eye(3), b=np.eye(2), mask=np.eye(3) > 0)
     code, _, err = run("complete", "in.npz", "out.npz", "--method", "mean")
     assert code == 1 and "a (float64 3 x 3), b (float64 2 x 2)" in err
@@ -448,7 +448,7 @@ def test_deep_colors(run, tmp_path, picture, dtype, suffix, alpha):
     assert code == 2 or dtype == "uint8"
 
 
-def test_tiff_says_what_it_cannot_do(run, tmp_path, picture):
+def test_unsupported_tiff_files_are_refused(run, tmp_path, picture):
     pixels, hidden = picture
     floats = np.where(hidden, np.nan, pixels[:, :, 0] / 255).astype(np.float32)
     Image.fromarray(floats).save(tmp_path / "in.tif")
@@ -576,7 +576,7 @@ def test_a_file_that_appears_during_the_fit_is_kept(run, tmp_path, monkeypatch):
         (KeyError("k"), 1, "skmc: error: KeyError: 'k'\n"),
     ],
 )
-def test_failures_leave_nothing(run, tmp_path, monkeypatch, failure, code, message):
+def test_failures_leave_no_files(run, tmp_path, monkeypatch, failure, code, message):
     numbers(tmp_path)
 
     def fail(*_):
@@ -661,10 +661,10 @@ sys.exit(main(sys.argv[2:]))
         ("pandas", "compare in.csv", 130, None),
     ],
 )
-def test_mistakes_and_interrupts_wait_for_no_import(
+def test_mistakes_and_interrupts_do_not_wait_for_imports(
     tmp_path, imported, arguments, code, message
 ):
-    """Mistakes are reported before slow imports, which Ctrl-C ends in one line."""
+    """Mistakes are reported before slow imports; Ctrl-C ends these with one line."""
     numbers(tmp_path)
     (tmp_path / "bad.csv").write_text("a,b\n1\n")
     ran = subprocess.run(
@@ -682,7 +682,7 @@ def test_mistakes_and_interrupts_wait_for_no_import(
         assert message in ran.stderr and bool(ran.stdout) is (code == 0)
 
 
-def test_what_arguments_accept_is_what_exists():
+def test_accepted_values_of_arguments_exist():
     """The parser has its own lists, so that it imports none of what they name."""
     from skmc._command import arguments
 
@@ -734,7 +734,7 @@ def test_as_a_module(tmp_path):
 
 
 def test_levels_and_several_marks_of_missing_cells(run, tmp_path):
-    """Levels keep their order: the answer is between those of similar rows."""
+    """Levels keep their order: the completion is between those of similar rows."""
     levels = ["low", "mid", "high", "top"]
     rows = [f"{levels[k % 4]},{k % 4 + 0.1 * (k % 3):.1f}" for k in range(40)]
     rows[5], rows[9], rows[14] = '"?,-",1.0', "-999,1.1", "high,-999.00"
@@ -998,7 +998,7 @@ def titanic(rng, n=200):
     return holes
 
 
-def test_a_table_as_people_write_it(run, tmp_path):
+def test_an_untidy_table(run, tmp_path):
     holes = titanic(np.random.RandomState(0))
     holes.to_csv(tmp_path / "in.csv", index=False)
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "svd")
@@ -1067,7 +1067,7 @@ def test_headers_that_are_not_utf_8_are_readable(run, tmp_path):
     assert (tmp_path / "out.csv").read_bytes() == raw.replace(b"1;\n", b"1;5\n")
 
 
-def test_a_picture_of_what_is_missing(run, tmp_path):
+def test_a_plot_of_missing_cells(run, tmp_path):
     X = numbers(tmp_path, 700)
     code, _, err = run("plot", "in.csv")
     assert code == 0 and f"{np.isnan(X).sum()} of {X.size} cells are missing" in err
@@ -1092,7 +1092,7 @@ def test_categories_are_reported(run, tmp_path):
     assert "columns completed as categories: 'kind', '5'" in err
 
 
-def test_masks_that_mislead(run, tmp_path, picture):
+def test_ambiguous_masks(run, tmp_path, picture):
     pixels, hidden = picture
     Image.fromarray(pixels).save(tmp_path / "in.png")
     arguments = ("complete", "in.png", "out.png", "--method", "mean", "--force")
@@ -1115,7 +1115,7 @@ def test_masks_that_mislead(run, tmp_path, picture):
     assert code == 1 and "in.png has no observed pixel" in err
 
 
-def test_a_photograph_is_no_mask(run, tmp_path, picture):
+def test_a_photograph_is_refused_as_a_mask(run, tmp_path, picture):
     pixels, hidden = picture
     Image.fromarray(pixels).save(tmp_path / "in.png")
     soft = np.where(hidden, 230, 20) + np.arange(24) % 3
@@ -1131,7 +1131,7 @@ def test_a_photograph_is_no_mask(run, tmp_path, picture):
     assert code == 2 and "--mask-threshold needs --mask" in err
 
 
-def test_time_and_memory_of_large_pictures_are_said_before(
+def test_time_and_memory_of_large_pictures_are_announced(
     run, tmp_path, picture, monkeypatch
 ):
     monkeypatch.setattr("skmc._command.picture_file.LARGE", 100)
@@ -1161,7 +1161,7 @@ def test_broken_pictures_are_named(run, tmp_path, picture):
     assert code == 1 and err.startswith("skmc: error: in.png cannot be read: ")
 
 
-def test_links_and_permissions_stay(run, tmp_path):
+def test_links_and_permissions_are_kept(run, tmp_path):
     numbers(tmp_path)
     real, link = tmp_path / "real.csv", tmp_path / "out.csv"
     link.symlink_to("real.csv")  # which is not there
@@ -1174,7 +1174,7 @@ def test_links_and_permissions_stay(run, tmp_path):
     assert real.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_refused_at_once(run, tmp_path):
+def test_invalid_combinations_of_arguments_are_refused(run, tmp_path):
     numbers(tmp_path)
     code, _, err = run("compare", "in.csv", "--html", "-")
     assert code == 2 and "--html needs a file name" in err
@@ -1183,7 +1183,7 @@ def test_what_is_refused_at_once(run, tmp_path):
         assert code == 2 and f"--set {setting} would change" in err
 
 
-def test_a_terminal_that_cannot_write_everything(tmp_path, monkeypatch):
+def test_a_terminal_with_a_limited_encoding(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     numbers(tmp_path)
     raw = io.BytesIO()

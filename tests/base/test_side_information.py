@@ -188,7 +188,7 @@ def test_conjugate_gradients_solve_a_system():
 
 
 @both
-def test_cold_rows_and_columns_are_answered_from_features(make, problem):
+def test_cold_rows_and_columns_are_completed_from_features(make, problem):
     X, truth, features = problem
     completer = make().fit(X, **features)
     R, spread = completer.reconstruction_, truth.std()
@@ -236,7 +236,7 @@ def test_any_container_holds_features(make, problem):
 
 
 @both
-def test_a_graph_answers_rows_from_their_neighbors(make):
+def test_a_graph_completes_rows_from_their_neighbors(make):
     angle = 2 * np.pi * np.arange(M) / M
     truth = np.stack([np.sin(angle + k) for k in np.linspace(0, 3, N)], 1) + 2
     X = truth.copy()
@@ -293,7 +293,7 @@ def test_a_search_routes_features(make, problem):
 
 
 @both
-def test_a_file_keeps_what_is_known(make, problem, tmp_path):
+def test_files_keep_side_information(make, problem, tmp_path):
     X, _, features = problem
     completer = make().fit(X, **features, row_graph=ring(M))
     save(completer, tmp_path / "file.safetensors")
@@ -334,7 +334,7 @@ def test_bad_input(message, problem):
     assert not hasattr(completer, "n_iter_")
 
 
-def test_features_at_transform_are_those_of_the_fit(problem):
+def test_features_at_transform_match_those_of_the_fit(problem):
     X, _, features = problem
     completer = als().fit(X, row_features=features["row_features"])
     with pytest.raises(ValueError, match="has 2 columns, but 4 in fit"):

@@ -1,4 +1,4 @@
-"""``warm_start``: the next fit goes on from the solution, not from the start."""
+"""``warm_start``: the next fit continues from the last solution."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def X():
 
 
 @warm
-def test_a_solution_is_the_end_of_the_next_fit(cls, params, X, device):
+def test_a_fit_from_a_solution_stays_there(cls, params, X, device):
     completer = make(cls, **params, max_iter=5000, warm_start=True, device=device)
     completer.fit(X)
     cold, first = completer.n_iter_, completer.reconstruction_
@@ -72,8 +72,8 @@ def test_a_solution_is_the_end_of_the_next_fit(cls, params, X, device):
 
 @cut_short
 @warm
-def test_the_objective_goes_on_falling(cls, params, X, device):
-    """Fits of a few steps come where one of all steps does, or further."""
+def test_the_objective_continues_to_fall(cls, params, X, device):
+    """Fits of a few steps reach the objective of one long fit, or a lower one."""
     params = {**params, "max_iter": 5, "tol": 0.0, "device": device}
     completer = make(cls, **params, warm_start=True)
     ends = [completer.fit(X).history_["objective"][-1] for _ in range(6)]
@@ -86,7 +86,7 @@ def test_the_objective_goes_on_falling(cls, params, X, device):
 
 
 @cut_short
-def test_alternating_least_squares_lose_nothing(X):
+def test_alternating_least_squares_continue_without_loss(X):
     """Two fits of twenty sweeps are nearly one of forty.
 
     The rows in between are exact, and conjugate directions begin anew.
@@ -124,8 +124,8 @@ def test_other_ranks_and_chosen_ones(X):
 
 @cut_short
 @pytest.mark.parametrize("cls", LEARNING)
-def test_parameters_go_on(cls, X, device):
-    """The next fit starts where the last one ended, and gets further."""
+def test_parameters_continue(cls, X, device):
+    """The next fit starts at the end of the last one, and improves it."""
     (params,) = PARAMS.get(cls, [{}])
     params = {**params, "max_iter": 100, "tol": 0.0, "device": device}
     completer = make(cls, **params, warm_start=True).fit(X)
@@ -153,8 +153,8 @@ def test_parameters_go_on(cls, X, device):
 
 
 @cut_short
-def test_a_step_that_fits_the_data(X):
-    """It is not that of data which were a hundred times smaller."""
+def test_the_step_length_suits_the_data(X):
+    """It does not stay that of data that were a hundred times smaller."""
     params = {"scaling": None, "early_stopping": False, "max_iter": 100}
     completer = make(SNNCompleter, **params, warm_start=True).fit(X)
     warm = completer.fit(100 * X).history_["objective"][-1]

@@ -1,4 +1,4 @@
-"""Weights of cells in every completer that has them: 2 is twice, 0 hides the cell."""
+"""Weights of cells: 2 counts the cell twice, 0 hides it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_page_names_every_completer():
 
 
 @pytest.mark.parametrize("cls", REFUSES)
-def test_others_say_why_they_take_no_weights(cls, noisy):
+def test_completers_without_weights_give_a_reason(cls, noisy):
     with pytest.raises(TypeError, match=r"takes no cell_weight: .*Leave it out"):
         quick(cls).fit(noisy[0], cell_weight=noisy[1])
     assert cls.completer_tags.unweighted

@@ -1,4 +1,4 @@
-"""Ratings in files give the fits of ratings in memory."""
+"""Fits to ratings in files equal fits to ratings in memory."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_empty_rows_of_a_sparse_matrix_are_kept():
 
 
 def test_choices_do_not_depend_on_blocks(files):
-    """Each cell is held out or not whatever its block, in both orders."""
+    """Held-out cells depend on neither the blocks nor the order."""
     chosen = []
     for size in (150, 10**6):
         ratings = Entries.from_parquet(files, *NAMES, block_cells=size)
@@ -166,13 +166,13 @@ def test_progress_is_logged_by_block(files, caplog):
     assert f"block of rows sorted: 1 of {n}" in said
 
 
-def test_blocks_of_a_cluster_are_shared_out_evenly():
+def test_blocks_are_distributed_evenly_over_workers():
     assert sorting.block_size(100, 40, 1) == 34
     assert sorting.block_size(100, 40, 2) == 25  # four blocks for two workers
     assert sorting.block_size(3, 40, 2) == 2
 
 
-def test_a_folder_is_used_again(files, tmp_path, monkeypatch):
+def test_a_folder_is_reused(files, tmp_path, monkeypatch):
     folder = tmp_path / "blocks"
     ratings = Entries.from_parquet(files, *NAMES, folder=folder)
     expected = FactorizationCompleter(**SMALL).fit(ratings)
@@ -259,7 +259,7 @@ def test_weights_give_the_fit_in_memory(tmp_path, options, block_cells):
     assert found.score(ratings) == pytest.approx(-error / (high - low))
 
 
-def test_equal_weights_change_no_choice(tmp_path):
+def test_equal_weights_do_not_change_choices(tmp_path):
     """Errors of held-out cells are multiplied by the weights, too."""
     rows, cols, values, _ = weighted_cells()
     chosen, errors = [], []
@@ -291,7 +291,7 @@ BLOCK_COLUMNS = ("values", "weights")
     ("duplicates", "value", "weight"), [("last", 5.0, 1.0), ("mean", 3.5, 4.0)]
 )
 def test_weights_of_duplicates(tmp_path, duplicates, value, weight):
-    """A cell of weight 0 is no duplicate."""
+    """A cell of weight 0 is not a duplicate."""
     rows, cols = np.array([0, 1, 0, 1, 0]), np.array([0, 1, 0, 1, 0])
     values = np.array([3.0, 1.0, 5.0, 9.0, 7.0])
     weights = np.array([3, 2, 1, 0, 0])
@@ -354,7 +354,7 @@ def test_bad_weights(tmp_path, times, error, match):
         FactorizationCompleter(**SMALL).fit(ratings)
 
 
-def test_who_takes_weights(files):
+def test_completers_that_take_weights(files):
     ratings = Entries.from_parquet(files, *NAMES, "age")
     with pytest.raises(ValueError, match="takes weights of cells in memory only"):
         MeanCompleter().fit(ratings)
@@ -506,7 +506,7 @@ def test_a_killed_sort_is_repeated(files, tmp_path, monkeypatch):
     assert not (tmp_path / "b" / writing.OWN / "unfinished").exists()
 
 
-def test_who_takes_them(files):
+def test_completers_that_take_blocks(files):
     ratings = Entries.from_parquet(files, *NAMES)
     assert repr(ratings) == "StoredEntries('stars' by 'user' and 'film')"
     for completer in (KNNCompleter(), SoftImputeCompleter()):

@@ -58,7 +58,7 @@ def assert_same(found, expected):
 
 # Dask itself.
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
-def test_a_cluster(files, tmp_path, patient):
+def test_a_cluster_gives_the_same_factors(files, tmp_path, patient):
     """The same factors on two workers, one of which is killed during the fit."""
     expected = fit(Entries.from_parquet(files, *NAMES))
     rows, cols, values = triplets()
@@ -121,7 +121,7 @@ def test_weights_of_a_dask_frame(tmp_path):
 
 
 def test_the_scheduler_dies(files, tmp_path):
-    """An error says so; the same block without a cluster continues."""
+    """An error reports it; the same code continues without a cluster."""
     expected = fit(Entries.from_parquet(files, *NAMES), max_iter=40)
     address = tmp_path / "scheduler.json"
     program = [sys.executable, "-m", "distributed.cli.dask_"]
@@ -199,7 +199,7 @@ def test_workers_without_the_package(files, tmp_path):
         Entries.from_parquet(files, *NAMES, client=Answers("0.0.1"))
 
 
-def test_no_worker_is_left(monkeypatch):
+def test_a_fit_without_workers_ends(monkeypatch):
     """A fit does not wait forever."""
 
     class Never:
@@ -223,7 +223,7 @@ def test_no_worker_is_left(monkeypatch):
 
 @pytest.mark.parametrize("status", ["finished", "error"])
 def test_a_result_that_arrives_at_the_end_of_a_wait(status):
-    """It is no error, unless the task itself has raised it."""
+    """It is not an error unless the task has raised one."""
     import skmc
 
     class Late:

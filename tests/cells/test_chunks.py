@@ -40,7 +40,7 @@ def frames():
 
 @pytest.mark.parametrize("ridge", [2.0, "auto"])
 @pytest.mark.parametrize("collection", [arrays, frames])
-def test_the_gaussian_is_that_of_a_fit_in_memory(ridge, collection):
+def test_the_gaussian_equals_that_of_a_fit_in_memory(ridge, collection):
     expected = GaussianCompleter(ridge, random_state=0).fit(X)
     found = GaussianCompleter(ridge, random_state=0).fit(collection())
     assert found.lambda_ridge_ == expected.lambda_ridge_
@@ -127,7 +127,7 @@ def test_single_precision_and_a_mark():
     assert found.transform(marked).dtype == np.float32
 
 
-def test_what_is_not_there():
+def test_unsupported_requests_are_refused():
     found = GaussianCompleter(2.0).fit(arrays())
     svd = SVDCompleter(2).fit(arrays())
     for call in (

@@ -18,7 +18,7 @@ from skmc.cells import to_cells
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_any_container_and_back(container, small):
+def test_any_container_can_be_converted_and_restored(container, small):
     _, masked = small
     cells = Entries(CONTAINERS[container](masked))
     assert cells.matrix_shape == masked.shape
@@ -44,7 +44,7 @@ def test_scikit_learn_splits_cells(small):
 
 @pytest.mark.filterwarnings("ignore:.*no observed cell")
 def test_folds_that_hide_whole_rows_are_refused(small):
-    """They would rank all candidates the same."""
+    """They would give all candidates the same rank."""
     search = GridSearchCV(MeanCompleter(), {"keep_observed": [True]}, cv=3)
     with pytest.raises(ValueError, match=r"shuffled, for example by cv=KFold\(5, shu"):
         search.fit(Entries(small[1]))

@@ -46,7 +46,7 @@ def by_position(table):
 @pytest.mark.parametrize(
     "convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas, dict]
 )
-def test_any_table(convert, table):
+def test_identifiers_are_read_from_any_table(convert, table):
     cells, users, films = by_position(table)
     found = Entries.from_frame(convert(table), *NAMES)
     np.testing.assert_array_equal(found.to_cells(), cells.to_cells())
@@ -54,7 +54,7 @@ def test_any_table(convert, table):
     np.testing.assert_array_equal(found.ids[1], films)
 
 
-def test_answers_are_those_of_positions(table, tmp_path):
+def test_predictions_equal_those_by_position(table, tmp_path):
     cells, users, films = by_position(table)
     expected, named = fitted(cells), Entries.from_frame(table, *NAMES)
     completer = fitted(named)
@@ -151,7 +151,7 @@ def test_more_cells_by_identifiers(table):
         ),
     ],
 )
-def test_what_is_missing_is_named(change, message):
+def test_missing_identifiers_are_named(change, message):
     table = {"user": ["a", "b"], "film": [1, 2], "stars": [1.0, 2.0]} | change
     with pytest.raises(ValueError, match=message):
         Entries.from_frame(pd.DataFrame(table), *NAMES)
@@ -162,7 +162,7 @@ def test_integers_that_pandas_keeps_as_floats():
     np.testing.assert_array_equal(Entries.from_frame(table, *NAMES).ids[0], [1, 2])
 
 
-def test_the_bayesian_factorization_knows_them(table):
+def test_the_bayesian_factorization_accepts_identifiers(table):
     completer = BayesianFactorizationCompleter(
         2, n_draws=3, n_burn_in=2, random_state=0
     )

@@ -77,7 +77,7 @@ def ratings():
 
 @factored
 def test_ratings_never_become_dense(cls, ratings, monkeypatch):
-    """Nothing that makes a matrix of all cells is called by fit or predict."""
+    """Neither fit nor predict calls a function that makes a dense matrix."""
     expected = make(cls).fit(ratings).predict_entries([3, 40], [7, 0])
 
     def refuse(*args, **kwargs):
@@ -151,7 +151,7 @@ def test_bad_sparse_input(cls, ratings):
 
 
 @factored
-def test_a_cell_that_comes_twice_counts_once(cls, ratings):
+def test_duplicate_cells_count_once(cls, ratings):
     E = Entries(ratings)
     order = np.arange(len(E))
     once = make(cls).fit(E[order])
@@ -161,7 +161,7 @@ def test_a_cell_that_comes_twice_counts_once(cls, ratings):
 
 @factored
 @pytest.mark.parametrize("scaling", ["auto", "global", None])
-def test_constant_columns_are_their_constant(cls, scaling):
+def test_constant_columns_are_completed_by_their_constant(cls, scaling):
     X = np.ma.masked_array(np.outer(np.ones(30), [1.0, 2.0, 4.0, 9.0]))
     X[0, 0] = X[3, 2] = np.ma.masked
     completed = make(cls, scaling=scaling, max_iter=500).fit_transform(X)
@@ -174,7 +174,7 @@ def test_constant_columns_are_their_constant(cls, scaling):
 
 @factored
 def test_users_without_ratings_change_nothing(cls):
-    """A matrix of few rows in a large empty one."""
+    """A matrix of few rows is embedded in a large empty one."""
     truth = low_rank(14, 60, rank=2)
     rng = np.random.RandomState(0)
     seen = rng.rand(14, 60) < 0.6
@@ -245,7 +245,7 @@ def test_slopes_of_rows_are_derivatives(cached, monkeypatch):
 
 @pytest.mark.parametrize("steps", [None, 0, 3])
 @pytest.mark.parametrize("chunk", [1, 70, 300])
-def test_a_half_step_goes_by_chunks_of_rows(chunk, steps, monkeypatch):
+def test_a_half_step_sums_over_chunks_of_rows(chunk, steps, monkeypatch):
     """Its sums are those over all rows, also if some rows have no cells."""
     data, model, W, *_ = weighted_rows(20, 30, 3)
     data = data.only((data.rows != 0) & (data.rows != 7) & (data.rows < 18))

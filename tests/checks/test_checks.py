@@ -72,7 +72,7 @@ def test_check_completer_raises_what_the_checks_raise():
         check_completer(LooseCompleter())
 
 
-def test_scikit_learns_checks_are_among_them():
+def test_scikit_learns_checks_are_included():
     names = [check.name for check in completer_checks(MeanCompleter())]
     assert "scikit-learn's check_estimator_cloneable" in names
     assert len(set(names)) == len(names)

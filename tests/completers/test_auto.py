@@ -1,4 +1,4 @@
-"""Candidates, and the stack of them that is best on held-out cells."""
+"""The candidates of the automatic completer, and their stack."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_minimum_on_the_simplex():
 
 @pytest.mark.parametrize("prior", PRIOR_CELLS)
 def test_a_stack_is_not_worse_than_its_members(held_out, prior):
-    """On its own cells, for every size of the shrinkage, as its docstring derives."""
+    """This holds on its own cells for every shrinkage, as the docstring derives."""
     rows, cols, R = held_out
     found = Stacking.of(R, rows, cols, 5, [prior])
     own = squares(found.own_residuals, cols)
@@ -148,8 +148,8 @@ def test_residuals_are_those_of_weights_from_other_rows(held_out):
     assert np.square(found.residuals).sum() > np.square(found.own_residuals).sum()
 
 
-def test_trees_where_columns_bend_and_lines_where_not():
-    """Each column has the weights that suit it."""
+def test_nonlinear_columns_get_trees_and_linear_ones_regression():
+    """The weights differ between columns."""
     rng = np.random.RandomState(0)
     t = rng.rand(250, 2)
     table = np.column_stack(
@@ -176,7 +176,7 @@ def test_trees_where_columns_bend_and_lines_where_not():
     assert rmse(auto.transform(X) / scale, truth / scale, hidden) < 0.95 * min(singles)
 
 
-def test_nothing_is_promised_of_noise():
+def test_noise_gives_no_better_error_than_means():
     noise = np.random.RandomState(0).randn(150, 8)
     X = np.ma.masked_array(noise, np.random.RandomState(1).rand(150, 8) < 0.2)
     names = ("means", "KNN", "SVD", "IALM")
@@ -217,8 +217,8 @@ class Half(SVDCompleter):
         return outcome
 
 
-def test_what_a_stack_is(matrix):
-    """Errors that are independent average out."""
+def test_stacking_averages_independent_errors(matrix):
+    """Independent errors average out."""
     truth, X = matrix
     candidates = {"a": Half(0), "b": Half(1), "means": MeanCompleter()}
     stack = AutoCompleter(candidates, random_state=0).fit(X)
@@ -238,7 +238,7 @@ def test_what_a_stack_is(matrix):
     assert 0.7 < spread / np.hypot(error, 0.1) < 1.4  # the cells have noise too
 
 
-def test_candidates_that_a_user_names_are_tried(matrix):
+def test_named_candidates_are_tried(matrix):
     _, X = matrix
     candidates = {"means": MeanCompleter(), "slow": Slow(), "svd": SVDCompleter()}
     before = Slow.n_fits
@@ -250,7 +250,7 @@ def test_candidates_that_a_user_names_are_tried(matrix):
     assert np.isfinite(auto.transform(X)).all()
 
 
-def test_what_the_time_does_not_allow(matrix, monkeypatch):
+def test_the_time_limit_skips_candidates(matrix, monkeypatch):
     _, X = matrix
     found = [
         Candidate("means", MeanCompleter(), lambda s: 1e-9),
@@ -285,7 +285,7 @@ def test_costs_count_the_known_cells():
         assert np.isfinite(cost[name](full._replace(n_observed=0)))
 
 
-def test_many_rows_are_judged_on_some(matrix, monkeypatch):
+def test_many_rows_are_compared_on_a_sample(matrix, monkeypatch):
     truth, X = matrix
     monkeypatch.setattr(_fit, "MAX_ROWS", 25)
     fits = []
@@ -308,7 +308,7 @@ def test_many_rows_are_judged_on_some(matrix, monkeypatch):
         fits.clear()
 
 
-def test_new_rows_each_on_its_own(matrix):
+def test_new_rows_are_completed_independently(matrix):
     truth, X = matrix
     candidates = {
         "chained": IterativeImputer(max_iter=2, tol=1e3, random_state=0),
@@ -330,7 +330,7 @@ def test_new_rows_each_on_its_own(matrix):
 
 
 @pytest.mark.parametrize("fits_before", [0, 1])
-def test_an_interruption_keeps_the_best_so_far(matrix, fits_before):
+def test_an_interruption_keeps_the_best_result_so_far(matrix, fits_before):
     _, X = matrix
     left = [fits_before]
 
@@ -383,7 +383,7 @@ def test_parts_are_distributed_like_the_missing_cells():
         patterns.parts_like_missing(X, 1)
 
 
-def test_too_few_cells_to_judge():
+def test_too_few_cells_for_a_comparison():
     auto = AutoCompleter(random_state=0).fit([[1.0, 2.0]])
     assert auto.weights_ == {"means": 1.0}
     assert auto.verdict_.startswith("Too few cells")
@@ -391,7 +391,7 @@ def test_too_few_cells_to_judge():
     np.testing.assert_array_equal(auto.transform([[np.nan, 2.0]]), [[1.0, 2.0]])
 
 
-def test_what_fails_is_a_row(matrix):
+def test_failures_are_rows_of_the_leaderboard(matrix):
     _, X = matrix
     candidates = {
         "broken": Broken(),
@@ -447,7 +447,7 @@ def test_imputers_of_scikit_learn(matrix):
     assert again.verdict_ == auto.verdict_
 
 
-def test_candidates_that_are_none(matrix):
+def test_invalid_candidates_are_refused(matrix):
     _, X = matrix
     with pytest.raises(
         ValueError, match=r"candidates contains 'kNN'; .* names are \['AIR'"
@@ -492,7 +492,7 @@ def test_cells_are_held_out_as_they_are_missing():
     )
 
 
-def test_tables_of_others_output(matrix):
+def test_data_frames_as_output_of_imputers(matrix):
     """An imputer may be set to answer with data frames."""
     _, X = matrix
     filled = X.filled(np.nan)
@@ -514,13 +514,13 @@ class FailsOnAll(SVDCompleter):
         return super()._fit_cells(given, y)
 
 
-def test_a_fit_that_fails_in_the_end_keeps_the_first(matrix):
+def test_a_failed_final_fit_keeps_the_first_fit(matrix):
     _, X = matrix
     auto = AutoCompleter({"f": FailsOnAll(rank=3)}, random_state=0).fit(X)
     assert np.isfinite(auto.transform(X)).all()
 
 
-def test_too_few_cells_to_judge_take_what_fits():
+def test_with_too_few_cells_the_first_successful_candidate_is_used():
     X = np.array([[1.0, np.nan], [2.0, 3.0]])
     wide = SimpleImputer(add_indicator=True)
     auto = AutoCompleter({"wide": wide, "m": MeanCompleter()}, random_state=0).fit(X)
@@ -532,7 +532,7 @@ def test_too_few_cells_to_judge_take_what_fits():
         AutoCompleter({"wide": wide}).fit(X)
 
 
-def test_empty_columns_do_not_forbid_judging():
+def test_empty_columns_do_not_prevent_a_comparison():
     rng = np.random.RandomState(0)
     X = np.c_[rng.randn(40, 2) @ rng.randn(2, 6), np.full(40, np.nan)]
     hidden = patterns.like_missing(X, 0.1, random_state=0)
@@ -540,15 +540,15 @@ def test_empty_columns_do_not_forbid_judging():
     assert not patterns.like_missing(np.full((3, 3), np.nan)).any()
 
 
-def test_others_estimators_in_a_checkpoint(matrix, tmp_path):
+def test_foreign_estimators_in_a_checkpoint(matrix, tmp_path):
     _, X = matrix
     imputer = SimpleImputer(keep_empty_features=True)
     with checkpoint(tmp_path / "fit"):
         AutoCompleter({"s": imputer}, random_state=0).fit(X)
 
 
-def test_intervals_contain_what_is_hidden():
-    """In unlike units, for fitted and for new rows, and in the numbers of a table."""
+def test_intervals_contain_hidden_cells():
+    """This holds in different units, for fitted and new rows, and for tables."""
     rng = np.random.RandomState(0)
     truth = low_rank(240, 8) + 0.3 * rng.randn(240, 8)
     truth = 50 + truth * np.array([1, 1, 10, 10, 100, 100, 1, 1])
@@ -590,7 +590,7 @@ def described():
     return truth, X, {"row_features": R, "col_features": F}
 
 
-def test_candidates_get_features_and_are_tried_without(described):
+def test_candidates_are_tried_with_and_without_features(described):
     truth, X, known = described
     completer = AutoCompleter(["means", "Factorization"], random_state=0)
     with pytest.warns(UserWarning, match="no observed cell"):
@@ -619,7 +619,7 @@ def test_candidates_get_features_and_are_tried_without(described):
     np.testing.assert_allclose(empty, np.nanmean(X[:, 4:], 0))
 
 
-def test_candidates_without_features_are_tried_as_they_are(described):
+def test_candidates_without_features_are_tried_once(described):
     _, X, known = described
     completer = AutoCompleter(["means", "KNN"], random_state=0)
     with pytest.warns(UserWarning, match="no observed cell"):
@@ -675,7 +675,7 @@ def test_bad_features(given, message, described):
         AutoCompleter(["means"], random_state=0).fit(described[1], **given)
 
 
-def test_columns_of_words_have_no_features():
+def test_tables_of_words_take_no_features():
     X = pd.DataFrame({"a": ["x", "y", "x", None] * 5, "b": np.arange(20.0)})
     completer = AutoCompleter(["means"], random_state=0)
     with pytest.raises(ValueError, match="col_features needs a matrix"):
@@ -685,7 +685,7 @@ def test_columns_of_words_have_no_features():
 
 
 def test_a_slow_member_does_not_keep_others_from_being_tried():
-    """Time is kept for the last fit of the best candidate, not of all with a weight."""
+    """Time is reserved for the final fit of the best candidate only."""
     cells = Entries(np.arange(12.0).reshape(3, 4))
     race = CrossFit(cells, np.arange(12) % 2, Size(3, 4, 12), 1000, {})
     off = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])

@@ -1,4 +1,4 @@
-"""AEMC and DLMC: what they recover, how layers are put together, new rows."""
+"""AEMC and DLMC: recovery, nesting of layers, new rows."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def deep(points):
     return AutoencoderCompleter(**DEEP).fit(points[2])
 
 
-def test_a_curve_is_recovered_as_by_no_plane(points, deep):
+def test_a_curve_is_recovered_better_than_by_a_linear_model(points, deep):
     truth, hidden, X = points
     planes = [SVDCompleter(rank).fit_transform(X) for rank in range(1, 7)]
     best = min(relative_error(plane, truth, hidden) for plane in planes)
     assert relative_error(deep.reconstruction_, truth, hidden) < 0.65 * best
 
 
-def test_new_rows_are_completed_nearly_as_well(points, deep):
-    """Rows of the same curve, of whose cells nothing was learned."""
+def test_new_rows_are_completed_nearly_as_well_as_fitted_rows(points, deep):
+    """The new rows are on the same curve and were not in the fit."""
     truth, hidden, _ = points
     fitted = relative_error(deep.reconstruction_, truth, hidden)
     new = ring(100, 1)
@@ -76,7 +76,7 @@ def test_new_rows_are_completed_nearly_as_well(points, deep):
     )
 
 
-def test_missing_inputs_of_new_rows_minimise_what_is_said():
+def test_missing_inputs_of_new_rows_minimize_the_stated_objective():
     rows, inner = draw().uniform(7, 5, 1.0), network(5, 4, 5, gain=1.0)
     seen = rows > -0.3
     rows = torch.where(seen, rows, 0.0)
@@ -104,8 +104,8 @@ def test_missing_inputs_of_new_rows_minimise_what_is_said():
     assert (answer - start).abs().max() > 0.2
 
 
-def test_layers_are_put_inside_each_other():
-    """With its inner part the identity, the whole is the first autoencoder."""
+def test_layers_are_nested():
+    """If the inner part is the identity, the result is the first autoencoder."""
     rows = draw().uniform(8, 6, 1.0)
     first = network(6, 4, 6, gain=1.0)
     codes = first.hidden(rows)[0]
@@ -171,7 +171,7 @@ def test_gradient_of_missing_inputs_comes_through_the_network(points):
     torch.testing.assert_close(state.batches[0].inputs.grad, slope)
 
 
-def test_mini_batches_are_as_good_as_all_rows(points):
+def test_mini_batches_are_as_accurate_as_full_batches(points):
     truth, hidden, X = points
     errors = [
         relative_error(
@@ -270,8 +270,8 @@ def test_the_order_of_rows_in_batches_is_undone(points):
 
 
 @pytest.mark.parametrize("cls", [ForwardPass, LearnedInputs])
-def test_new_rows_hold_no_more_than_a_block(cls, monkeypatch):
-    """In the widest layer, which may be wider than the rows."""
+def test_new_rows_use_bounded_memory(cls, monkeypatch):
+    """The bound includes the widest layer, which may be wider than the rows."""
     rows, held = draw().uniform(60, 5, 1.0), []
     seen = rows > -0.3
     rows = torch.where(seen, rows, 0.0)

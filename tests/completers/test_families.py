@@ -1,4 +1,4 @@
-"""What single methods promise beyond the common contract."""
+"""Properties of single methods beyond the common contract."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_graphs_given_by_the_user(picture, cls):
             completer.fit(picture[1], row_graph=bad)
 
 
-def test_graphs_that_would_have_no_effect(picture):
+def test_ineffective_graphs_are_refused(picture):
     with pytest.raises(ValueError, match="row_graph has no effect with regularizer="):
         make(DMFCompleter).fit(picture[1], row_graph=ring(40))
     fixed = make(AIRCompleter, fixed_laplacians={"rows": np.eye(40)})
@@ -173,8 +173,8 @@ def test_svd_chooses_a_rank():
         make(SVDCompleter, rank=51).fit(X)
 
 
-def test_the_first_ranks_may_say_nothing():
-    """Seven tenths hidden, eight components alike: ranks 2 and 3 are worse than 1."""
+def test_the_first_ranks_may_be_uninformative():
+    """With eight equal components and 70 % hidden, ranks 2 and 3 are worse than 1."""
     rng = np.random.RandomState(19)
     truth = rng.randn(120, 8) @ rng.randn(8, 80)
     X = np.ma.masked_array(truth, rng.rand(*truth.shape) < 0.7)

@@ -63,7 +63,7 @@ def brute_force(x, o, mean, S):
 
 
 @pytest.mark.parametrize("kind", ["full", "factors"])
-def test_conditional_means_and_variances_are_the_textbook_s(kind, rows):
+def test_conditional_moments_equal_textbook_formulas(kind, rows):
     X, seen, mean, S = rows
     model = models(mean, S)[kind]
     mean, S = model.mean.numpy(), model.covariance.numpy()
@@ -79,7 +79,7 @@ def test_conditional_means_and_variances_are_the_textbook_s(kind, rows):
             assert variance[i, j] == pytest.approx(cov[j, j])
 
 
-def test_sums_over_rows_are_the_textbook_s(rows):
+def test_sums_over_rows_equal_textbook_formulas(rows):
     X, seen, mean, S = rows
     expected = Gaussian(*tensors(mean, S)).expect(
         torch.from_numpy(X), Patterns.of(torch.from_numpy(seen))
@@ -307,7 +307,7 @@ def test_scores_are_means_over_the_levels():
     assert std == pytest.approx(np.repeat([3.0, 1.0, 7.0], [2, 5, 3]).std())
 
 
-def test_copula_bends_columns():
+def test_copula_recovers_monotone_functions():
     """Monotone functions of a Gaussian; levels stay within their range."""
     rng = np.random.RandomState(0)
     Z = rng.multivariate_normal(np.zeros(6), covariance(6), 1500)
@@ -336,8 +336,8 @@ def test_other_monotone_functions_do_not_change_the_scores(table):
     )
 
 
-def test_the_ridge_fits_the_table():
-    """Many noisy columns and few rows need more of it than exact ones."""
+def test_the_chosen_ridge_suits_the_table():
+    """Many noisy columns with few rows need a larger ridge than exact ones."""
     rng = np.random.RandomState(0)
     exact = rng.randn(60, 3) @ rng.randn(3, 20)
     noisy = exact + 3 * rng.randn(60, 20)
@@ -358,7 +358,7 @@ def test_wide_tables_get_factors():
     assert np.linalg.norm((completed - X)[hidden]) < 0.1 * np.linalg.norm(X[hidden])
 
 
-def test_no_ridge_needs_rows(table):
+def test_zero_ridge_with_few_rows_is_finite(table):
     """A covariance that becomes singular leaves a finite answer."""
     truth, hidden = table
     X = np.vstack([truth[:5], np.where(hidden, np.nan, truth)[5:7]])

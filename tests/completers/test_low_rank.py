@@ -56,7 +56,7 @@ def noisy():
     return truth, M, hidden, data, sparse
 
 
-def test_ialm_is_the_least_nuclear_norm(noisy):
+def test_ialm_attains_the_least_nuclear_norm(noisy):
     """The multiplier certifies it: on the cells, norm at most 1, ``<Y, X> = |X|_*``."""
     *_, data, _ = noisy
     solver = InexactALM(1e-7)
@@ -91,7 +91,7 @@ def test_methods_for_the_least_nuclear_norm_agree(noisy):
 
 @pytest.mark.parametrize("share", [0.6, 0.2, 0.05])
 def test_soft_impute_is_optimal(share, noisy):
-    """At the answer the misfit is ``weight U V'`` along ``X`` and shorter across it."""
+    """At the solution the misfit is ``weight U V'`` along ``X``, and less across it."""
     *_, sparse = noisy
     weight = share * largest_weight(sparse)
     solution = solve(
@@ -110,7 +110,7 @@ def test_soft_impute_is_optimal(share, noisy):
     assert (above <= solution.history["residual"] + 1e-5).all()
 
 
-def test_soft_impute_partial_and_full_have_one_answer(noisy):
+def test_soft_impute_solutions_by_partial_and_full_svd_agree(noisy):
     *_, sparse = noisy
 
     class Full(SoftImpute):
@@ -136,7 +136,7 @@ def test_soft_impute_rank_cap(noisy):
 
 
 def test_soft_impute_path(noisy):
-    """The path goes down, the chosen point has the least error on held-out cells."""
+    """Weights decrease; the chosen one has the least error on held-out cells."""
     _, M, hidden, *_ = noisy
     completer = make(SoftImputeCompleter, max_iter=500).fit(
         np.ma.masked_array(M, hidden)
@@ -151,9 +151,7 @@ def test_soft_impute_path(noisy):
 
 @pytest.mark.parametrize("biases", ["both", "rows", "columns", None])
 @pytest.mark.parametrize("per_cell, rank", [(True, 4), (True, 9), (False, 9)])
-def test_als_descends_to_where_the_slope_is_zero(
-    biases, per_cell, rank, noisy, monkeypatch
-):
+def test_als_descends_to_a_stationary_point(biases, per_cell, rank, noisy, monkeypatch):
     # In double precision from the start.
     monkeypatch.setattr("skmc.solvers.als.FAR", torch.inf)
     *_, sparse = noisy
@@ -253,7 +251,7 @@ def test_badly_conditioned_systems_are_solved_exactly(noisy):
 
 @pytest.mark.parametrize("light", [1e-16, 1e-40])
 def test_light_columns_are_fitted_like_others(light, noisy):
-    """Rows of one half-step share no unit."""
+    """The rows of a half-step have different units."""
     truth, M, hidden, *_ = noisy
     weights = np.where(np.arange(30) < 5, light, 1.0) * np.ones_like(M)
     errors = [
@@ -272,7 +270,7 @@ def test_light_columns_are_fitted_like_others(light, noisy):
 @pytest.mark.filterwarnings("ignore:.*stopped after 200 iterations")
 @pytest.mark.parametrize("unit", [1e-40, 1e-30, 1e25, 1e40])
 def test_unscaled_cells_of_any_size(unit, noisy):
-    """Changes beyond single precision arrive; other starts end at other minima."""
+    """Changes below single precision are kept; other starts lead to other minima."""
     _, M, hidden, *_ = noisy
     params = {"rank": 3, "scaling": None, "biases": None, "per_cell": False, "tol": 0.0}
     params["max_iter"] = 200
@@ -292,7 +290,7 @@ def test_constant_cells_take_one_sweep():
     np.testing.assert_array_equal(completer.reconstruction_, 3.0)
 
 
-def test_junk_of_little_weight_does_not_spoil_the_choice(noisy):
+def test_outliers_of_small_weight_do_not_affect_the_choice(noisy):
     _, M, hidden, *_ = noisy
     X, weights = M.copy(), np.ones_like(M)
     X[0, 0], weights[0, 0] = 1e30, 1e-66
@@ -314,7 +312,7 @@ def test_factored_nuclear_norm_is_soft_impute(noisy):
     )
 
 
-def test_fitted_rows_are_completed_as_they_were_fitted(noisy):
+def test_transform_of_fitted_rows_equals_the_fit(noisy):
     """The sweeps end with the rows, which is what transform does for them."""
     _, M, hidden, *_ = noisy
     X = np.ma.masked_array(M, hidden)
@@ -325,8 +323,8 @@ def test_fitted_rows_are_completed_as_they_were_fitted(noisy):
     np.testing.assert_allclose(completer.transform(X), completer.reconstruction_)
 
 
-def test_what_the_bayesian_completer_gains(noisy):
-    """Averages over draws beat one answer with a weight chosen on held-out cells."""
+def test_bayesian_averages_beat_a_point_estimate(noisy):
+    """Averages over draws beat a single fit with a weight chosen on held-out cells."""
     truth, M, hidden, *_ = noisy
     X = np.ma.masked_array(M, hidden)
     errors = [
@@ -337,8 +335,8 @@ def test_what_the_bayesian_completer_gains(noisy):
 
 
 @pytest.mark.filterwarnings("ignore:.*no observed cell")
-def test_implicit_terms_use_what_was_rated():
-    """Items are rated by those who like them: the choice tells of the taste."""
+def test_implicit_terms_use_the_set_of_rated_items():
+    """People rate items that they like, so the choice is informative."""
     rng = np.random.RandomState(1)
     taste, kind = rng.randn(1000), rng.randn(60)
     truth = np.outer(taste, kind)
@@ -374,7 +372,7 @@ def test_hyper_parameters_have_their_posterior_moments():
         torch.testing.assert_close(precision, expected, rtol=0.05, atol=0)
 
 
-def test_the_noise_is_found(noisy):
+def test_the_noise_variance_is_recovered(noisy):
     *_, sparse = noisy
     solver = Gibbs(Randomness.of([0], dtype=torch.float64), 3, 50, False)
     state, found = solver.init(sparse), []
@@ -400,8 +398,8 @@ def test_units_of_the_data_do_not_matter(cls, scaling, factor):
     )
 
 
-def test_degrees_of_freedom_and_precisions_are_found():
-    """Of rows whose noise is known: they are draws from the distribution."""
+def test_degrees_of_freedom_and_precisions_are_recovered():
+    """The noise of the rows is drawn from the model."""
     draw = Randomness.of([0], dtype=torch.float64)
     generator = torch.Generator().manual_seed(1)
     normal = partial(torch.randn, dtype=torch.float64, generator=generator)
@@ -417,8 +415,8 @@ def test_degrees_of_freedom_and_precisions_are_found():
         torch.testing.assert_close(mean, expected, rtol=0.25, atol=0)
 
 
-def test_predictable_rows_and_columns_count_more():
-    """Ratings whose noise differs: lower errors, and deviations that tell."""
+def test_predictable_rows_and_columns_have_more_weight():
+    """If the noise of ratings differs, errors are lower and deviations informative."""
     rng = np.random.RandomState(0)
     liking = rng.randn(200, 3) @ rng.randn(3, 60)
     deviation = np.outer(np.repeat([0.5, 2.0], 100), np.tile([0.5, 2.0], 30))
@@ -445,8 +443,8 @@ def test_predictable_rows_and_columns_count_more():
 
 
 @pytest.mark.parametrize("heteroscedastic", [False, True])
-def test_the_posterior_deviation_covers_what_is_hidden(heteroscedastic):
-    """On data from the model; in any units, and for new rows."""
+def test_posterior_deviations_cover_hidden_cells(heteroscedastic):
+    """This holds for data from the model, in any units, and for new rows."""
     rng = np.random.RandomState(0)
     truth = rng.randn(150, 2) @ rng.randn(2, 20) + 0.3 * rng.randn(150, 20)
     truth = 5 + 100 * truth
@@ -465,7 +463,7 @@ def test_the_posterior_deviation_covers_what_is_hidden(heteroscedastic):
 
 @pytest.mark.parametrize("implicit", [True, False])
 def test_objective_along_a_line(implicit, noisy):
-    """A polynomial of degree four, and its least value."""
+    """It is a polynomial of degree four, whose minimum is found."""
     *_, sparse = noisy
     m, n = sparse.shape
     draw = torch.Generator().manual_seed(0)
@@ -508,7 +506,7 @@ def test_objective_along_a_line(implicit, noisy):
     assert best_step(torch.tensor([1.0, -1.0, torch.nan, 0.0, 1.0])) is None
 
 
-def test_conjugate_sweeps_are_fewer(noisy):
+def test_conjugate_directions_need_fewer_sweeps(noisy):
     *_, sparse = noisy
     start = torch.randn(40, 6, generator=torch.Generator().manual_seed(0)).double()
     options = {"row_biases": True, "col_biases": True, "per_cell": True}

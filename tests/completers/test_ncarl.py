@@ -1,4 +1,4 @@
-"""NCARL: the formulas, one by one and together."""
+"""NCARL: each formula, and the whole algorithm."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def one_step(data, alpha=1e3, k=5, noise=None):
 @pytest.mark.parametrize("block", [2**18, 200])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])
-def test_rows_are_those_of_the_formula(rate, dtype, block, monkeypatch):
+def test_rows_satisfy_the_formula(rate, dtype, block, monkeypatch):
     """``v_O = inv(H_OO) m_O, x = v H``; and the observed cells stay."""
     monkeypatch.setitem(ncarl_systems.BLOCK, "cpu", block)
     data = observed(rate=rate, dtype=dtype)
@@ -86,7 +86,7 @@ def test_rows_are_those_of_the_formula(rate, dtype, block, monkeypatch):
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])
-def test_the_noisy_form_has_no_slope(rate):
+def test_the_noisy_form_is_stationary(rate):
     data = observed(rate=rate)
     Q, state = one_step(data, alpha=0.5, noise=0.01)
     slope = data.residual(state.X) + state.X @ Q
@@ -120,7 +120,7 @@ def test_rows_of_equal_masks_share_their_system():
 
 
 @pytest.mark.parametrize("k", [1, 3, 11])
-def test_the_graph_is_the_formulas(k):
+def test_the_graph_satisfies_the_formula(k):
     X = low_rank(9, 12, rank=3)
     X[:, 4] = X[:, 5]
     gram = torch.tensor(X.T @ X)
@@ -131,7 +131,7 @@ def test_the_graph_is_the_formulas(k):
 
 
 @pytest.mark.parametrize("noise", [None, 1e-2])
-def test_ncarl_is_the_papers(noise):
+def test_ncarl_equals_the_papers_algorithm(noise):
     """Four iterations on a patch of a flower, against NumPy row after row."""
     truth = load_photo("flower")[80:120, 110:140]
     seen = ~patterns.random(truth, 0.4, random_state=0)
@@ -181,7 +181,7 @@ def test_members_of_a_batch_do_not_interact():
 
 
 def test_numbers_are_chosen_on_observed_cells():
-    """Rank 2: the graph does harm, so the least weight wins."""
+    """At rank 2 the graph is harmful, so the smallest weight is chosen."""
     truth = low_rank()
     hidden = patterns.random(truth, 0.3, random_state=1)
     X = np.ma.masked_array(truth, hidden)

@@ -1,4 +1,4 @@
-"""AIR on a sparse graph: equal to all pairs where it has them, close where not."""
+"""AIR on a sparse graph: equal to all pairs for complete graphs, else close."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pair(items, adjacency, every):
 
 
 @pytest.mark.parametrize("adjacency", ["row", "global"])
-def test_a_graph_with_all_edges_is_all_pairs(adjacency):
+def test_a_complete_graph_equals_all_pairs(adjacency):
     X = draw(9, 4)
     dense, sparse = pair(X, adjacency, 2)
     data = Observed(X, draw(9, 4, seed=3) > -0.7)
@@ -86,7 +86,7 @@ def test_trees_find_most_neighbors_of_many_items():
     assert all(len(set(row)) == 6 for row in found.tolist())
 
 
-def test_a_graph_is_found_again():
+def test_the_graph_is_recomputed():
     X, others = draw(12, 3), draw(12, 3, seed=1)
     wrong = nearest(others, 2, others[:0])
     term = NeighborDirichletEnergy(
@@ -113,7 +113,7 @@ def test_the_start_recovers_low_rank():
     torch.testing.assert_close(wide, filled)
 
 
-def test_a_sparse_laplacian_is_a_dense_one():
+def test_sparse_and_dense_laplacians_agree():
     X = draw(2, 6, 4)
     A = torch.relu(draw(6, 6, seed=1))
     L = torch.diag((A + A.mT).sum(0)) - A - A.mT
@@ -133,7 +133,7 @@ def picture():
     return truth, np.ma.masked_array(truth, hidden)
 
 
-def test_neighbors_are_as_good_as_all_pairs(picture, tmp_path):
+def test_neighbors_are_as_accurate_as_all_pairs(picture, tmp_path):
     truth, X = picture
     errors = {}
     for neighbors in (None, 10):
@@ -177,7 +177,7 @@ def test_many_items_have_neighbors(picture, monkeypatch):
     assert isinstance(air.laplacians_["rows"], np.ndarray)
 
 
-def test_a_batch_is_single_fits(picture):
+def test_batched_fits_equal_separate_fits(picture):
     completers = [
         AIRCompleter(
             weight, neighbors=5, max_iter=24, early_stopping=True, random_state=seed

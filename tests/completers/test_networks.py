@@ -1,4 +1,4 @@
-"""The models of the network family, and what their completers promise."""
+"""The models of the network family, and properties of their completers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def link_model(batch=()):
     return LinkedFactorization(d.normal(6, 2, 1.0), d.normal(5, 2, 1.0), *units)
 
 
-def test_the_links_gradient_is_the_derivative():
+def test_gradients_of_the_link_are_derivatives():
     model = link_model()
     C = draw(1).normal(4, 3, 1.0).requires_grad_()
     parameters = [C, model.slope, model.offset, model.heights, model.steeps]
@@ -84,7 +84,7 @@ def test_the_links_gradient_is_the_derivative():
     torch.testing.assert_close(slope, torch.autograd.grad(model.link(C).sum(), C)[0])
 
 
-def test_a_link_too_large_to_be_remembered_is_the_same(monkeypatch):
+def test_recomputed_link_values_give_the_same_gradients(monkeypatch):
     first, second = link_model(), link_model()
     first().square().sum().backward()
     monkeypatch.setattr(models.link, "KEPT", 0)
@@ -95,7 +95,7 @@ def test_a_link_too_large_to_be_remembered_is_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize("make", [link_model])
-def test_batched_models_are_looped_ones(make):
+def test_batched_models_equal_separate_ones(make):
     together = make((3,))
     together().square().sum().backward()
     for k in range(3):
@@ -116,7 +116,7 @@ def test_branches_without_hidden_layers_are_factors():
     torch.testing.assert_close(BiBranch(rows, cols)(), factors())
 
 
-def test_a_hidden_link_is_found(linked):
+def test_a_hidden_link_is_recovered(linked):
     X, truth, latent = linked
     completer = make(LinkedFactorizationCompleter, rank=4, max_iter=400).fit(X[:120])
     hidden = X.mask[:120]
@@ -135,7 +135,7 @@ def test_a_hidden_link_is_found(linked):
     assert completer.link(0.0).shape == ()
 
 
-def test_where_there_is_no_link_the_answer_is_no_worse_than_the_svds():
+def test_without_a_link_the_error_is_at_most_that_of_the_svd():
     rng = np.random.RandomState(1)
     truth = rng.randn(120, 3) @ rng.randn(3, 60)
     noisy = truth + 0.5 * rng.randn(*truth.shape)
@@ -147,7 +147,7 @@ def test_where_there_is_no_link_the_answer_is_no_worse_than_the_svds():
     assert lost(ours, truth, X.mask) < 1.1 * lost(svd, truth, X.mask)
 
 
-def test_the_l1_decoder_breaks_through(linked):
+def test_the_l1_decoder_recovers_a_nonlinear_matrix(linked):
     X, truth, _ = linked
     known = {"rank": 4, "max_iter": 400, "random_state": 0, "device": "cpu"}
     completer = NSRCompleter(lambda_decoder=2.0, **known).fit(X[:120])
@@ -213,7 +213,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_the_link_takes_latent_numbers_however_they_lie(container, of_rank_two):
+def test_the_link_accepts_any_memory_layout(container, of_rank_two):
     change = CONTAINERS[container]
     expected = np.asarray(change(of_rank_two.reconstruction_))
     found = of_rank_two.link(change(of_rank_two.latent_))
@@ -221,7 +221,7 @@ def test_the_link_takes_latent_numbers_however_they_lie(container, of_rank_two):
     assert of_rank_two.link(0.5).shape == ()
 
 
-def test_a_link_of_columns_wants_columns(holes):
+def test_a_link_of_columns_requires_all_columns(holes):
     completer = make(
         LinkedFactorizationCompleter, rank=2, lambda_ridge=1.0, scaling="columns"
     ).fit(holes)
@@ -258,14 +258,14 @@ def test_interrupting_the_svd_at_the_start_ends_the_fit(
         )
 
 
-def test_advice_names_only_what_there_is(holes):
+def test_advice_names_existing_parameters(holes):
     completer = make(BiBNNCompleter, scaling=None, max_iter=5)
     with pytest.warns(ConvergenceWarning, match="Raise max_iter or lr, or let scaling"):
         completer.fit(1e6 * holes)
 
 
 def test_parameters_are_contiguous(holes):
-    """Adam's fused steps take it that a gradient lies as its parameter does."""
+    """Adam's fused steps require gradients with the strides of the parameters."""
     data = Observed(torch.tensor(holes), ~torch.isnan(torch.tensor(holes)))
     svd = full_svd(data.values).first(2)
     skip = SkipNetwork.from_svd(svd, data.values, 1.0, 5, draw())
@@ -275,7 +275,7 @@ def test_parameters_are_contiguous(holes):
         assert all(p.is_contiguous() for p in model.parameters())
 
 
-def test_embedded_rows_hold_no_more_than_a_block(monkeypatch, of_rank_two):
+def test_embedded_rows_use_bounded_memory(monkeypatch, of_rank_two):
     sizes, decoder = [], of_rank_two._fitted.row_map.folded.decoder
 
     def decode(u):

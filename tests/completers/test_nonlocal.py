@@ -1,4 +1,4 @@
-"""Groups of similar patches: matching, shrinkage, aggregation, what is recovered."""
+"""Groups of similar patches: matching, shrinkage, aggregation, recovery."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_each_hidden_cell_is_near_the_center_of_a_reference(offset):
 
 
 @pytest.mark.parametrize("shape", [(7, 6), (8, 9), (1, 5)])
-def test_halves_are_means_of_what_is_known(shape):
+def test_halved_pictures_are_means_of_known_cells(shape):
     values, mask = noise(2, *shape), noise(2, *shape, seed=1) > 0
     half, known = halve(values, mask)
     for c, y, x in np.ndindex(*half.shape):
@@ -136,7 +136,7 @@ def test_half_the_size_fills_blocks():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_without_a_threshold_the_picture_stays(shape):
+def test_a_zero_threshold_keeps_the_picture(shape):
     picture = noise(*shape)
     groups = PatchGroups(shape, side=5, size=8, radius=4, stride=3)
     kept = shrink(groups, picture, match(groups, picture), 0.0)
@@ -183,7 +183,7 @@ def test_threads_equal_one():
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (33, 20)])
-def test_diffusion_stays_between_what_is_known(shape):
+def test_diffusion_stays_between_known_values(shape):
     values = noise(*shape)
     mask = noise(*shape, seed=1) > 0.8
     mask[0, 0] = True
@@ -227,7 +227,7 @@ def test_mirroring_mirrors_the_answer():
     np.testing.assert_allclose(mirrored, answer, atol=2e-2)
 
 
-def test_held_out_cells_are_shown_in_the_end():
+def test_held_out_cells_are_used_in_the_final_rounds():
     X = hide(texture(), 0.5)
     stopped = make(NonlocalCompleter, early_stopping=True, validation_fraction=0.3)
     error = nmae(stopped.fit(X).transform(X), texture(), X.mask)
@@ -238,7 +238,7 @@ def test_held_out_cells_are_shown_in_the_end():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_complete_picture_knows_other_pictures(dtype):
+def test_complete_picture_completes_other_pictures(dtype):
     completer = make(NonlocalCompleter).fit(hide(texture(), 0.4))
     truth = texture(70, 50).T[:, ::-1].T[:35].astype(dtype)
     other = hide(truth, 0.4, seed=3)
@@ -266,7 +266,7 @@ def test_extreme_shapes(shape, rate):
     assert np.isfinite(completer.complete_picture(X)).all()
 
 
-def test_constant_pictures_stay():
+def test_constant_pictures_are_unchanged():
     X = hide(np.full((20, 20), 7.0), 0.5)
     np.testing.assert_allclose(make(NonlocalCompleter).fit_transform(X), 7.0)
 

@@ -83,7 +83,7 @@ def penalised(data, theta, h, V, mu):
     return float(value.detach() + ALPHA * l1 + BETA * nuclear)
 
 
-def test_slope_is_that_of_the_activation():
+def test_slope_at_is_the_derivative_of_the_activation():
     a = torch.linspace(-3, 3, 13, dtype=torch.float64, requires_grad=True)
     z = bent(a)
     (slope,) = torch.autograd.grad(z.sum(), a)
@@ -105,7 +105,7 @@ def test_gradient_is_the_derivative_of_the_smooth_part(data):
         torch.testing.assert_close(g, p.grad)
 
 
-def test_the_objective_is_the_papers(data):
+def test_the_objective_equals_the_papers(data):
     state = states(solver(), data, 5)[-1]
     blocks = state.blocks
     for value, mu in (
@@ -117,7 +117,7 @@ def test_the_objective_is_the_papers(data):
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 20.0])
-def test_slack_variables_minimise_the_objective(data, mu):
+def test_slack_variables_minimize_the_objective(data, mu):
     """No nearby h or V is better; at mu = 20 some of them are zero."""
     ours = solver()
     state = states(ours, data, 20)[-1]
@@ -168,7 +168,7 @@ def test_the_objective_does_not_rise_after_the_first_epochs(data, grace):
 
 
 def test_an_epoch_that_raises_the_objective_is_redone(data):
-    """A huge extrapolation is no descent: delta shrinks, and then omega is zero."""
+    """A huge extrapolation raises it: delta shrinks, and finally omega is zero."""
     ours = solver(omega=50.0)
     run = states(ours, data, 4)
     moving = replace(run[-1], delta=0.5)
@@ -189,7 +189,7 @@ class Blind(NonsmoothDescent):
 
 
 def test_failing_the_descent_test_lowers_mu_max(data):
-    """An L far too small promises a descent that an uphill extrapolation lacks."""
+    """With a far too small L, an uphill extrapolation fails the test."""
     ours = solver(omega=1.0, grace=200)
     *_, before, state = states(ours, data, 30)
     uphill = replace(state, before=state.theta, found=before.found)
@@ -205,7 +205,7 @@ def test_failing_the_descent_test_lowers_mu_max(data):
     assert states(solver(), data, 30)[-1].schedule.start == 100.0
 
 
-def test_slack_variables_meet_what_they_stand_for(data):
+def test_slack_variables_converge_to_the_variables_they_replace(data):
     """mu to 1e-4: soft thresholds, and with them the gaps, vanish."""
     ours = solver(mu_max=10.0, mu_min=1e-4, horizon=150)
     run = states(ours, data, 150)
@@ -242,14 +242,14 @@ def test_the_schedule_is_followed_and_equal_ends_keep_mu(data):
 
 
 @pytest.mark.parametrize("bound", [0.05, 0.3])
-def test_parameters_keep_to_the_box(data, bound):
+def test_parameters_stay_in_the_box(data, bound):
     for state in states(solver(box=Box(bound)), data, 30):
         largest = max(float(p.abs().max()) for p in state.theta.parts)
         assert largest <= bound
     assert largest == pytest.approx(bound)  # it is felt
 
 
-def test_the_residual_asks_for_more_than_slack_variables_that_are_met(data):
+def test_the_residual_requires_more_than_equal_slack_variables(data):
     """Without penalties h = z and V = W from the start, and nothing is learned yet."""
     tol = 0.3
     ours = solver(activity=L1Norm(0.0), rank=NuclearNorm(0.0), mu_max=1.0)
@@ -281,7 +281,7 @@ def test_no_decomposition_where_nothing_exceeds_the_threshold(monkeypatch):
 @pytest.mark.parametrize("share", [0.0, 1e-9, 1e-3, 0.02, 0.5])
 @pytest.mark.parametrize("shape", [(9, 6), (6, 9), (3, 7, 4)])
 def test_shrinking_without_singular_vectors(shape, share, dtype):
-    """Equal to LAPACK's, and the norm is that of the answer."""
+    """The result equals LAPACK's, and the norm is that of the result."""
     A = draw().normal(math.prod(shape[:-1]), shape[-1], 1.0).to(dtype).view(shape)
     A[..., 0] = A[..., 1]  # a singular value of zero
     U, s, Vh = torch.linalg.svd(A.double(), full_matrices=False)
@@ -342,7 +342,7 @@ def test_bad_parameters_are_named(problem, params, message):
 
 
 @pytest.mark.parametrize("scaling", ["columns", None])
-def test_no_weight_on_the_encoder_is_no_obstacle(problem, scaling):
+def test_an_encoder_without_penalty_is_handled(problem, scaling):
     """A column without an observed cell, or a constant one, is a column of zeros."""
     truth, hidden = problem
     X = np.where(hidden, np.nan, truth)

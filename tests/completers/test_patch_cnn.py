@@ -1,4 +1,4 @@
-"""The patch network: what it is shown, in which order it fills, what it learns."""
+"""The patch network: its input, its filling order, its training."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def everywhere(shape):
 
 @pytest.mark.parametrize("side", [3, 7])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_patches_are_those_of_numpys_padding(shape, side):
+def test_patches_equal_those_of_numpys_padding(shape, side):
     picture = torch.randn(*shape, 2, generator=torch.Generator().manual_seed(0))
     p = side // 2
     padded = np.pad(picture.numpy(), ((p, p), (p, p), (0, 0)), mode="reflect")
@@ -67,7 +67,7 @@ def test_patches_are_those_of_numpys_padding(shape, side):
 
 @pytest.mark.parametrize("side", [3, 7])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_patch_hides_its_cell_and_nothing_else(shape, side):
+def test_a_patch_hides_only_its_own_cell(shape, side):
     number = torch.arange(shape[0] * shape[1]).view(shape)
     rows, cols = everywhere(shape)
     patches = Patches(number, side)
@@ -87,7 +87,7 @@ def test_holes_are_filled_from_the_boundary_inwards():
 
 @pytest.mark.parametrize("rate", [0.3, 0.9, 0.99])
 @pytest.mark.parametrize("shape", [*SHAPES, (40, 30)])
-def test_every_cell_waits_for_a_known_neighbour(shape, rate):
+def test_every_cell_waits_for_a_known_neighbor(shape, rate):
     mask = observed(shape, rate).mask
     order = filling_order(mask).numpy()
     assert ((order == 0) == mask.numpy()).all()
@@ -138,7 +138,7 @@ def test_the_first_prediction_is_the_mean_around():
     assert filling_order(data.mask)[10, 7] <= 1
 
 
-def test_another_level_is_another_level_of_the_answer():
+def test_a_shift_of_the_data_shifts_the_completion():
     data, network = observed((9, 8)), trained_at_random()
     order = filling_order(data.mask)
     moved = Observed(data.values + 3, data.mask)
@@ -181,7 +181,7 @@ def test_an_epoch_draws_every_cell_once():
     assert torch.equal(state.seen != 0, data.mask)
 
 
-def test_what_is_dropped_is_what_holes_will_not_know():
+def test_dropped_cells_are_those_unknown_in_holes():
     mask = torch.ones(12, 11, dtype=torch.bool)
     mask[3:8, 2:9] = False
     data = Observed(torch.zeros(12, 11), mask)
@@ -224,7 +224,7 @@ def test_training_shows_as_many_cells_as_filling(holes):
     assert training == pytest.approx(filling, rel=0.03)
 
 
-def test_patches_lose_nothing_where_holes_are_like_their_surroundings():
+def test_patches_of_scattered_holes_drop_no_cells():
     mask = torch.ones(60, 60, dtype=torch.bool)
     mask[::3, ::3] = False  # around a hole, more is known than around other cells
     assert shown(5, mask)[2] == 0
@@ -264,7 +264,7 @@ def test_complete_picture_of_the_fitted_one_is_transform(name, completed):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_complete_picture_knows_other_pictures(dtype, completed):
+def test_complete_picture_completes_other_pictures(dtype, completed):
     _, completer = completed["random"]
     truth = smooth(n_rows=25, shift=300.0).astype(dtype)
     hidden = patterns.random(truth, 0.3, random_state=7)
@@ -278,7 +278,7 @@ def test_complete_picture_knows_other_pictures(dtype, completed):
         completer.complete_picture(other[:, 1:])
 
 
-def test_complete_picture_gives_the_networks_own_values_where_wanted(completed):
+def test_complete_picture_can_return_the_networks_values(completed):
     X, completer = completed["random"]
     completer = PatchCNNCompleter(**completer.get_params()).set_params(
         keep_observed=False, max_iter=25
@@ -311,7 +311,7 @@ def chosen(completer, shape, seed):
 
 
 def test_the_search_walks_to_the_best_side(monkeypatch):
-    """Errors that grow with the distance from 9, which is reached whatever comes."""
+    """Errors grow with the distance from 9, which is always reached."""
     tried = []
 
     def solve(solver, data, **kwargs):
@@ -364,8 +364,8 @@ def test_sides_beyond_the_matrix_are_refused():
         PatchCNNCompleter(1001).fit(smooth())
 
 
-def test_what_was_held_out_is_shown_in_the_end():
-    """A hidden cell's answer depends on a held-out cell next to it."""
+def test_held_out_cells_are_used_for_the_completion():
+    """The completion of a hidden cell depends on a held-out cell next to it."""
     X = np.ma.masked_array(smooth(), HOLES["random"](smooth()))
     completer = make(PatchCNNCompleter, patch_size=5, max_iter=25).fit(X)
     held_out = patterns.random(X, 0.05, spare=True, random_state=0)
@@ -389,7 +389,7 @@ def test_an_interrupted_search_leaves_no_network(monkeypatch):
         completer.complete_picture(smooth())
 
 
-def test_noise_says_that_neighbours_tell_nothing():
+def test_noise_warns_of_uninformative_neighbors():
     noise = np.random.RandomState(0).randn(30, 20)
     with pytest.warns(ConvergenceWarning, match="Neighboring cells may say little"):
         make(PatchCNNCompleter, patch_size=5, early_stopping=False).fit(noise)
@@ -413,7 +413,7 @@ def test_a_picture_beyond_single_precision_gets_a_finite_answer(scale, completed
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_layer_is_torchs_with_its_gradients(dtype):
+def test_a_layer_equals_torchs_with_its_gradients(dtype):
     generator = torch.Generator().manual_seed(0)
     shapes = (300, 18), (32, 18), (32,)
     inputs = [torch.randn(*s, generator=generator, dtype=dtype) for s in shapes]

@@ -1,4 +1,4 @@
-"""Predictions where the data are, and the best columns of each row."""
+"""Lazy predictions, and the best columns of each row."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_similar_columns(completer):
         completer.similar_items([31])
 
 
-def test_the_cells_of_a_fit_stay_as_long_as_the_completer(tmp_path):
+def test_the_cells_of_a_fit_exist_as_long_as_the_completer(tmp_path):
     """Without files and folder, answers are those of a fit in memory."""
     rows, cols, values = triplets()
     files = write(tmp_path / "s", rows, cols, values)
@@ -264,7 +264,7 @@ def test_cells_of_dask_collections(tmp_path):
 
 @pytest.mark.parametrize("implicit", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_factors_of_rows_are_solved_when_asked_for(implicit, dtype):
+def test_factors_of_rows_are_computed_on_demand(implicit, dtype):
     """From the cells, weights and features of the fit, and equal to those of all."""
     rng = np.random.RandomState(0)
     X = low_rank(40, 12) + 0.3 * rng.randn(40, 12)
@@ -321,7 +321,7 @@ def test_deviations_of_single_cells_are_those_of_the_matrix(heteroscedastic, kno
 
 
 def test_heavier_cells_lower_the_deviation():
-    """In each draw, whatever their values: its expectations have no spread."""
+    """This holds in each draw for any values."""
     X = low_rank(30, 12) + 0.3 * np.random.RandomState(0).randn(30, 12)
     X[np.random.RandomState(1).rand(30, 12) < 0.4] = np.nan
     completer = BayesianFactorizationCompleter(2, n_draws=1, random_state=0)

@@ -1,4 +1,4 @@
-"""Spectral activations, the network of them, and the flow that trains it."""
+"""Spectral activations, networks of them, and the flow that trains these."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SPECTRA = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("spectrum", SPECTRA)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_derivative_is_right_where_that_of_the_svd_is_not(name, spectrum, shape):
+def test_the_derivative_is_correct_where_that_of_the_svd_is_not(name, spectrum, shape):
     activation = ACTIVATIONS[name]
     Z = with_singular_values(shape, SPECTRA[spectrum](min(shape)))
     U, s, V = np.linalg.svd(Z.numpy(), full_matrices=False)
@@ -92,8 +92,8 @@ def test_batches_and_single_precision():
     torch.testing.assert_close(rough, slope.float(), atol=1e-4, rtol=1e-4)
 
 
-def test_followed_spectra_are_those_of_the_whole_decomposition(monkeypatch):
-    """Of large matrices that change slowly, as in training: X and its slopes."""
+def test_tracked_spectra_equal_the_full_decomposition(monkeypatch):
+    """This holds for X and its gradients in slowly changing large matrices."""
     calls = []
     original = spectral.partial_svd
     monkeypatch.setattr(
@@ -125,7 +125,7 @@ def test_followed_spectra_are_those_of_the_whole_decomposition(monkeypatch):
     assert torch.equal(follow(small), apply_to_singular_values(small, activation))
 
 
-def test_below_its_bend_the_truncated_relu_leaves_a_factorization():
+def test_below_its_kink_the_truncated_relu_gives_a_factorization():
     rng = Randomness.of([0], dtype=DOUBLE)
     model = SpectralNetwork.near_zero(
         draw(5, 7), (2,), ACTIVATIONS["truncated_relu"], rng, width=3, scale=4.0
@@ -158,7 +158,7 @@ def problem(seed=0):
     return truth, hidden, Observed(torch.from_numpy(truth), torch.from_numpy(~hidden))
 
 
-def test_flow_descends_and_ends_flat():
+def test_flow_descends_to_a_stationary_point():
     truth, hidden, data = problem()
     model = FactorProduct.random(
         data.shape, 2, 15, 1e-3, Randomness.of([0], dtype=DOUBLE)
@@ -204,7 +204,7 @@ def test_recovers_four_factors_of_three_fifths_of_the_cells(params):
     assert error < 0.05 * np.linalg.norm(truth[hidden])
 
 
-def test_a_fit_that_hardly_began_says_so():
+def test_a_fit_with_too_few_steps_warns():
     truth, hidden, _ = problem()
     X = np.ma.masked_array(truth, hidden)
     with pytest.warns(ConvergenceWarning, match=r"Raise max_iter, or let scaling"):

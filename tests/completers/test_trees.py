@@ -32,8 +32,8 @@ def fitted(X, **params):
     return TreesCompleter(**{"n_estimators": 20, "random_state": 0, **params}).fit(X)
 
 
-def test_trees_predict_what_scikit_learns_do(steps):
-    """Bit by bit, from rows with missing values too."""
+def test_trees_predict_like_those_of_scikit_learn(steps):
+    """They are equal to the last bit, also for rows with missing values."""
     truth, hidden = steps
     X = np.where(hidden, np.nan, truth).astype(np.float32)
     y = truth[:, 0].copy()
@@ -116,7 +116,7 @@ def test_a_complete_matrix_needs_one_round():
     np.testing.assert_array_equal(fitted(X, max_iter=5).transform(X), X)
 
 
-def test_regressors_of_ones_own(steps):
+def test_user_defined_regressors(steps):
     truth, hidden = steps
     X = np.ma.masked_array(truth, hidden)
     for own in (
@@ -178,7 +178,7 @@ def test_interrupting_leaves_a_usable_completer(at, steps, monkeypatch):
         np.testing.assert_array_equal(completed, expected.transform(X))
 
 
-def test_columns_that_say_nothing(steps):
+def test_uninformative_columns_get_their_mean(steps):
     """Constant columns and columns with one observed cell get their mean."""
     truth, hidden = steps
     X = np.where(hidden, np.nan, truth)

@@ -1,4 +1,4 @@
-"""Truncated nuclear norm: optimality, and the paper's loops written out."""
+"""Truncated nuclear norm: optimality, and the paper's loops."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_the_objective_of_the_state_is_that_of_its_matrix(name):
 
 
 @pytest.mark.parametrize("cls", [TruncatedADMM, TruncatedAPGL])
-def test_no_inner_problem_makes_it_worse(cls):
-    """Solved, each of them lowers a bound that is tight where it began."""
+def test_no_inner_problem_raises_the_objective(cls):
+    """Each one lowers a bound that is tight at its start."""
     _, data = problem(noise=0.3)
     solver = cls(3, inner_iter=1500, inner_tol=1e-9)
     ends = [float(s.objective) for s in states(solver, data, 6000) if s.n_inner == 0]
@@ -88,7 +88,7 @@ def test_no_inner_problem_makes_it_worse(cls):
 
 
 def test_the_single_loop_ends_near_the_admm():
-    """With two values above the noise; with others, each finds a minimum of its own."""
+    """This holds for two values above the noise; otherwise the minima differ."""
     _, data = problem(noise=0.3)
     wre = [float(s.objective) for s in states(WeightedTruncated(2), data, 100)]
     best = float(last(TruncatedADMM(2), data, 300).objective)
@@ -110,7 +110,7 @@ def test_admm_has_a_certificate(rank):
     np.testing.assert_allclose(inside, np.eye(kept.sum()), atol=1e-6)
 
 
-def test_the_slope_of_apgl_is_a_derivative():
+def test_the_gradient_of_apgl_is_a_derivative():
     _, data = problem()
     generator = torch.Generator().manual_seed(0)
     X, T, D = (
@@ -128,7 +128,7 @@ def test_the_slope_of_apgl_is_a_derivative():
 
 
 @pytest.mark.parametrize("rank", [0, 2])
-def test_apgl_with_a_large_weight_is_the_admm(rank):
+def test_apgl_with_a_large_weight_equals_admm(rank):
     _, data = problem(noise=0.1)
     exact = solve(TruncatedADMM(rank), data, max_iter=400, tol=1e-6).X
     solver = TruncatedAPGL(rank, weight=1000.0, inner_iter=300)
@@ -156,7 +156,7 @@ def nested_loops(M, mask, rank, rho, inner=400, outer=40):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_admm_is_the_nested_loops_of_the_paper(noise):
+def test_admm_equals_the_nested_loops_of_the_paper(noise):
     truth, data = problem(20, 15, 2, noise)
     theirs = nested_loops(truth.numpy(), data.mask.numpy(), 2, rho=0.5)
     ours = solve(TruncatedADMM(2), data, max_iter=1000, tol=1e-8).X
@@ -189,7 +189,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(name):
 
 
 @every_solver
-def test_members_of_a_batch_are_alone(name):
+def test_members_of_a_batch_are_independent(name):
     problems = [problem(noise=noise, seed=seed)[1] for seed, noise in enumerate([0, 1])]
     batch = Observed(
         torch.stack([data.values for data in problems]),
@@ -218,7 +218,7 @@ def test_the_residual_vanishes_at_a_solution_only(cls):
     assert held.residual(data, previous, current) > 1e-2
 
 
-def test_what_the_single_loop_can_still_move_bounds_what_it_moves():
+def test_the_residual_of_the_single_loop_bounds_later_changes():
     _, data = problem(noise=0.3)
     solver = WeightedTruncated(2)
     every = list(states(solver, data, 100))
@@ -265,7 +265,7 @@ def test_hard_matrices(matrix, scaling, variant):
 
 
 @every_variant
-def test_variants_recover_with_a_rank_of_their_own(variant, recovery):
+def test_variants_recover_with_their_own_rank(variant, recovery):
     truth, hidden = recovery
     completer = TNNRCompleter(random_state=0, scaling=None, device="cpu", **variant)
     completed = completer.fit_transform(np.ma.masked_array(truth, hidden))
@@ -274,7 +274,7 @@ def test_variants_recover_with_a_rank_of_their_own(variant, recovery):
     assert 1 <= completer.rank_ <= 3
 
 
-def test_parameters_that_contradict_each_other():
+def test_contradictory_parameters():
     X = low_rank(6, 5)
     with pytest.raises(ValueError, match=r"weighted=True .* solver='apgl'"):
         TNNRCompleter(1, solver="apgl", weighted=True).fit(X)

@@ -1,4 +1,4 @@
-"""Loaders: what ships, and clear errors for what the user has to bring."""
+"""Loaders: included data, and clear errors for files that the user provides."""
 
 from __future__ import annotations
 

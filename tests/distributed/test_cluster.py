@@ -149,7 +149,7 @@ def test_without_dask_the_extra_is_named(monkeypatch):
         assert {"dask", "distributed"} <= set(extras[extra].split())
 
 
-def test_a_worker_has_a_device_of_its_own(scratch, monkeypatch):
+def test_each_worker_has_its_own_device(scratch, monkeypatch):
     monkeypatch.setenv(VISIBLE, "all")
     first, second, third = (OneDevice(DEVICES) for _ in range(3))
     first.setup(None)
@@ -175,7 +175,7 @@ def test_a_worker_has_a_device_of_its_own(scratch, monkeypatch):
         (None, 0, None),
     ],
 )
-def test_devices_are_those_that_are_seen(listed, count, shown, scratch, monkeypatch):
+def test_devices_are_the_visible_ones(listed, count, shown, scratch, monkeypatch):
     monkeypatch.setenv(VISIBLE, "")  # to be restored
     monkeypatch.delenv(VISIBLE)
     if listed is not None:
@@ -185,7 +185,7 @@ def test_devices_are_those_that_are_seen(listed, count, shown, scratch, monkeypa
     assert os.environ.get(VISIBLE) == shown
 
 
-def test_pinning_comes_before_cuda(scratch, monkeypatch):
+def test_pinning_precedes_cuda(scratch, monkeypatch):
     monkeypatch.setenv(VISIBLE, "0,1")
     monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
     with pytest.raises(RuntimeError, match="register OneDevice before the first fit"):

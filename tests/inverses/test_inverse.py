@@ -1,4 +1,4 @@
-"""Inverse by products, steps on the Stiefel manifold, and the SVD made of both."""
+"""Inverse by products, steps on the Stiefel manifold, and the SVD from both."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_derivatives():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_untrained_is_fixed_and_batched_is_looped(dtype):
+def test_untrained_layers_equal_d_minv_and_batches_equal_loops(dtype):
     A = normal(5, 6, 8).to(dtype)
     inverse = LDMinv(order=5, depth=3)
     X = inverse(A)
@@ -163,8 +163,8 @@ def test_learning_helps_on_unseen_matrices(condition, order, depth):
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_few_matrices_are_enough(seed):
-    """Between and beyond their few singular values nothing runs away."""
+def test_few_training_matrices_are_enough(seed):
+    """The error stays bounded between and beyond their few singular values."""
     seen, unseen = normal(3, 20, 30, seed=seed), normal(50, 20, 30, seed=100)
     inverse = LDMinv(4, 3).fit(seen)
     assert error(unseen, inverse(unseen)) < 0.01 * error(unseen, d_minv(unseen, 4, 3))
@@ -172,15 +172,15 @@ def test_few_matrices_are_enough(seed):
 
 @pytest.mark.parametrize(("order", "depth"), [(4, 8), (10, 3), (20, 2)])
 @pytest.mark.parametrize("condition", [1, 2])
-def test_coefficients_are_fit_for_single_precision(condition, order, depth):
-    """... also where the error is rounding and does not determine them."""
+def test_coefficients_suit_single_precision(condition, order, depth):
+    """This includes coefficients that the error does not determine."""
     A = with_condition(condition)
     inverse = LDMinv(order, depth).fit(A)
     assert inverse.coefficients.detach().abs().max() < 1e4
     assert error(A.float(), inverse(A.float())) < 1e-10
 
 
-def test_training_on_singular_values_is_training_on_matrices():
+def test_training_on_singular_values_equals_training_on_matrices():
     A = with_condition(10, n=20, size=12)
     trained = LDMinv(4, 3).fit(A, solver="sgd", max_iter=3, lr=1e-2)
     by_hand = LDMinv(4, 3)
@@ -270,7 +270,7 @@ def test_unknown_solver():
         LDMinv().fit(torch.eye(2), solver="adam")
 
 
-def test_counts_may_be_of_numpy():
+def test_counts_may_be_numpy_integers():
     A, three = normal(4, 3), np.int64(3)
     assert torch.equal(d_minv(A, three, three), d_minv(A, 3, 3))
     network = DSVD(three, inverse_order=three, inverse_depth=np.int32(3))
@@ -279,7 +279,7 @@ def test_counts_may_be_of_numpy():
 
 
 @pytest.mark.parametrize("params", [{"solver": "sgd"}, {"solver": "gauss-newton"}])
-def test_training_where_derivatives_are_off(params):
+def test_training_without_gradient_mode(params):
     A = with_condition(10)
     expected = LDMinv(4, 2).fit(A, max_iter=3, **params)
     with torch.no_grad():
@@ -393,7 +393,7 @@ def test_minimum_procrustes(batch):
     torch.testing.assert_close(result.U, closed, rtol=0, atol=1e-4)
 
 
-def test_minimum_where_little_is_to_do():
+def test_minimum_of_trivial_problems():
     U = torch.eye(4).double()[:, :2]
     still = minimize_on_stiefel(lambda U: (U * 0).sum(), U)
     assert still.converged
@@ -519,7 +519,7 @@ def test_gradient_at_repeated_singular_values(function):
         torch.testing.assert_close((gradient * D).sum(), truth, rtol=1e-2, atol=1e-2)
 
 
-def test_gradient_where_nothing_moves():
+def test_gradient_at_a_stationary_point():
     M = torch.zeros(3, 4).double().requires_grad_()
     DSVD(3)(M).s.sum().backward()
     assert M.grad.isfinite().all()
@@ -549,7 +549,7 @@ def test_training_lowers_the_objective_on_unseen_matrices():
     assert torch.equal(network.steps, again.steps)
 
 
-def test_lengths_learned_too_fast_do_no_harm():
+def test_divergent_training_keeps_the_best_lengths():
     M = normal(20, 5, 4)
     network = DSVD(3)
     for length in (1e3, -1e3):

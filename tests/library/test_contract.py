@@ -1,4 +1,4 @@
-"""The base class: what it sets and when, what it says and where."""
+"""The base class: its attributes, warnings and errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_attributes_are_set_at_the_end_by_one_function(cls, small, monkeypatch):
     assert ends and not early
 
 
-def test_nothing_of_an_earlier_fit_is_left(small):
+def test_attributes_of_an_earlier_fit_are_removed(small):
     completer = make(AIRCompleter, add_indicator=True).fit(small[1])
     assert completer.laplacians_.keys() == {"rows", "columns"}
     completer.set_params(lambda_row=0, add_indicator=False).fit(small[1])
@@ -57,7 +57,7 @@ def test_nothing_of_an_earlier_fit_is_left(small):
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
-def test_warnings_point_at_the_line_that_fits(method, small):
+def test_warnings_point_at_the_calling_line(method, small):
     def lines(estimator, X):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -111,7 +111,7 @@ def test_an_unknown_keyword_names_the_class(small):
 
 
 @pytest.mark.parametrize("device", ["mps", "meta", "cuda:77", "hpu", "banana"])
-def test_devices_that_are_not_there(device):
+def test_unavailable_devices_are_refused(device):
     if device == "mps" and torch.backends.mps.is_available():
         return
     with pytest.raises(ValueError, match="is not available; use 'auto' or one of") as e:
@@ -120,8 +120,8 @@ def test_devices_that_are_not_there(device):
 
 
 @pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
-def test_numbers_of_numpy_are_numbers(cls, small):
-    """Grids are made of them, and Torch takes none. A bool is no number."""
+def test_numpy_numbers_are_valid_parameters(cls, small):
+    """Grids consist of them, but Torch rejects them. A bool is not a number."""
     for name, allowed in cls._parameter_constraints.items():
         bounds = [kind for kind in allowed if isinstance(kind, Interval)]
         if not bounds:
@@ -169,7 +169,7 @@ def test_annotations_are_parameters():
         Child(2, 0.7, 1e-2)
 
 
-def test_a_constructor_written_by_hand_stays():
+def test_a_handwritten_constructor_is_kept():
     class Written(SVDCompleter):
         width: int  # not a parameter
 
@@ -207,12 +207,12 @@ def test_a_constructor_that_leaves_out_a_parameter_is_named(small):
 
 
 @every_completer
-def test_no_field_is_computed(cls):
+def test_properties_are_not_dataclass_fields(cls):
     """Dask reads all fields of a dataclass to find its own collections in them."""
     assert not [f for f in fields(cls) if isinstance(vars(cls).get(f.name), property)]
 
 
-def test_dask_tells_fits_apart(small):
+def test_dask_distinguishes_fits(small):
     tokenize = pytest.importorskip("dask.base").tokenize
     first, again, other = (SVDCompleter(rank=2) for _ in range(3))
     assert tokenize(first) == tokenize(again)

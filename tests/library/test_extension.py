@@ -1,4 +1,4 @@
-"""What comes with the base class, tried on a method from outside of the package.
+"""The features of the base class, for a method from outside of the package.
 
 `outside.py` has its own term, model, state and solver; the tutorial's class has its own
 term.
@@ -56,12 +56,12 @@ def quick(cls, **params):
 
 
 @each
-def test_it_keeps_what_every_completer_promises(cls):
+def test_it_passes_the_completer_checks(cls):
     check_completer(cls())
 
 
 @each
-def test_a_batch_is_a_loop(cls, X):
+def test_batched_fits_equal_separate_fits(cls, X):
     weights = [0.01, 1.0, 10.0]
     together = fit_batch([quick(cls, lambda_bending=w) for w in weights], [X] * 3)
     for weight, fitted in zip(weights, together, strict=True):
@@ -74,7 +74,7 @@ def test_a_batch_is_a_loop(cls, X):
 
 
 @each
-def test_searches_batch_it_without_a_word(cls, X):
+def test_searches_batch_it_without_warnings(cls, X):
     found = BatchedGridSearchCV(quick(cls), GRID, cv=FOLDS).fit(Entries(X))
     expected = GridSearchCV(quick(cls), GRID, cv=FOLDS).fit(Entries(X))
     np.testing.assert_allclose(
@@ -88,7 +88,7 @@ def test_searches_batch_it_without_a_word(cls, X):
     ]
 
 
-def test_members_that_have_converged_leave_the_batch(X):
+def test_converged_members_are_removed_from_the_batch(X):
     weights = [1e-3, 10.0, 10.0, 10.0]
     grid = [
         OutsideCompleter(w, max_iter=400, tol=1e-2, random_state=0) for w in weights

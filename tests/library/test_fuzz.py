@@ -1,4 +1,4 @@
-"""Anything goes in: a clear error or a finite answer that keeps its cells comes out."""
+"""Any input gives a clear error, or a finite completion that keeps its cells."""
 
 from __future__ import annotations
 

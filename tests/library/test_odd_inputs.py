@@ -1,4 +1,4 @@
-"""Errors for inputs that make no sense: they name the argument and the remedy."""
+"""Errors for nonsensical inputs name the argument and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress and time limits: every completer shows the one and keeps the other."""
+"""Progress and time limits of every completer."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_every_completer_reports_its_progress(cls):
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-def test_progress_bar_of_what_holds_completers(estimator, capsys):
+def test_progress_bars_of_nested_completers(estimator, capsys):
     estimator = clone(estimator).set_callbacks(ProgressBar()).fit(X)
     shown = capsys.readouterr().out
     assert type(estimator).__name__ in shown and "100%" in shown
@@ -120,7 +120,7 @@ def test_time_limits(cls):
     assert not any("max_time" in str(w.message) for w in caught)
 
 
-def test_wherever_there_is_max_iter_there_is_max_time():
+def test_estimators_with_max_iter_have_max_time():
     assert len(LIMITED) > 20
     for cls in LIMITED:
         assert cls().max_time in (None, 60.0), cls
@@ -141,7 +141,7 @@ def test_fits_with_a_limit_are_not_batched():
         fit_batch(grid, [X, X])
 
 
-def test_a_checkpoint_keeps_what_a_limit_has_ended(tmp_path):
+def test_a_checkpoint_keeps_fits_that_a_limit_has_ended(tmp_path):
     def fit():
         completer = make(SVDCompleter, rank=1, max_time=1e-9)
         with pytest.warns(ConvergenceWarning, match="max_time"):

@@ -1,4 +1,4 @@
-"""Numbers from outside the package, with their origin."""
+"""Reference values from outside the package, with their origin."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_knn_is_scikit_learns(table, weights, n_neighbors):
         )
 
 
-def test_knn_does_not_suffer_from_an_offset():
+def test_knn_is_accurate_despite_an_offset():
     """Distances from a few products cancel; columns are centred first."""
     X = TABLES["random"]()
     np.testing.assert_allclose(
@@ -75,7 +75,7 @@ def test_knn_does_not_suffer_from_an_offset():
 
 
 @pytest.mark.parametrize("block, chunk", [(500, 2**12), (2**24, 40), (500, 7)])
-def test_knn_in_blocks_is_knn_at_once(block, chunk, monkeypatch):
+def test_knn_in_blocks_equals_knn_at_once(block, chunk, monkeypatch):
     X = TABLES["random"]()
     whole = KNNCompleter(device="cpu").fit_transform(X)
     monkeypatch.setattr(neighbors, "BLOCK", block)
@@ -85,7 +85,7 @@ def test_knn_in_blocks_is_knn_at_once(block, chunk, monkeypatch):
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
-def test_knn_by_column_is_knn_by_row(table, weights, monkeypatch):
+def test_knn_by_column_equals_knn_by_row(table, weights, monkeypatch):
     """The same donors, in the same order where some are equally near."""
     X = TABLES[table]()
     found = []
@@ -106,7 +106,7 @@ def test_knn_of_numbers_beyond_single_precision():
 
 @pytest.mark.slow
 def test_knn_in_clusters():
-    """All clusters are all rows; fewer hold at least the share that was asked for."""
+    """All clusters contain all rows; fewer find at least the requested share."""
     rng = np.random.RandomState(0)
     X = rng.randn(900, 3) @ rng.randn(3, 8) + 0.1 * rng.randn(900, 8)
     X[rng.random_sample(X.shape) < 0.2] = np.nan
@@ -209,7 +209,7 @@ def test_dirichlet_energy_alone_solves_a_sylvester_equation():
     assert completer.history_["residual"][-1] < 1e-3
 
 
-def test_air_beats_what_the_paper_says_it_beats():
+def test_air_beats_the_papers_baselines():
     """Table 1 of the AIR paper: on a picture AIR is better than DMF, KNN and SVD.
 
     The picture is scikit-learn's, a 100 x 100 part of it, 30 % random as there.

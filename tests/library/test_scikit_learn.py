@@ -95,7 +95,7 @@ def test_a_completer_in_the_middle_of_a_pipeline(regression):
         assert scores.mean() > means.mean() + 0.05
 
 
-def test_a_scaler_in_front_needs_masked_to_nan(regression):
+def test_a_preceding_scaler_needs_masked_to_nan(regression):
     """Without `MaskedToNaN` the number under the mask, 1e9, becomes data."""
     X, y = regression
     model = make_pipeline(MaskedToNaN(), StandardScaler(), KNNCompleter(), Ridge())
@@ -144,7 +144,7 @@ def test_scoring_monitor_draws_a_learning_curve(problem):
 
 
 def test_learning_curves_of_a_search(problem):
-    """Each fit of a search tells the same monitor, by its own clone."""
+    """All fits of a search report to the same monitor, each by its own clone."""
     truth, X = problem
     monitor = ScoringMonitor(scoring={"nmae": lambda est, X, y: est.score(X, y)})
     completer = make(SVDCompleter, max_iter=50, tol=0.0).set_callbacks(monitor)
@@ -168,8 +168,8 @@ def test_callbacks_of_the_completer_in_a_mixed_table(problem, capsys):
     assert "SVDCompleter" in capsys.readouterr().out
 
 
-def test_weights_go_to_those_who_ask(regression):
-    """Routed past a completer, which has none; to one they are an error."""
+def test_weights_are_routed_to_estimators_that_request_them(regression):
+    """They bypass completers without weights, and raise an error there."""
     X, y = regression
     weights = np.random.RandomState(0).uniform(size=len(y))
     weights[::2] = 0

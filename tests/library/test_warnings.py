@@ -1,4 +1,4 @@
-"""Each warning points at the line of the user, whatever stands between."""
+"""Each warning points at the user's line through all layers."""
 
 from __future__ import annotations
 

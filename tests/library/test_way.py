@@ -1,4 +1,4 @@
-"""The way from ``fit`` to the solver: read once, few steps, few classes."""
+"""The path from ``fit`` to the solver: one read, few steps, few classes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
 def test_fit_transform_is_fit_and_transform(cls, kind):
-    """To the last bit."""
+    """The results are equal to the last bit."""
     data, params = KINDS[kind]
     # "apgl" takes weights.
     completer, X = make(cls, max_iter=8, solver="apgl", **params), data()
@@ -78,7 +78,7 @@ def test_fit_transform_is_fit_and_transform(cls, kind):
     ids=["AIR", "factorization", "stack"],
 )
 def test_cells_are_read_once(completer, most, monkeypatch):
-    """A stack reads them once, and each fit inside of it once more."""
+    """A stack reads them once, and each of its fits once more."""
     reads, fits = [], []
     real, fit = containers._as_array, type(make(AIRCompleter))._run_fit
     monkeypatch.setattr(
@@ -100,7 +100,7 @@ def test_few_classes(cls):
     assert len(own) <= MOST_CLASSES, own
 
 
-def test_nobody_asks_for_the_kind_of_storage():
+def test_no_isinstance_checks_of_storage():
     for path in FILES:
         if path.relative_to(ROOT).parts[0] in ("cells", "blocks"):
             continue
@@ -116,7 +116,7 @@ def test_nobody_asks_for_the_kind_of_storage():
 
 
 def test_files_and_classes_are_short():
-    """The long ones have long docstrings, which count, too."""
+    """Docstrings count; the long files have long ones."""
     for path in FILES:
         source = path.read_text()
         assert len(source.splitlines()) <= LINES_OF_FILE, path
@@ -185,7 +185,7 @@ print(len(seen), len({code.co_filename for code in seen}))
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["AIRCompleter", "FactorizationCompleter"])
 def test_few_steps_to_the_first_product(name):
-    """Distinct functions, without comprehensions and properties, and their files."""
+    """Counts distinct functions, without comprehensions and properties, and files."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WAY.replace("CLASS", name)],
         check=True,

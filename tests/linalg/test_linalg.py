@@ -57,7 +57,7 @@ def dense(A):
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_partial_svd_is_the_beginning_of_the_svd(name):
+def test_partial_svd_equals_the_first_part_of_the_svd(name):
     A = MATRICES[name]()
     whole = full_svd(dense(A))
     rank = min(5, *A.shape)
@@ -76,8 +76,8 @@ def test_partial_svd_is_the_beginning_of_the_svd(name):
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("share", [0.9, 0.3, 1e-9])
 @pytest.mark.parametrize("near", ["nothing", "right", "wrong"])
-def test_shrinkage_is_lapacks(name, share, near):
-    """Whatever way is taken, and however wrong the prediction of the rank was."""
+def test_shrinkage_equals_that_of_lapack(name, share, near):
+    """This holds for all algorithms, and for wrong predictions of the rank."""
     A = MATRICES[name]()
     whole = full_svd(dense(A))
     tau = share * float(whole.s[0])
@@ -105,7 +105,7 @@ def test_spectral_norm_is_the_largest_singular_value(shape, share):
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("rank", [1, 12])
 def test_partial_svd_stays_orthogonal(name, rank):
-    """Also when it starts at singular vectors, whose residuals are zero."""
+    """This includes a start at singular vectors, whose residuals are zero."""
     A = MATRICES[name]()
     rank = min(rank, *A.shape)
     exact = full_svd(dense(A))
@@ -145,7 +145,7 @@ def test_shrinkage_in_single_precision_and_in_batches():
 
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("share", [1.1, 0.9, 0.3, 0.01])
-def test_shrinkage_by_products_is_the_svds(name, share):
+def test_shrinkage_by_products_equals_that_of_the_svd(name, share):
     A = dense(MATRICES[name]())
     scale = float(full_svd(A).s[0]) or 1.0
     expected = shrink(A, share * scale).dense()
@@ -155,7 +155,7 @@ def test_shrinkage_by_products_is_the_svds(name, share):
     torch.testing.assert_close(single, expected, atol=2e-3 * scale, rtol=0)
 
 
-def test_few_steps_with_a_warm_start_come_nearer():
+def test_few_steps_with_a_warm_start_reduce_the_error():
     A = sparse_plus(300, 200, 4, share=0.05)
     exact = shrink(A, 12.0, tol=1e-9)
     near, errors = SVD(A.low.left[:, :0], A.low.left[0, :0], A.low.right[:, :0]), []

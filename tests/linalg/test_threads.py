@@ -1,4 +1,4 @@
-"""The number of threads follows the size of the work, and is what it was afterwards."""
+"""The number of threads follows the size of the work, and is restored afterwards."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_one_thread_for_small_work_and_two_afterwards(two, error):
     assert set(threads()) == {2}
 
 
-def test_large_work_has_what_the_user_allows(two):
+def test_large_work_uses_the_users_limit(two):
     with threads_for(LARGE):
         assert set(threads()) == {2}
         with threads_for(SMALL):
@@ -93,8 +93,8 @@ def test_the_limit_of_the_user_is_kept(one):
 
 
 @pytest.mark.slow
-def test_the_same_where_nobody_has_set_the_threads_of_torch():
-    """MKL then follows OpenMP, afterwards too; in this process it has been set."""
+def test_threads_are_restored_if_torch_has_its_default():
+    """MKL then follows OpenMP, also afterwards. This process has set it already."""
     code = (
         "import torch;"
         "from threadpoolctl import threadpool_limits;"

@@ -1,4 +1,4 @@
-"""Steps as one graph: replays are the steps that would have been taken one by one.
+"""Steps as one graph: replays equal single steps.
 
 Without a CUDA device, a graph is imitated: a mode records all operators with their
 tensors, and a replay runs them again and writes the results into the same tensors.
@@ -160,8 +160,8 @@ def fitted(cls, params):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("cls", "params", "solver"), CASES)
-def test_replays_are_the_same_steps(cls, params, solver, graphs, monkeypatch):
-    """After 25 ordinary steps three times 25 replayed ones, then ten ordinary ones."""
+def test_replays_equal_ordinary_steps(cls, params, solver, graphs, monkeypatch):
+    """A run has 25 ordinary steps, three replays of 25, and ten ordinary ones."""
     ours = fitted(cls, params)
     assert {each.__name__ for each in graphs} == ({solver} if solver else set())
     monkeypatch.setattr("skmc.loop.graphed.capture_for", lambda data: None)
@@ -206,8 +206,8 @@ def eager(*args, **params) -> Run:
 RUNS = run_of, eager
 
 
-def test_graphs_go_on_after_ordinary_steps(graphs):
-    """A run that is advanced by and by, as in a search."""
+def test_graphs_continue_after_ordinary_steps(graphs):
+    """The run is advanced in parts, as in a search."""
     ours, expected = (make_run() for make_run in RUNS)
     for until in (23, 25, 61, 62, 100):
         ours.advance(until)
@@ -256,7 +256,7 @@ class Reading(Descent):
 
 
 @pytest.mark.parametrize("cls", [Counting, Reading])
-def test_what_is_not_only_tensors_is_not_replayed(cls, graphs, caplog):
+def test_states_with_other_changes_are_not_replayed(cls, graphs, caplog):
     ours, expected = (make_run(cls) for make_run in RUNS)
     with caplog.at_level(logging.DEBUG, "skmc.loop.graphed"):
         for run in (ours, expected):
@@ -266,7 +266,7 @@ def test_what_is_not_only_tensors_is_not_replayed(cls, graphs, caplog):
     assert f"steps of {cls.__name__} are not captured" in caplog.text
 
 
-def test_graphs_are_there_for_those_who_ask():
+def test_graphs_are_used_only_on_request():
     on_cuda = SimpleNamespace(device=torch.device("cuda"))
     assert graphed.capture_for(on_cuda) is None and run_of().graphed.capture is None
     with cuda_graphs():
@@ -277,7 +277,7 @@ def test_graphs_are_there_for_those_who_ask():
 
 @pytest.mark.skipif("cuda" not in DEVICES, reason="no CUDA device")
 def test_cuda_graphs():
-    """What was imitated above."""
+    """This runs the operations that the tests above imitate."""
     completer = AIRCompleter(random_state=0, max_iter=110, tol=0.0)
     X, found = matrix(), []
     for context in (cuda_graphs(), nullcontext()):
@@ -288,13 +288,13 @@ def test_cuda_graphs():
 
 
 def test_tensors_may_change_places():
-    """As where a state keeps an iterate of the step before."""
+    """This happens in states that keep the previous iterate."""
     x, y = torch.ones(2), torch.zeros(2)
     Contents([x, y], None).take(Contents([y, x], None))
     assert (x.tolist(), y.tolist()) == ([0, 0], [1, 1])
 
 
-def test_every_solver_is_replayed_or_says_why_not():
+def test_every_solver_is_replayed_or_gives_a_reason():
     replayed = {solver for _, _, solver in CASES}
     for cls in all_solvers():
         assert cls.eager != Solver.eager, f"{cls.__name__} does not say why"

@@ -117,7 +117,7 @@ def test_held_out_cells_keep_the_best_iterate():
     assert solution.history["validation"].argmin() == 9
 
 
-def test_interrupting_returns_what_there_is():
+def test_interrupting_returns_the_current_iterate():
     class Interrupted(Shrink):
         n_steps = 0
 
@@ -146,7 +146,7 @@ def full_rank_two():
     return Observed(truth, torch.ones_like(truth, dtype=torch.bool))
 
 
-def test_solvers_hold_no_iterates():
+def test_solvers_do_not_store_iterates():
     data = full_rank_two()
     solver = descent(data)
     first, second = (solve(solver, data, max_iter=30).X for _ in range(2))
@@ -166,7 +166,7 @@ def test_residuals_fall_to_zero_at_a_solution_and_not_at_the_start(make):
     assert data.residual(late.X).norm() < 1e-3 * data.values.norm()
 
 
-def test_tiny_factors_are_not_taken_for_a_solution():
+def test_tiny_factors_are_not_mistaken_for_a_solution():
     """At 1e-6 every gradient is nearly zero; the residual is not."""
     data = full_rank_two()
     draw = Randomness.of([0], dtype=torch.float64)
@@ -216,7 +216,7 @@ def test_observed_refuses(values, mask, error):
         Observed(values, mask)
 
 
-def test_observed_ignores_what_lies_under_the_mask():
+def test_observed_ignores_masked_values():
     data = Observed(torch.tensor([[1.0, torch.nan]]), torch.tensor([[True, False]]))
     assert data.values.tolist() == [[1.0, 0.0]]
     assert data.residual(torch.tensor([[3.0, 5.0]])).tolist() == [[2.0, 0.0]]
@@ -257,7 +257,7 @@ def test_interrupting_a_diverging_solve_returns_a_finite_answer():
 
 
 def test_terms_may_learn_less_often_than_the_model():
-    """Every third evaluation learns; in between W stays and the slope is that of L."""
+    """Every third evaluation learns; between them W and L are constant."""
     X = torch.randn(
         5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     )

@@ -1,4 +1,4 @@
-"""Between two checks of the loop no solver reads a number back from the device.
+"""Between two checks of the loop, no solver reads a number from the device.
 
 On a CPU nothing waits for anything, but the operators that would are seen all the same:
 each `Solver.step` of the fits below runs under a mode that counts them. The second
@@ -183,7 +183,7 @@ def waits():
 
 
 @pytest.mark.parametrize("cls", all_solvers(), ids=lambda cls: cls.__name__)
-def test_a_step_waits_for_nobody(cls, waits):
+def test_steps_do_not_synchronize_with_the_device(cls, waits):
     assert cls.__name__ in waits, f"no fit of this test takes a step of {cls.__name__}"
     waited = sorted(set(waits[cls.__name__]))
     if cls.__name__ in MAY_WAIT:

@@ -1,4 +1,4 @@
-"""Batched = looped."""
+"""Batched fits equal separate fits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("cls", "params"), CASES)
-def test_batched_is_looped(cls, params, device):
+def test_batched_fits_equal_separate_fits(cls, params, device):
     truth = low_rank(20, 15, rank=3)
     hidden = [patterns.random(truth, 0.3, random_state=seed) for seed in range(3)]
     Xs = [np.ma.masked_array(truth, h) for h in hidden]
@@ -105,7 +105,7 @@ def test_what_cannot_share_a_batch():
         fit_batch([GradualNSRCompleter()], [X])
 
 
-def test_what_was_given_is_what_was_used():
+def test_given_parameters_are_used():
     X = low_rank(20, 15)
     grid = [LinkedFactorizationCompleter(2, w, max_iter=25) for w in (0.1, 10.0)]
     fitted = fit_batch(grid, [X, X])
@@ -157,8 +157,8 @@ def reconstructions(batch):
 
 
 @pytest.mark.parametrize("cls", BATCHED)
-def test_a_batch_goes_on_elsewhere(cls, device):
-    """As a worker process gets it, and with members that are no longer wanted."""
+def test_a_batch_continues_in_another_process(cls, device):
+    """A worker process gets it by pickle, and drops some members."""
     straight, moved = (BatchedFit(three(cls, device=device)) for _ in range(2))
     straight.run.advance(100)
     moved.run.advance(50)
@@ -173,7 +173,7 @@ def test_a_batch_goes_on_elsewhere(cls, device):
 
 
 @pytest.mark.parametrize("cls", BATCHED)
-def test_members_that_end_leave(cls, device):
+def test_finished_members_are_removed(cls, device):
     """The other members are not affected, and the history has NaN for dropped ones."""
     together = BatchedFit(three(cls, device=device))
     alone = BatchedFit(three(cls, device=device)[1:2])
@@ -198,7 +198,7 @@ def test_members_that_end_leave(cls, device):
 
 @pytest.mark.parametrize("cls", [c for c in BATCHED if c is not SNNCompleter])
 def test_a_member_that_diverges_does_not_affect_the_others(cls, device):
-    """Its answer is the best iterate before."""
+    """Its result is the best previous iterate."""
     batch, early, alone = (BatchedFit(three(cls, device=device)) for _ in range(3))
     early.run.advance(25)
     alone.run.advance(100)
@@ -227,7 +227,7 @@ class Second:
         self.goes_on = self.goes_on[members]
 
 
-def test_solvers_say_that_members_cannot_leave():
+def test_solvers_report_that_members_cannot_be_removed():
     data = SparseObserved.of([0, 1], [1, 0], torch.tensor([1.0, 2.0]), (2, 2))
     solver = SoftImpute(1.0)
     with pytest.raises(NotImplementedError, match="SoftImpute solves for a single"):

@@ -78,14 +78,14 @@ def test_bad_splits(matrix):
         next(CellSplit(fraction=1e-9).split(matrix))
 
 
-def test_splits_serve_searches(matrix):
+def test_searches_accept_splits(matrix):
     search = GridSearchCV(
         SVDCompleter(), {"rank": [1, 2, 5]}, cv=CellSplit("patch", random_state=0)
     )
     assert search.fit(Entries(matrix)).best_params_ == {"rank": 2}
 
 
-def test_comparison_is_what_fitting_by_hand_gives(matrix):
+def test_comparison_equals_fits_by_hand(matrix):
     completers = {"mean": MeanCompleter(), "svd": SVDCompleter(rank=2)}
     table = compare(completers, matrix, cv=4, metrics=list(METRICS))
     cells = Entries(matrix)
@@ -139,8 +139,8 @@ def test_the_errors_are_printed_beside_long_names(matrix, monkeypatch):
     assert type(table[["mean"]]) is type(pickle.loads(pickle.dumps(table))[["mean"]])
 
 
-def test_the_default_is_what_the_guide_recommends():
-    """On a table of the usual size, and on a picture; slow ones are left out."""
+def test_the_default_follows_the_guide():
+    """It is checked on a table of usual size and on a picture, without slow methods."""
     everything = candidates_for(np.ones((500, 10)), max_time=1e9)
     assert {"Gaussian", "copula", "trees"} <= set(candidates_for(np.ones((500, 10))))
     assert {"nonlocal", "biharmonic"} <= set(candidates_for(np.ones((256, 256))))
@@ -159,7 +159,7 @@ class Broken(MeanCompleter):
         raise RuntimeError("out of order")
 
 
-def test_what_fails_is_in_the_table(matrix):
+def test_failures_are_in_the_table(matrix):
     table = compare([Broken(), MeanCompleter(), MeanCompleter()], matrix, cv=2)
     assert table["completer"].tolist() == [
         "MeanCompleter",
@@ -190,7 +190,7 @@ def test_display(matrix):
     matplotlib.pyplot.close(display.figure_)
 
 
-def test_tables_are_compared_by_the_errors_of_their_cells():
+def test_tables_are_compared_by_cell_errors():
     """Whatever the container; columns that are hard to recognize are completed too."""
     rng = np.random.RandomState(0)
     z = rng.randn(120)

@@ -1,4 +1,4 @@
-"""Searches in batches find what scikit-learn's searches find."""
+"""Batched searches give the results of scikit-learn's searches."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_results_are_those_of_grid_search(name, damaged, sizes):
+def test_results_equal_those_of_grid_search(name, damaged, sizes):
     completer, grid, options = SEARCHES[name]
     cells = options["cv"] is CELLS
     X = Entries(damaged) if cells else damaged
@@ -176,7 +176,7 @@ def test_results_are_those_of_grid_search(name, damaged, sizes):
         assert ours.score(X) == theirs.score(X)
 
 
-def test_what_shares_shapes_is_one_batch(damaged, sizes):
+def test_fits_of_equal_shape_share_a_batch(damaged, sizes):
     X = Entries(damaged)
     BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS).fit(X)
     assert sizes == [18]
@@ -187,15 +187,15 @@ def test_what_shares_shapes_is_one_batch(damaged, sizes):
 
 
 def test_large_matrices_are_fitted_alone(damaged, sizes, monkeypatch):
-    """Where a batch saves nothing on a CPU."""
+    """A batch of them saves nothing on a CPU."""
     monkeypatch.setattr(grouping, "MAX_BATCHED_CELLS", 100)
     search = BatchedGridSearchCV(air(max_iter=25), WEIGHTS, cv=CELLS)
     search.fit(Entries(damaged))
     assert sizes == []
 
 
-def test_batches_fit_the_memory(damaged, sizes, monkeypatch):
-    """Members are counted as what a batch of them takes."""
+def test_batches_respect_the_memory(damaged, sizes, monkeypatch):
+    """The size of a batch follows from the memory of its members."""
     X = Entries(damaged)
     member = air().batch_memory(X)
     assert 8 * (18**2 + 14**2) * 10 < member < 8 * (18**2 + 14**2) * 100
@@ -220,7 +220,7 @@ def test_batches_fit_the_caches(damaged, sizes, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [BatchedGridSearchCV, BatchedHalvingSearchCV])
-def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
+def test_workers_give_equal_results(kind, damaged, sizes, monkeypatch):
     monkeypatch.setattr(grouping, "MIN_THREADED_CELLS", 0)
     X = Entries(damaged)
     search = kind(air(), WEIGHTS, cv=CELLS)
@@ -229,7 +229,7 @@ def test_workers_find_the_same(kind, damaged, sizes, monkeypatch):
     assert sizes == [9, 9, 18]
 
 
-def test_random_candidates_are_those_of_randomized_search(damaged):
+def test_random_candidates_equal_those_of_randomized_search(damaged):
     where = {"lambda_row": loguniform(1e-2, 1e1), "lambda_col": loguniform(1e-2, 1e1)}
     options = {"n_iter": 4, "cv": CELLS, "random_state": 0}
     X = Entries(damaged)
@@ -245,7 +245,7 @@ def test_random_candidates_are_those_of_randomized_search(damaged):
 @pytest.mark.parametrize(
     "completer", [air(), air(early_stopping=True, n_iter_no_change=25)]
 )
-def test_halving_goes_on_warm(completer, damaged):
+def test_halving_resumes_fits(completer, damaged):
     """A rung has the scores of full fits at its iteration, so the last one's are those
     of the grid search."""
     X = Entries(damaged)
@@ -264,7 +264,7 @@ def test_halving_goes_on_warm(completer, damaged):
     assert all(params in kept for params in results["params"][6:8])
 
 
-def test_halving_finds_what_the_grid_finds(damaged):
+def test_halving_and_grid_search_agree(damaged):
     X = Entries(damaged)
     grid = {"lambda_row": [0.1, 10.0, 1000.0], "lambda_col": [0.1, 1000.0]}
     grid_search = BatchedGridSearchCV(air(), grid, cv=CELLS).fit(X)
@@ -274,7 +274,7 @@ def test_halving_finds_what_the_grid_finds(damaged):
 
 
 def test_halving_saves_iterations(damaged, monkeypatch):
-    """Members that are no longer wanted cost nothing."""
+    """Dropped members cost nothing."""
     steps = []
     step = Run.check
 
@@ -301,7 +301,7 @@ def test_rungs_of_small_factors_end():
     assert ends[-1] == 4000
 
 
-def test_halving_of_what_has_no_batches(damaged):
+def test_halving_without_batches(damaged):
     X = Entries(damaged)
     grid = {"lambda_nuclear": [0.1, 0.3, 1.0]}
     search = BatchedHalvingSearchCV(
@@ -311,7 +311,7 @@ def test_halving_of_what_has_no_batches(damaged):
     assert search.n_candidates_[0] == 3 and search.n_iterations_ > 1
 
 
-def test_halving_says_what_it_halves(damaged):
+def test_halving_names_its_resource(damaged):
     X = Entries(damaged)
     with pytest.raises(ValueError, match="resource='max_iter' is not a parameter of"):
         BatchedHalvingSearchCV(KNNCompleter(), {"n_neighbors": [1, 2]}).fit(X)
@@ -322,7 +322,7 @@ def test_halving_says_what_it_halves(damaged):
 # Faults.
 
 
-def test_a_candidate_that_diverges_disturbs_no_other(damaged, sizes):
+def test_a_diverging_candidate_does_not_affect_others(damaged, sizes):
     X = Entries(damaged)
     calm = BatchedGridSearchCV(air(), {"lambda_row": [0.1, 1.0]}, cv=CELLS).fit(X)
     search = BatchedGridSearchCV(air(), {"lambda_row": [0.1, 1e308, 1.0]}, cv=CELLS)
@@ -341,8 +341,8 @@ def test_a_candidate_that_diverges_disturbs_no_other(damaged, sizes):
         search.set_params(error_score="raise").fit(X)
 
 
-def test_a_decomposition_that_fails_is_one_member_s(damaged, monkeypatch):
-    """SVDs of a batch fail as a whole; halves begin anew until it is known whose."""
+def test_a_failed_decomposition_affects_one_member(damaged, monkeypatch):
+    """A batched SVD fails as a whole; halves restart until the member is known."""
     X = Entries(damaged)
     search = BatchedGridSearchCV(
         SNNCompleter(max_iter=25), {"random_state": [0, 1, 2, 3]}, cv=CELLS
@@ -406,7 +406,7 @@ def test_a_fold_without_cells_is_the_only_one_to_fail():
     assert np.isfinite(search.cv_results_["split1_test_score"]).all()
 
 
-def test_a_row_that_a_fold_leaves_empty_is_answered_by_means():
+def test_rows_that_are_empty_in_a_fold_get_means():
     X = low_rank(6, 5)
     X[2, 1:] = np.nan
     search = BatchedGridSearchCV(air(max_iter=25), {"lambda_row": [0.1, 1]}, cv=CELLS)
@@ -463,8 +463,8 @@ def test_a_search_is_an_estimator(damaged):
     assert not hasattr(search, "best_estimator_")
 
 
-def test_warnings_are_those_of_the_last_rung(damaged):
-    """A fit amid its iterations has not failed to converge."""
+def test_only_the_last_rung_warns(damaged):
+    """An unfinished fit is not a failure to converge."""
     X = Entries(damaged)
     grid = {"lambda_row": [0.1, 0.2, 0.3, 0.4]}
     search = BatchedHalvingSearchCV(air(max_iter=400), grid, cv=CELLS)

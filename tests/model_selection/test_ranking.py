@@ -133,7 +133,7 @@ def test_scorer_ranks_unseen_columns_only(counts):
         RankingScorer("hits")(completer, test)
 
 
-def test_last_cells_are_held_out():
+def test_the_latest_cells_are_held_out():
     rng = np.random.RandomState(0)
     cells = Entries(np.where(rng.rand(9, 8) < 0.5, 1.0, np.nan))
     times = rng.permutation(len(cells))
@@ -169,7 +169,7 @@ def weighted():
 
 @pytest.mark.parametrize("per_cell", [True, False])
 def test_weights_count_cells(per_cell, weighted):
-    """The gradient is that of a loss in which a cell of weight 2 is there twice."""
+    """The gradient is that of a loss in which a cell of weight 2 occurs twice."""
     X, w = weighted
     completer = FactorizationCompleter(
         2, lambda_ridge=0.1, biases=None, per_cell=per_cell, tol=1e-10, max_iter=5000

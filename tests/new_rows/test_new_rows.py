@@ -1,4 +1,4 @@
-"""New rows: each is completed on its own, whatever else is asked in the call."""
+"""New rows are completed independently of each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_row_does_not_depend_on_the_others(embedded):
 
 
 def test_embeddings_are_stationary(embedded):
-    """To rounding: the loss alone would tell points apart to half of the digits."""
+    """They are so up to rounding; the loss alone would determine half of the digits."""
     rows, values, seen = embedded
     w = torch.zeros(60, 3, dtype=torch.float64)
 
@@ -86,7 +86,7 @@ def test_gauss_newton_converges_past_the_rounding_of_the_loss():
 
 
 def test_units_of_rows_do_not_matter():
-    """Not even where squares underflow."""
+    """This holds even if squares underflow."""
     generator = torch.Generator().manual_seed(0)
     X = torch.randn(12, 5, dtype=torch.float64, generator=generator)
     F = torch.randn(5, 3, dtype=torch.float64, generator=generator)
@@ -97,7 +97,7 @@ def test_units_of_rows_do_not_matter():
         torch.testing.assert_close(found, expected)
 
 
-def test_the_map_of_new_rows_waits_until_it_is_needed(monkeypatch):
+def test_the_map_of_new_rows_is_computed_on_demand(monkeypatch):
     calls, of = [], FoldIn.of
     monkeypatch.setattr(FoldIn, "of", lambda *args: calls.append(args) or of(*args))
     rng = np.random.RandomState(0)

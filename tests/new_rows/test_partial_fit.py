@@ -1,4 +1,4 @@
-"""``partial_fit``: what it costs, where it is exact, and that it forgets nothing."""
+"""``partial_fit``: its cost, exact cases, and use of all cells."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_names_of_new_columns():
     assert list(completer.get_feature_names_out()) == names
 
 
-def test_what_cannot_be_continued(tmp_path):
+def test_fits_that_cannot_be_continued(tmp_path):
     counts = np.nan_to_num(np.abs(X)).round()
     completer = FactorizationCompleter(2, lambda_ridge=0.1, alpha=1.0, tol=1)
     completer.fit(counts)
@@ -226,7 +226,7 @@ def test_what_cannot_be_continued(tmp_path):
         MeanCompleter().fit(stored).partial_fit(X)
 
 
-def test_recommendations_and_files_know_new_rows(tmp_path):
+def test_recommendations_and_files_include_new_rows(tmp_path):
     completer = CASES["factorization"][0]().fit(X[:60]).partial_fit(X[60:61])
     items, _ = completer.recommend([60], 15)
     assert set(items.compressed()) == set(np.flatnonzero(np.isnan(X[60])))
@@ -249,7 +249,7 @@ def test_sparse_rows_and_single_precision():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_data_belong_to_the_caller(name):
+def test_later_changes_of_the_data_have_no_effect(name):
     """Changing them after a call changes nothing."""
     first, more = X[:60].copy(), X[60:].copy()
     completer = CASES[name][0]().fit(first)

@@ -1,4 +1,4 @@
-"""Patterns hide what they say, and only observed cells."""
+"""Patterns hide the stated share of cells, and only observed ones."""
 
 from __future__ import annotations
 

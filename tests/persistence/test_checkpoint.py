@@ -1,4 +1,4 @@
-"""Fits that were killed give the answer of those that were not, to the last bit."""
+"""Killed fits give the result of uninterrupted ones, to the last bit."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def answers(completer, X) -> list[np.ndarray]:
     VARIANTS,
     ids=lambda v: ",".join(v) if isinstance(v, dict) else v.__name__,
 )
-def test_resumed_as_if_nothing_had_happened(cls, params, X, kill, tmp_path):
+def test_resumed_fits_equal_uninterrupted_ones(cls, params, X, kill, tmp_path):
     def fit():
         return make(cls, **{"max_iter": 30, **copy.deepcopy(params)}).fit(X)
 
@@ -112,8 +112,8 @@ def test_resumed_as_if_nothing_had_happened(cls, params, X, kill, tmp_path):
         assert np.array_equal(a, b, equal_nan=True)
 
 
-def test_large_spectra_that_are_followed(kill, tmp_path):
-    """What a module remembers of its last step goes along."""
+def test_tracked_spectra_are_resumed(kill, tmp_path):
+    """The checkpoint includes the state that a module keeps from its last step."""
     X = low_rank(110, 105)
     X[::7, ::5] = np.nan
 
@@ -131,7 +131,7 @@ def test_large_spectra_that_are_followed(kill, tmp_path):
 
 
 def test_containers_and_a_search(X, kill, tmp_path):
-    """Several fits in a block, of ratings, and a mixed table's in the end."""
+    """A block contains several fits to ratings, and one to a mixed table."""
 
     def search():
         folds = KFold(3, shuffle=True, random_state=0)
@@ -166,7 +166,7 @@ def test_a_fresh_seed_is_kept(X, kill, tmp_path):
     assert not np.array_equal(again.reconstruction_, found[0])
 
 
-def test_nothing_is_done_twice(X, kill, tmp_path, monkeypatch):
+def test_no_step_is_repeated(X, kill, tmp_path, monkeypatch):
     """Steps are taken as often as without a crash."""
     from skmc.solvers import HardRank
 
@@ -216,9 +216,7 @@ def test_an_interruption_is_like_a_crash(X, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["data", "params", "class", "version"])
-def test_a_checkpoint_of_something_else_is_refused(
-    change, X, kill, tmp_path, monkeypatch
-):
+def test_a_checkpoint_of_another_fit_is_refused(change, X, kill, tmp_path, monkeypatch):
     with pytest.raises(Killed), checkpoint(tmp_path / "fit", every=0):
         kill(3)
         make(SVDCompleter, rank=2).fit(X)
@@ -253,7 +251,7 @@ def test_a_damaged_checkpoint_is_refused(X, kill, tmp_path):
         make(SVDCompleter, rank=2).fit(X)
 
 
-def test_writes_are_as_far_apart_as_asked(X, monkeypatch, tmp_path):
+def test_the_interval_between_writes_is_respected(X, monkeypatch, tmp_path):
     module = sys.modules["skmc.persistence.checkpoint"]  # not the function
     now, writes = [0.0], []
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])

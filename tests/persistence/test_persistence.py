@@ -1,4 +1,4 @@
-"""Completers in files without pickle: the same answers, and nothing but skmc's."""
+"""Completers in files without pickle: equal results, and only known classes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ VARIANTS = [(cls, {}) for cls in COMPLETERS] + [
     VARIANTS,
     ids=lambda v: ",".join(v) if isinstance(v, dict) else v.__name__,
 )
-def test_the_same_completer_comes_back(cls, params, frame, tmp_path, device):
+def test_save_and_load_restore_a_completer(cls, params, frame, tmp_path, device):
     old, new = frame
     completer = make(cls, add_indicator=True, device=device, **params)
     completer.set_output(transform="pandas")
@@ -103,7 +103,7 @@ class Declared(MeanCompleter):
     note: str = ""
 
 
-def test_fitted_attributes_are_no_fields(frame, tmp_path):
+def test_fitted_attributes_are_not_fields(frame, tmp_path):
     old, new = frame
     completer = Declared("fitted", keep_observed=False).fit(old.drop(columns="d"))
     save(completer, tmp_path / "c")
@@ -114,7 +114,7 @@ def test_fitted_attributes_are_no_fields(frame, tmp_path):
 
 
 def test_unfitted_and_with_callbacks(tmp_path):
-    """Callbacks stay behind."""
+    """Callbacks are not stored."""
     path = tmp_path / "c"
     save(SVDCompleter(rank=2).set_callbacks(ProgressBar()), path)
     again = load(path)
@@ -124,7 +124,7 @@ def test_unfitted_and_with_callbacks(tmp_path):
 
 
 def test_mixed_tables(tmp_path):
-    """With the callbacks of the completer in it left behind."""
+    """The callbacks of the inner completer are not stored."""
     table = pd.DataFrame(
         {
             "number": [1.0, 2.0, np.nan, 4.0],
@@ -218,7 +218,7 @@ def test_a_file_names_only_classes_of_skmc(saved):
         "",
     ],
 )
-def test_classes_that_no_file_may_name(saved, name):
+def test_forbidden_classes_in_files(saved, name):
     import skmc.distributed  # noqa: F401 - so that the class is there
 
     forge(saved, lambda content: {**content, "class": name})
@@ -230,7 +230,7 @@ class Deleted(SVDCompleter):
     def __del__(self): ...
 
 
-def test_a_method_of_ones_own(tmp_path):
+def test_a_user_defined_method(tmp_path):
     """Its completer, and parts of other classes that derive from the base classes."""
     X = own_method.problem()
     completer = OwnCompleter().fit(X)
@@ -264,7 +264,7 @@ np.save(sys.argv[1], np.vstack([completer.transform(X), completer.transform(-X)]
 """
 
 
-def test_a_method_of_ones_own_in_another_process(tmp_path):
+def test_a_user_defined_method_in_another_process(tmp_path):
     """Loading builds its classes if they are imported, and never imports them."""
     X = own_method.problem()
     completer = OwnCompleter().fit(X)
@@ -283,7 +283,7 @@ def test_a_method_of_ones_own_in_another_process(tmp_path):
     assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
 
 
-def test_why_a_class_of_ones_own_cannot_be_stored(tmp_path):
+def test_errors_explain_why_a_class_cannot_be_stored(tmp_path):
     class Inside(SVDCompleter): ...
 
     with pytest.raises(TypeError, match=r"Inside cannot be stored: it is defined ins"):
@@ -391,7 +391,7 @@ def test_other_files(saved, tmp_path):
         load(saved)
 
 
-def test_what_cannot_be_stored_is_named(tmp_path):
+def test_objects_that_cannot_be_stored_are_named(tmp_path):
     class Own:
         pass
 
@@ -425,7 +425,7 @@ def test_new_files_have_the_usual_permissions(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o400
 
 
-def test_errors_of_writing_name_the_file_that_was_asked_for(tmp_path):
+def test_write_errors_name_the_target_file(tmp_path):
     def fill(part):
         raise OSError(errno.ENOSPC, "No space left on device", str(part))
 
@@ -442,7 +442,7 @@ def roundtrip(value, **supplied):
     return Unpacker(packer.arrays, supplied=supplied).unpack(content)
 
 
-def test_numbers_come_back_as_they_were():
+def test_numbers_are_restored_exactly():
     values = [0.1, -0.0, np.inf, -np.inf, 2**70, True, None, "ä", (1, [2.5]), {1: 2}]
     values += [np.float32(0.1), np.int8(3), np.bool_(True), slice(1, None)]
     again = roundtrip(values)
@@ -532,12 +532,12 @@ class Point(NamedTuple):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_would_come_back_as_something_else_is_refused(value):
+def test_objects_that_would_change_are_refused(value):
     with pytest.raises(TypeError, match="cannot be stored"):
         roundtrip([value])
 
 
-def test_views_share_memory_again():
+def test_views_share_memory_after_loading():
     whole = torch.arange(12.0).view(3, 4)
     a, b, c = roundtrip([whole, whole[1], whole.mT])
     b[0] = -1.0
@@ -554,7 +554,7 @@ def test_views_share_memory_again():
         (torch.optim.LBFGS, {}),
     ],
 )
-def test_optimizers_go_on_where_they_were(optimizer, options):
+def test_optimizers_continue_after_loading(optimizer, options):
     def step(weight, adam):
         def gradient():
             weight.grad = weight.detach() ** 2 - 1
@@ -573,7 +573,7 @@ def test_optimizers_go_on_where_they_were(optimizer, options):
         assert torch.equal(weight, twin)
 
 
-def test_generators_go_on_where_they_were():
+def test_generators_continue_after_loading():
     generator = torch.Generator().manual_seed(3)
     torch.rand(5, generator=generator)
     other = roundtrip(generator)

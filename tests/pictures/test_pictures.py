@@ -1,4 +1,4 @@
-"""Pictures with channels: shapes, ways, blocks, bad input, the biharmonic completer."""
+"""Pictures with channels: shapes, blocks, invalid input, biharmonic completion."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_permuting_channels_permutes_the_answer(cls):
 
 
 def test_the_channels_of_a_patch_are_shrunk_together():
-    """One channel of a pixel tells the others."""
+    """One channel of a pixel determines the others."""
     truth = waves()
     missing = np.zeros(truth.shape, bool)
     missing[..., 1] = hidden((48, 45), 0.95)
@@ -201,7 +201,7 @@ def test_bad_input(cls, name):
     assert answer.min() >= low - reach and answer.max() <= high + reach
 
 
-def test_all_marks_count():
+def test_all_marks_of_missing_pixels_are_used():
     picture = np.ma.masked_array(waves(20, 24), hidden((20, 24, 3), 0.1))
     picture.data[3, 4] = np.nan
     mask = np.zeros((20, 24), np.uint8)
@@ -243,7 +243,7 @@ def test_all_marks_count():
         ),
     ],
 )
-def test_what_cannot_be_completed_is_named(picture, mask, message):
+def test_unsupported_completers_are_named(picture, mask, message):
     with pytest.raises(ValueError, match=message):
         pictures.complete(picture, mask)
 
@@ -254,8 +254,8 @@ def test_pixels_must_be_whole():
             cls(channels=3).fit(np.random.RandomState(0).randn(8, 10))
 
 
-def test_low_rank_completers_get_no_empty_lines():
-    """A scratch over the whole width comes from both sides, not from the means."""
+def test_empty_lines_are_filled_for_low_rank_completers():
+    """A scratch over the whole width is filled from both sides, not with means."""
     slope = np.add.outer(np.arange(40.0), np.arange(30.0))[..., None] * COLORS
     mask = np.zeros((40, 30), bool)
     mask[20] = mask[5, 10:14] = True
@@ -277,7 +277,7 @@ def test_empty_lines_of_a_fitted_picture_come_from_their_neighbors():
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_biharmonic_is_that_of_scikit_image(together):
+def test_biharmonic_equals_that_of_scikit_image(together):
     from skimage.restoration import inpaint_biharmonic
 
     truth = waves()
@@ -299,7 +299,7 @@ def test_biharmonic_completes_a_plane_exactly():
     np.testing.assert_allclose(answer, plane, atol=1e-8)
 
 
-def test_a_completer_has_a_name():
+def test_completers_can_be_given_by_name():
     cells = np.ma.masked_array(waves()[..., 0], hidden((48, 45), 0.1))
     expected = pictures.complete(cells, completer=BiharmonicCompleter())
     np.testing.assert_array_equal(
@@ -309,13 +309,13 @@ def test_a_completer_has_a_name():
         pictures.complete(cells, completer="biharmonik")
 
 
-def test_biharmonic_names_what_it_needs(monkeypatch):
+def test_biharmonic_names_its_requirements(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.restoration", None)
     with pytest.raises(ImportError, match=r"pip install 'skmc\[plot\]'"):
         BiharmonicCompleter().fit([[1.0, np.nan], [2.0, 3.0]])
 
 
-def test_comparisons_know_the_biharmonic_completer():
+def test_comparisons_include_the_biharmonic_completer():
     table = compare([MeanCompleter(), BiharmonicCompleter()], waves()[..., 0], cv=2)
     assert table["completer"].iloc[0] == "BiharmonicCompleter"
 

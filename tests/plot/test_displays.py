@@ -183,7 +183,7 @@ def test_similarities_are_drawn_without_the_diagonal(completer, small):
     np.testing.assert_array_equal(drawn(turned), expected[::-1, ::-1])
 
 
-def test_names_of_columns_go_with_their_similarities(small):
+def test_column_names_match_their_similarities(small):
     _, masked = small
     X = CONTAINERS["pandas"](masked)
     air = make(AIRCompleter, lambda_row=0).fit(X)
@@ -347,7 +347,7 @@ def test_html_of_mixed_tables_batches_and_sensing(small):
     assert cells_of(sensed._repr_html_())["matrix"] == "2 x 2"
 
 
-def test_html_is_safe_whatever_is_in_it(small):
+def test_html_is_escaped(small):
     _, masked = small
     evil = "<script>alert(1)</script>"
     X = pd.DataFrame(masked.filled(np.nan), columns=[f"{evil}{k}" for k in range(6)])
@@ -395,7 +395,7 @@ def test_column_names_are_not_formulas(small):
         display.figure_.canvas.draw()
 
 
-def test_color_scales_without_a_span():
+def test_color_scales_of_constant_matrices():
     X = np.ones((3, 4))
     images = CompletionDisplay(X, X, truth=X).plot().images_
     first, *others = (images[k].to_rgba(1.0) for k in ("observed", "completed"))

@@ -1,4 +1,4 @@
-"""A method is one file: dropped into the folder, it is found everywhere."""
+"""A method is one file, which is discovered everywhere."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ assert "half" in {row["candidate"] for row in auto._leaderboard}
 """
 
 
-def test_a_new_file_is_enough(tmp_path):
+def test_a_new_file_is_discovered_everywhere(tmp_path):
     package = tmp_path / "skmc"
     shutil.copytree(
         ROOT / "skmc", package, ignore=shutil.ignore_patterns("__pycache__")

@@ -127,7 +127,7 @@ def target(module: str, name: str) -> tuple[str, bool]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PROJECT)))
-def test_rooms_import_what_they_may_and_by_the_front_door(path):
+def test_rooms_import_only_exported_names_of_allowed_rooms(path):
     room = room_of(path)
     assert room in MAY_IMPORT, f"{room} is in no room of the table"
     for module, name in imports(path):
@@ -179,7 +179,7 @@ def test_the_folders_of_the_tests_are_rooms():
     assert folders - {"__pycache__", "library", "project"} <= MAY_IMPORT.keys()
 
 
-def test_names_are_imported_when_they_are_used():
+def test_names_are_imported_lazily():
     code = (
         "import sys, skmc; slow = {'torch', 'sklearn', 'numpy'};"
         "assert skmc.__version__ and set(skmc.__all__) <= set(dir(skmc));"
@@ -191,8 +191,8 @@ def test_names_are_imported_when_they_are_used():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
-def test_type_checkers_see_what_python_sees():
-    """They do not look into folders: for them, each completer has a line."""
+def test_type_checkers_find_all_exported_names():
+    """They do not discover files, so each completer has a line."""
     listed = imports(ROOT / "completers" / "__init__.py")
     seen = [
         *((module, name) for module, name in listed if name.endswith("Completer")),

@@ -1,4 +1,4 @@
-"""Iterations are `skmc.loop`'s: what counts or waits elsewhere is listed here."""
+"""Only `skmc.loop` iterates; the exceptions are listed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first minutes with the command, on files as people have them.
+"""The first use of the command, on typical files.
 
 `.ci/run` runs this file once more against the built wheel, in a folder without sources.
 """
@@ -133,7 +133,7 @@ def test_numbers_with_signs_and_mixed_commas(run):
     assert code == 1 and "'1,5' (and 5 more) has a comma" in err
 
 
-def test_the_line_that_tells_excel_the_separator(run):
+def test_the_separator_line_of_excel(run):
     content = b"sep=;\n" + lines("a;b", lambda k: f"{k};{k if k % 4 else ''}")
     code, err, result = run("in.csv", content, *QUICK)
     assert code == 0 and "3 of 24 cells" in err
@@ -158,7 +158,7 @@ def test_two_columns_with_one_name(run):
     assert holes(content, result)[0].isdigit()
 
 
-def test_all_problems_of_a_file_with_their_cures(run):
+def test_all_problems_of_a_file_with_their_remedies(run):
     content = lines("a,b", lambda k: ("?,1", "2,none", "3,3")[k % 3] if k < 3 else "1,")
     code, err, result = run("in.csv", content)
     assert code == 1 and result is None and "in.csv: 2 problems" in err
@@ -173,7 +173,7 @@ def test_an_empty_file_and_a_full_one(run):
     assert code == 0 and "no cell is missing" in err and result == b"a,b\n1,2\n3,4\n"
 
 
-def test_the_default_says_what_it_chose(run):
+def test_the_default_reports_its_choice(run):
     content = lines("x,y", lambda k: f"{k},{k * 2 if k % 7 else ''}", 40)
     code, err, _ = run("in.csv", content, "--time-limit", "2")
     assert code == 0 and "completed by auto" in err and "candidates" in err

@@ -1,4 +1,4 @@
-"""What the README shows is what its code prints, and what the records say."""
+"""The README shows the output of its code, and recorded results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocks():
     return variables
 
 
-def test_the_code_finds_what_it_is_said_to_find(blocks):
+def test_the_code_gives_the_stated_results(blocks):
     right = [int(blocks["right"].sum()), len(blocks["right"])]
     for numbers in re.findall(r"(\d+) of (\d+) hidden cultivars", README):
         assert right[1] == int(numbers[1]) and abs(right[0] - int(numbers[0])) <= 1

@@ -1,4 +1,4 @@
-"""The documentation: what it says, and how the built site looks in a browser.
+"""The documentation: its content, and the built site in a browser.
 
 The tests of the built site take the folder in ``SKMC_SITE``. To make it and to run all:
 
@@ -127,7 +127,7 @@ def mathml(extensions):
 
 
 @pytest.mark.parametrize("path", OURS, ids=ids)
-def test_formulas_have_a_mathml(path, mathml):
+def test_formulas_have_mathml(path, mathml):
     text = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
     for display, inline in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, re.DOTALL):
         assert "<math" in mathml.equations(display or inline)
@@ -143,7 +143,7 @@ def prose_of(path):
         yield "\n".join(re.findall("^# ?(.*)$", source, re.MULTILINE))
 
 
-def test_formulas_of_docstrings_have_a_mathml(mathml):
+def test_formulas_of_docstrings_have_mathml(mathml):
     block = r"^( *)\.\. math:: *(.*(?:\n(?:\1 +.*| *$))*)"
     for path in [*(ROOT / "skmc").rglob("*.py"), *(ROOT / "examples").glob("*.py")]:
         for text in prose_of(path):
@@ -168,7 +168,7 @@ def test_shorthands_of_formulas(latex, shown, mathml):
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "figures").glob("*.py")), ids=ids)
-def test_figures_import_what_there_is(path):
+def test_imports_of_figures_exist(path):
     """They run when the site is built, which takes a minute."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.module.startswith("skmc"):
@@ -180,7 +180,7 @@ def test_figures_import_what_there_is(path):
 
 
 def test_names_of_pages_exist():
-    """What pages call ``skmc.something`` is there."""
+    """Every ``skmc.something`` on the pages exists."""
     for path in OURS:
         if path.name == "CHANGELOG.md":
             continue
@@ -192,7 +192,7 @@ def test_names_of_pages_exist():
                 assert hasattr(importlib.import_module(module), last), (path, name)
 
 
-def test_every_example_asks_and_answers():
+def test_every_example_has_a_question_and_an_answer():
     paths = sorted((ROOT / "examples").glob("plot_*.py"))
     assert len(paths) >= 16
     for path in paths:
@@ -268,7 +268,7 @@ def test_html_of_estimators_links_to_their_pages(extensions):
     assert not derived()._get_doc_link()
 
 
-def test_tables_are_made_of_results(extensions):
+def test_tables_equal_the_recorded_results(extensions):
     measured = importlib.import_module("measured")
     lines = measured.decisions().splitlines()
     assert len(lines) == 2 + len(measured.ROWS)

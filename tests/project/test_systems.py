@@ -1,4 +1,4 @@
-"""Nothing needs what only Linux has.
+"""The package requires no feature that only Linux has.
 
 A child process runs a few fits and commands, so that everything that is not of skmc is
 imported. Then it removes what Windows lacks, imports skmc anew, and runs them again.
@@ -100,7 +100,7 @@ assert memory_of(torch.device("cpu")) == 8 * 2**30
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="nothing to remove")
-def test_what_only_linux_has_is_not_needed(tmp_path):
+def test_features_of_linux_are_not_required(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CODE], cwd=tmp_path, capture_output=True, text=True
     )

@@ -99,6 +99,6 @@ def parameters_of(path):
 
 
 def test_few_parameters_are_any():
-    """Those that stand for anything and are only passed on are objects."""
+    """Parameters that are only passed on have the type object."""
     found = [kind for path in PACKAGE.rglob("*.py") for kind in parameters_of(path)]
     assert found.count("Any") <= 0.05 * len(found)

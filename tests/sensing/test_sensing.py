@@ -1,4 +1,4 @@
-"""Matrix sensing: operators, the solvers they come with, and the regressors."""
+"""Matrix sensing: operators, solvers and regressors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_adjoint(name, n):
 
 @every_operator
 @few_and_many
-def test_operators_are_their_dense_form(name, n):
+def test_operators_equal_their_dense_form(name, n):
     A = OPERATORS[name](n)
     dense = DenseMeasurements(A.dense())
     X, y = draw(*SHAPE, seed=6), draw(n, seed=7)
@@ -127,7 +127,7 @@ def test_slices_and_casts(name):
             A[3]
 
 
-def test_measured_cells_are_observed_cells():
+def test_measured_cells_equal_observed_cells():
     values, mask = draw(*SHAPE), draw(*SHAPE, seed=1) > 0
     cells = Observed(values, mask)
     rows, cols = mask.nonzero().unbind(1)
@@ -173,7 +173,7 @@ def test_measured_data_stay_measured():
         data.hide(torch.zeros(SHAPE, dtype=torch.bool))
 
 
-def test_operators_own_what_they_measure():
+def test_operators_copy_their_data():
     array, tensor = draw(4, *SHAPE).numpy(), draw(4, *SHAPE).requires_grad_()
     for given in (array, tensor):
         A = DenseMeasurements(given)
@@ -220,7 +220,7 @@ def test_forms_of_an_operator():
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "u2", "u4", "u8", ">i4"])
-def test_integers_of_any_kind_are_places(kind):
+def test_positions_may_be_any_integers(kind):
     rows, cols = np.array([100, 3], kind), np.array([0, 2], kind)[::-1]
     A = CellMeasurements(rows, cols, np.array([300, 400]))
     X = torch.arange(300 * 400).view(300, 400)
@@ -290,7 +290,7 @@ def error(matrix, truth):
 
 
 def test_proximal_gradient_of_a_squared_norm_is_ridge():
-    """Any regularizer with ``prox_and_value`` will do."""
+    """This works for any regularizer with ``prox_and_value``."""
 
     class Ridge(SquaredNorm):
         def prox_and_value(self, V, step):
@@ -325,7 +325,7 @@ def test_restarts_keep_the_objective_falling():
     torch.testing.assert_close(solver.init(data).objective, 0.5 * data.energy)
 
 
-def test_kkt_of_the_penalised_problem():
+def test_kkt_of_the_penalized_problem():
     """``A*(y - A X)`` is ``lambda U V'`` and, beside it, at most ``lambda``."""
     A, y, _ = gaussian(100, (10, 12), noise=0.1)
     model = NuclearSensingRegressor(0.05).fit(A, y)
@@ -361,7 +361,7 @@ def test_kkt_of_the_limit():
     assert np.linalg.norm(P.T @ certificate @ Q.T, 2) <= 1 + 1e-5
 
 
-def test_the_limit_is_where_the_weight_goes_to_zero():
+def test_the_limit_is_that_of_weights_tending_to_zero():
     A, y, _ = gaussian(50, noise=0.05)
     limit = NuclearSensingRegressor(0).fit(A, y).matrix_
     distances = [
@@ -401,7 +401,7 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_a_start_along_few_singular_vectors_finds_others():
+def test_a_start_in_a_subspace_finds_other_singular_vectors():
     """``sum_i y_i A_i`` is of rank one here, and the answer too, but another."""
     A = np.stack([np.diag([1.0, 0.0]), np.diag([1.0, 2.0])])
     model = SpectralSensingRegressor(init="spectral", random_state=0)
@@ -430,7 +430,7 @@ def test_numbers_whose_squares_overflow(cls):
 
 
 def test_least_squares():
-    """Few measurements are met by the least matrix, many as well as can be."""
+    """The least-norm matrix fits few measurements exactly, and many approximately."""
     A, y, X = gaussian(60)
     few = LinearSensingRegressor().fit(A, y)
     np.testing.assert_allclose(few.predict(A), y)
@@ -441,7 +441,7 @@ def test_least_squares():
     assert error(LinearSensingRegressor().fit(A, y).matrix_, X) < 1e-10
 
 
-def test_the_convex_answer_recovers():
+def test_the_convex_solution_recovers():
     A, y, X = gaussian(100, (10, 12))
     assert error(NuclearSensingRegressor(0).fit(A, y).matrix_, X) < 1e-5
     assert error(NuclearSensingRegressor(1e-4).fit(A, y).matrix_, X) < 1e-3
@@ -466,7 +466,7 @@ def test_the_convex_answer_recovers():
     ],
     ids=repr,
 )
-def test_flows_recover_what_least_squares_do_not(model):
+def test_flows_recover_matrices_that_least_squares_does_not(model):
     A, y, X = gaussian(70)
     linear = LinearSensingRegressor().fit(A, y)
     assert error(model.fit(A, y).matrix_, X) < 0.03
@@ -531,7 +531,7 @@ def test_unusual_forms():
 
 @every_regressor
 @pytest.mark.parametrize("name", ["diagonal", "rank one", "cells"])
-def test_operators_answer_as_their_dense_form(cls, name):
+def test_operators_predict_like_their_dense_form(cls, name):
     A = OPERATORS[name](13)
     y = A.forward(draw(*SHAPE, seed=9)).numpy()
     sparse, dense = quick(cls).fit(A, y), quick(cls).fit(A.dense().numpy(), y)
@@ -551,7 +551,7 @@ def test_completion_is_sensing_of_cells():
 
 
 @every_regressor
-def test_single_precision_stays(cls):
+def test_single_precision_is_kept(cls):
     A, y, _ = gaussian(96, (6, 4))
     double, single = quick(cls).fit(A, y), quick(cls).fit(A.astype("f"), y.astype("f"))
     assert double.matrix_.dtype == double.predict(A).dtype == np.float64
@@ -682,7 +682,7 @@ def test_history_and_callbacks():
         ),
     ],
 )
-def test_a_fit_that_does_not_end_well_says_so(model, status, match):
+def test_unsuccessful_fits_warn(model, status, match):
     A, y, _ = gaussian(50)
     with pytest.warns(ConvergenceWarning, match=match):
         model.fit(A, y)
@@ -690,7 +690,7 @@ def test_a_fit_that_does_not_end_well_says_so(model, status, match):
     assert np.isfinite(model.matrix_).all()
 
 
-def test_an_interrupted_fit_is_a_fit(monkeypatch):
+def test_an_interrupted_fit_is_usable(monkeypatch):
     A, y, _ = gaussian(50)
 
     def step(self, data, state):

@@ -1,4 +1,4 @@
-"""The steps of Adam, and the closed form of the gradients that it takes."""
+"""The steps of Adam, and closed-form gradients."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from skmc.solvers import Adam, Descent
 from skmc.terms import AdaptiveDirichletEnergy, L1Norm, SquaredError
 
 
-def test_steps_are_those_of_torch():
-    """Also with a decay, other strides, and a gradient that is always missing."""
+def test_steps_equal_those_of_torch():
+    """This holds with a decay, other strides, and a gradient that is always missing."""
     rng = torch.Generator().manual_seed(0)
 
     def draw():
@@ -43,7 +43,7 @@ def test_steps_are_those_of_torch():
 
 @pytest.mark.parametrize("batch", [(), (2,)])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_the_closed_form_is_autograds(batch, depth):
+def test_closed_form_gradients_equal_autograd(batch, depth):
     rng = Randomness.of(range((len(batch) and 2) or 1), batch, torch.float64)
     model = FactorProduct.random((5, 4), depth, 3 if depth > 1 else 4, 1.0, rng)
     grad = rng.normal(5, 4, 1.0)
@@ -95,8 +95,8 @@ def test_an_ordinary_module_makes_the_same_steps():
 
 
 @pytest.mark.parametrize("penalties", [{}, {"factors.0": L1Norm(0.1)}])
-def test_the_objective_is_that_of_the_iterate(penalties):
-    """It is evaluated when it is read, of a copy and of a pickle as well."""
+def test_the_objective_belongs_to_its_iterate(penalties):
+    """It is evaluated when it is read, also in a copy and in a pickle."""
     data, product, terms = problem()
     solver = Descent(product, terms, lr=0.1, horizon=30, penalties=penalties)
     state = solver.init(data)

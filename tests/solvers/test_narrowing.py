@@ -1,4 +1,4 @@
-"""Members can be removed from the batch of any solver, also of one from outside."""
+"""Members can be removed from the batch of any solver, including user-defined ones."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_members_that_are_removed_do_not_change_the_others(name):
             )
 
 
-def test_what_is_shared_stays_shared():
+def test_shared_parameters_stay_shared():
     data, shared = observed(), model()
     solver = Own(data, shared, of(None), data.values / 10)
     state = solver.init(data)

@@ -34,8 +34,8 @@ def solver(**params):
 
 
 @pytest.mark.parametrize("batch_size", [20, 7])
-def test_gradients_are_those_of_the_objective(data, batch_size):
-    """Over an epoch the mini-batches' gradients add up to autograd's."""
+def test_gradients_are_derivatives_of_the_objective(data, batch_size):
+    """Over an epoch the gradients of the mini-batches sum to autograd's."""
     ours = solver(batch_size=batch_size)
     state = ours.init(data)
     value = sum(ours._backward(data, state.network, b) for b in state.batches)
@@ -81,7 +81,7 @@ def test_missing_inputs_are_learned_and_observed_ones_stay(data):
     assert (inputs[~data.mask] != 0.5).all()
 
 
-def test_mini_batches_fit_as_whole_matrices_do(data):
+def test_mini_batches_fit_as_well_as_full_batches(data):
     fits = [
         solve(
             solver(batch_size=size, lr=0.05, horizon=300, free=free), data, max_iter=300

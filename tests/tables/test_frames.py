@@ -1,4 +1,4 @@
-"""Tables as they come: kinds of columns, dates, values like the observed ones."""
+"""Raw tables: kinds of columns, dates, values like the observed ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_identifiers_text_and_rare_categories_are_left_with_one_warning(make):
     assert not completed[["x", "kind"]].isna().any(axis=None)
 
 
-def test_the_caller_decides_otherwise():
+def test_parameters_override_the_detected_kinds():
     table = frame(**IDENTIFIERS)
     completer = MixedCompleter(
         MeanCompleter(), categorical=["rare", "once"], passthrough=["name", "note"]
@@ -242,7 +242,7 @@ def test_cells_of_a_category_are_held_out_together():
         pd.Series(pd.date_range("2020", periods=N)).astype("date32[pyarrow]"),
     ],
 )
-def test_dates_come_back_as_dates(values, tmp_path):
+def test_dates_are_returned_as_dates(values, tmp_path):
     truth = frame(when=values)
     table = frame(when=holed(values))
     table["when"] = table["when"].astype(truth["when"].dtype)
@@ -275,7 +275,7 @@ def test_formats_read_what_they_write(date, data):
     assert form.reproduces(text) and form.write(form.read(text)) == text
 
 
-def test_dates_that_are_ambiguous_are_left():
+def test_ambiguous_dates_are_not_completed():
     table = frame(
         when=[f"0{k % 9 + 1}/0{k % 7 + 1}/2020" for k in range(N)],
         zones=[
@@ -336,7 +336,7 @@ RIGHT = {
 
 @pytest.mark.filterwarnings("ignore:.*no observed cell")
 @pytest.mark.parametrize("name", RIGHT)
-def test_right_answers(name):
+def test_columns_of_all_kinds_are_completed(name):
     table = RIGHT[name]()
     completed = mixed().fit_transform(table)
     assert (completed.dtypes.astype(str) == table.dtypes.astype(str)).all()
@@ -359,7 +359,7 @@ def test_right_answers(name):
 
 
 def test_very_different_units_are_completed_as_precisely():
-    """A column in other units gives the same completion, in these units."""
+    """A column in other units gets the same completion, in these units."""
     plain = frame(a=holed(Z * 3), k=["u", "v"] * 20)
     wide = plain.assign(a=plain["a"] * 1e30, y=plain["y"] * 1e-30)
     found = mixed(like_observed=False).fit_transform(wide)
@@ -397,7 +397,7 @@ def test_errors_name_the_column_and_the_remedy(name):
             completer.fit(make())
 
 
-def test_cells_of_other_types_are_left():
+def test_columns_of_other_types_are_not_completed():
     table = frame(
         lists=[[1]] * N, bytes=[b"a"] * N, period=pd.period_range("2020", periods=N)
     )

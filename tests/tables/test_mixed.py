@@ -69,7 +69,7 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_types_come_back_and_nothing_is_missing(tables):
+def test_types_are_kept_and_nothing_is_missing(tables):
     truth, holes = tables
     completed = MixedCompleter(SVDCompleter(rank=2)).fit_transform(holes)
     assert not completed.isna().any().any()
@@ -81,7 +81,7 @@ def test_types_come_back_and_nothing_is_missing(tables):
     assert holes["kind"].isna().any()  # the input is left alone
 
 
-def test_much_better_than_the_columns_alone(tables):
+def test_more_accurate_than_single_columns(tables):
     truth, holes = tables
     errors = (
         MixedCompleter(SoftImputeCompleter(random_state=0))
@@ -95,7 +95,7 @@ def test_much_better_than_the_columns_alone(tables):
 
 
 def test_means_and_modes(tables):
-    """With column means, the answers are means, middle levels and modes."""
+    """With column means, the completions are means, middle levels and modes."""
     _, holes = tables
     completed = MixedCompleter(MeanCompleter()).fit_transform(holes)
     gone = holes.isna()
@@ -108,7 +108,7 @@ def test_means_and_modes(tables):
     )
 
 
-def test_every_column_has_the_variance_one(tables):
+def test_every_column_has_unit_variance(tables):
     _, holes = tables
     completer = MixedCompleter(SVDCompleter(rank=2)).fit(holes)
     table = completer._table
@@ -128,7 +128,7 @@ def test_every_column_has_the_variance_one(tables):
     assert again[~missing] == pytest.approx(numbers[~missing])
 
 
-def test_polars_and_arrays_mean_the_same(tables):
+def test_polars_and_arrays_give_equal_results(tables):
     _, holes = tables
     plain = holes.drop(columns=["small", "count"])
     expected = MixedCompleter(SVDCompleter(rank=2)).fit_transform(plain)
@@ -167,7 +167,7 @@ def test_numbers_may_be_categories():
     assert completer.kinds_[0] == "categorical"
 
 
-def test_rows_are_completed_each_on_its_own(tables):
+def test_rows_are_completed_independently(tables):
     _, holes = tables
     completer = MixedCompleter(SVDCompleter(rank=2)).fit(holes[:80])
     whole = completer.transform(holes)
@@ -320,12 +320,12 @@ def test_set_output_of_arrays(tables):
         ({"completer": StandardScaler()}, {}, ValueError, "'completer' parameter"),
     ],
 )
-def test_bad_input_says_where(tables, params, change, error, match):
+def test_bad_input_names_the_position(tables, params, change, error, match):
     with pytest.raises(error, match=match):
         MixedCompleter(**params).fit(tables[1].assign(**change))
 
 
-def test_nothing_to_learn_from_or_to_compare(tables):
+def test_empty_training_or_comparison_sets(tables):
     truth, holes = tables
     with pytest.raises(ValueError, match="no observed cell"):
         MixedCompleter(SVDCompleter(rank=2)).fit(pd.DataFrame({"a": [None, None]}))

@@ -1,4 +1,4 @@
-"""Tables: how sure each cell is, marks of missing cells, and weights of cells."""
+"""Tables: uncertainty, marks of missing cells, and weights of cells."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table():
     return truth, hidden, truth.mask(hidden)
 
 
-def test_numbers_alone_are_what_the_completer_says():
+def test_tables_of_numbers_have_the_completers_deviations():
     truth, hidden = simulated(80)
     X = truth[["grams", "metres"]].assign(more=truth["grams"] / 7 + truth["metres"])
     X = X.mask(hidden[:, [0, 1, 2]])
@@ -78,7 +78,7 @@ def test_numbers_alone_are_what_the_completer_says():
     assert not hasattr(mixed, "predict_proba")  # there are no categories
 
 
-def test_only_what_the_completer_can():
+def test_methods_depend_on_the_completer():
     names = {"predict_std", "predict_interval", "sample"}
     for inner, can in (
         (SVDCompleter(), set()),
@@ -90,8 +90,8 @@ def test_only_what_the_completer_can():
         MixedCompleter(SVDCompleter()).sample([[1.0]])
 
 
-def test_intervals_contain_what_is_hidden(table):
-    """Of numbers, dates and levels; categories stay missing."""
+def test_intervals_contain_hidden_cells(table):
+    """They exist for numbers, dates and levels; categories stay missing."""
     truth, hidden, X = table
     completer = MixedCompleter(
         AutoCompleter(["means", "SVD", "Gaussian"], random_state=0)
@@ -111,7 +111,7 @@ def test_intervals_contain_what_is_hidden(table):
 
 
 def test_deviations_are_in_the_units_of_the_table(table):
-    """Errors divided by them have the variance one."""
+    """Errors divided by them have unit variance."""
     truth, hidden, X = table
     completer = MixedCompleter(GaussianCompleter(), like_observed=False).fit(X)
     std, completed = completer.predict_std(X), completer.transform(X)
@@ -134,7 +134,7 @@ def test_deviations_are_in_the_units_of_the_table(table):
     assert found["year"][0] == dt.timedelta(0) < found["year"][10]
 
 
-def test_samples_vary_as_the_deviations_say(table):
+def test_samples_have_the_predicted_deviations(table):
     _, hidden, X = table
     completer = MixedCompleter(GaussianCompleter(), like_observed=False).fit(X)
     draws = completer.sample(X, 60, random_state=0)
@@ -179,7 +179,7 @@ MARKED = {
 
 
 def test_marks_are_missing_cells(table, tmp_path):
-    """In every kind of column; dtypes that hold the marks are kept."""
+    """This holds in every kind of column; dtypes that hold the marks are kept."""
     _, _, X = table
     marked = pd.DataFrame(
         {
@@ -267,7 +267,7 @@ def test_weight_zero_hides(table):
     )
 
 
-def test_weights_that_cannot_be(table):
+def test_invalid_weights(table):
     _, _, X = table
     ones = np.ones(X.shape)
     with pytest.raises(TypeError, match=r"GaussianCompleter.fit\(\) takes no cell_we"):

@@ -86,7 +86,7 @@ def test_closed_form_gradients_are_the_derivatives(name):
 
 
 @every_term
-def test_terms_follow_their_parameters_or_say_that_they_lag(name):
+def test_terms_use_current_parameters_or_declare_a_lag(name):
     X, term = draw(*SHAPE, seed=5), term_of(name)
     old, _ = term.value_and_grad(X)
     with torch.no_grad():
@@ -103,7 +103,7 @@ def test_terms_follow_their_parameters_or_say_that_they_lag(name):
 
 
 @every_term
-def test_the_value_can_be_had_after_the_gradient(name):
+def test_the_value_is_available_after_the_gradient(name):
     """Together they are `value_and_grad`, also where the term lags."""
     term, reference = term_of(name), term_of(name)
     for seed in (5, 6):
@@ -129,8 +129,8 @@ def test_gradients_of_parameters_accumulate(name):
 
 
 @every_term
-def test_gradients_may_be_changed_in_place(name):
-    """They are no memory of the term's or of the point's."""
+def test_gradients_can_be_changed_in_place(name):
+    """They share no memory with the term or the point."""
     X, term = draw(*SHAPE, seed=5), term_of(name)
     value, grad = term.value_and_grad(X)
     expected, before = grad.clone(), X.clone()
@@ -177,7 +177,7 @@ def member(term, k):
 
 @pytest.mark.parametrize("weight", [None, 0.0])
 @pytest.mark.parametrize("name", BATCHED)
-def test_batched_is_looped(name, weight):
+def test_batched_terms_equal_separate_ones(name, weight):
     X, together = draw(3, *SHAPE, seed=8), copy.deepcopy(BATCHED[name])
     for part in together.modules():
         for buffer in dict(part.named_buffers(recurse=False)).values():
@@ -196,8 +196,8 @@ def test_batched_is_looped(name, weight):
 
 
 @pytest.mark.parametrize("name", BATCHED)
-def test_batched_prox_is_looped(name):
-    """Of steps as long for all members, and of a length for each."""
+def test_batched_prox_equals_separate_ones(name):
+    """This holds for a common step length and for one of each member."""
     V, together = draw(3, *SHAPE, seed=8), BATCHED[name]
     for steps in (torch.tensor([0.2, 0.4, 1.0], dtype=V.dtype), 0.4):
         try:
@@ -280,7 +280,7 @@ def test_adjoint(transform):
     )
 
 
-def test_blocks_are_blocks():
+def test_blocks_contain_the_cells_of_a_block():
     X = torch.arange(24.0).view(4, 6)
     items = Blocks(2)(X)
     assert items[0].tolist() == [0, 1, 6, 7]
@@ -288,7 +288,7 @@ def test_blocks_are_blocks():
 
 
 @pytest.mark.parametrize("adjacency", ["row", "global"])
-def test_learned_laplacians_are_laplacians(adjacency):
+def test_learned_laplacians_have_the_properties_of_laplacians(adjacency):
     term = AdaptiveDirichletEnergy(draw(8, 8), Rows(), 1.0, adjacency)
     L = term.laplacian().detach()
     torch.testing.assert_close(L, L.mT)

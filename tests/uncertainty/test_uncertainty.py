@@ -1,4 +1,4 @@
-"""Intervals that cover, completions that vary, estimates that are pooled."""
+"""Coverage of intervals, multiple completions, pooled estimates."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_nine_in_ten_intervals_cover(name, pattern, completer):
     assert ((narrow >= low) & (wide <= high)).all()
 
 
-def test_intervals_are_as_wide_as_what_is_not_known():
-    """Noise differs by column; nothing is known of some rows."""
+def test_interval_widths_follow_the_noise():
+    """The noise differs by column, and some rows have no observed cell."""
     rng = np.random.RandomState(0)
     truth = low_rank(80, 30, 2) + np.where(np.arange(30) < 15, 0.05, 1) * rng.randn(
         80, 30
@@ -109,7 +109,7 @@ def test_samples_are_completions_with_noise():
     assert many.noise_.mean() == pytest.approx(0.3, rel=0.2)
 
 
-def test_draws_in_one_batch_are_those_of_a_loop(monkeypatch):
+def test_draws_in_one_batch_equal_separate_draws(monkeypatch):
     truth = noisy()[:20, :15]
     X = np.ma.masked_array(truth, patterns.random(truth, 0.3, random_state=0))
     completer = DMFCompleter(max_iter=60)

@@ -1,4 +1,4 @@
-"""The candidates of `AutoCompleter` and what their fits cost."""
+"""The candidates of `AutoCompleter` and the costs of their fits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Candidate(NamedTuple):
     """An estimator to try.
 
     ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
-    the machine, and for this candidate. ``takes`` names features and graphs of rows and
-    columns that its ``fit`` is given.
+    the machine, and for this candidate. ``takes`` names the features and graphs of rows
+    and columns that its ``fit`` gets.
     """
 
     name: str
@@ -34,20 +34,20 @@ class Candidate(NamedTuple):
     takes: tuple[str, ...] = ()
 
     def arguments(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of ``fit`` among what is known about rows and columns."""
+        """The side information that ``fit`` takes, by the names of its arguments."""
         return {name: known[name] for name in self.takes}
 
 
 def informed(
     candidates: Sequence[Candidate], known: Mapping[str, Any]
 ) -> list[Candidate]:
-    """The candidates, and once more with what is known those that take it."""
+    """The candidates, and a second time with side information if they take it."""
     found = list(candidates)
     for candidate in candidates:
         fit = getattr(candidate.estimator, "fit", None)
         accepted = {} if fit is None else inspect.signature(fit).parameters
         if fit_with_graphs in vars(type(candidate.estimator)).values():
-            continue  # it fills rows without a cell with means, whatever the graph
+            continue  # it fills empty rows with means despite a graph
         if takes := tuple(name for name in known if name in accepted):
             slower = getattr(candidate.estimator, "cost", GENERIC).informed
             found.append(
@@ -65,7 +65,7 @@ def _times(factor: float, cost: Callable[[Size], float], size: Size) -> float:
 
 
 def family(seed: int, device: str | torch.device) -> list[Candidate]:
-    """The candidates for any matrix: those that classes list in ``stacked``."""
+    """The candidates for any matrix, which classes list in ``stacked``."""
     found = [
         _candidate(cls, variant, {"random_state": seed, "device": device})
         for cls in completer_classes()
@@ -76,7 +76,7 @@ def family(seed: int, device: str | torch.device) -> list[Candidate]:
 
 
 def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
-    """A candidate without a cost of its own takes as long as the class's default."""
+    """Make a candidate; without its own cost, it has that of the class."""
     estimator = cls(**variant.params)
     known = estimator.get_params()
     estimator.set_params(**{k: common[k] for k in common if k in known})
@@ -110,12 +110,12 @@ def candidates_for(
     Parameters
     ----------
     X : matrix of any container, or `Entries`
-        Its shape and the number of observed cells determine how long fits take.
+        Matrix whose shape and number of observed cells determine the time of fits.
     max_time : float > 0, default=60
         Seconds in which each candidate can be fitted once, and the last one again,
         according to the estimates of the classes. The fastest come first.
     random_state : int, RandomState instance or None, default=None
-        Seeds the candidates.
+        Seed of the candidates.
     device : str or torch.device, default="auto"
         Device of the candidates.
 
@@ -152,7 +152,7 @@ def candidates_for(
 
 
 def selected(wanted: Any, seed: int, device: str | torch.device) -> list[Candidate]:
-    """The candidates that the parameter ``candidates`` stands for."""
+    """The candidates that the parameter ``candidates`` selects."""
     if isinstance(wanted, Mapping):
         found = [Candidate(*item) for item in wanted.items()]
     else:

@@ -1,4 +1,4 @@
-"""Rows and columns without an observed cell, of which something else is known."""
+"""Rows and columns without an observed cell but with features or graphs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from skmc.completers.auto._stacking import Stacking, rms
 
 @dataclass(frozen=True)
 class Cold:
-    """Rows and columns that features or graphs describe, and no observed cell.
+    """Rows and columns without observed cells that features or graphs describe.
 
     Parameters
     ----------
     rows : bool ndarray of shape (n_rows,)
-        Such rows.
+        Mask of these rows.
     cols : bool ndarray of shape (n_cols,)
-        Such columns.
+        Mask of these columns.
     """
 
     rows: np.ndarray
@@ -30,7 +30,7 @@ class Cold:
 
     @classmethod
     def of(cls, given: Given) -> Cold:
-        """From the observed cells, and from what else is known."""
+        """Find them from the observed cells and the side information."""
         seen = given.data.mask.numpy()
 
         def described(axis: str) -> bool:
@@ -41,10 +41,10 @@ class Cold:
     def weights(
         self, race: CrossFit, stacking: Stacking
     ) -> tuple[Sequence[Trial], np.ndarray, np.ndarray]:
-        """The members and their weights: of all rows, and of the cold ones.
+        """Members and their weights, for all rows and for the rows described here.
 
-        Where no cell is observed, only candidates count that know something else. If
-        none of them is a member of the stack, the best of them joins it.
+        Without observed cells, only candidates that use side information are weighted.
+        If none of them is a member of the stack, the best of them joins it.
         """
         members, weights = race.members, stacking.columns.T.copy()
         if not (self.rows.any() or self.cols.any()):
@@ -66,7 +66,7 @@ class Cold:
 
 
 def with_known(given: Given, known: Mapping[str, Any]) -> Given:
-    """The matrix with what is known: what that describes is not empty."""
+    """The matrix and its side information; described rows are not empty."""
     given = replace(given, known=known)
     cold, statistics = Cold.of(given), given.statistics
     return replace(
@@ -80,7 +80,7 @@ def with_known(given: Given, known: Mapping[str, Any]) -> Given:
 
 
 def _normalized(weights: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """Columns of sum one; ``otherwise`` takes the place of those that are zero."""
+    """Normalize columns to sum one; ``otherwise`` replaces columns of zeros."""
     weights = np.where(weights.sum(0) > 0, weights, otherwise)
     normalized: np.ndarray = weights / weights.sum(0)
     return normalized

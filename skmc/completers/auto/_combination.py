@@ -1,4 +1,4 @@
-"""Weighted sums of the values of fitted estimators, and how far these differ."""
+"""Weighted means and variances of the values of fitted estimators."""
 
 from __future__ import annotations
 

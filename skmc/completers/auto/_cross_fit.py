@@ -1,4 +1,4 @@
-"""Predictions of observed cells by candidates that were fitted to the others."""
+"""Predictions of held-out cells by candidates that are fitted to the others."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms
 from skmc.completers.costs import Size
 from skmc.model_selection import predict_cells
 
-WORTHWHILE = 0.01  # share of the error that further parts must promise
-MIN_WEIGHT = 0.02  # of a member of the stack
+WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
+MIN_WEIGHT = 0.02  # smallest weight of a member of the stack
 CELLS_TO_DROP = 10  # for each candidate, before any is dropped
 
 
@@ -28,12 +28,12 @@ class Trial:
     """A candidate and its predictions."""
 
     candidate: Candidate
-    cost: float  # of a fit, in seconds; an estimate
+    cost: float  # estimated seconds of a fit
     growth: float  # ratio of full to sample fit time
     status: str = "tried"
-    seconds: float = 0.0  # of all fits
+    seconds: float = 0.0  # total of all fits
     n_warnings: int = 0
-    fitted: Any = None  # to all cells but the last part
+    fitted: Any = None  # fitted to all cells except the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
 
     @property
@@ -45,7 +45,7 @@ class Trial:
         return self.seconds / max(1, len(self.residuals))
 
     def run(self, train: Entries, test: Entries, known: Mapping[str, Any]) -> None:
-        """Predict a part from the other cells; a failure becomes the status."""
+        """Fit to the other cells and predict a part; a failure becomes the status."""
         start = time.perf_counter()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -64,31 +64,30 @@ class Trial:
         self.n_warnings += len(caught)
 
     def first(self, n_parts: int) -> np.ndarray:
-        """The residuals of the first parts."""
+        """Residuals of the first parts."""
         return np.concatenate([*self.residuals[:n_parts], []])
 
 
 class CrossFit:
-    """Tries candidates part by part, and fewer of them from round to round.
+    """Successive fits of candidates to parts, with fewer candidates in each round.
 
-    In the first round, each candidate that fits the time left predicts one part; the
-    cheapest come first. Then those are dropped that have no weight in any of the stacks
-    of `Stacking`, if there are at least ten cells for each candidate. The others
+    In the first round, each candidate that fits the time left predicts one part, in
+    order of cost. Then candidates without weight in all stacks of `Stacking` are
+    dropped, if there are at least ten cells for each candidate. The others
     predict as many parts again, or as many as the time left allows, and so on. This
     ends when the error of the stack on cells that its weights have not seen is within a
-    hundredth of that on its own cells: more parts would not make the weights much
-    better.
+    hundredth of that on its own cells: more parts would hardly improve the weights.
 
     Parameters
     ----------
     cells : Entries
-        The observed cells of a matrix.
+        Observed cells of a matrix.
     labels : int ndarray of shape (n_cells,)
-        The part of each cell, -1 for cells in no part.
+        Part of each cell, -1 for cells in no part.
     full_size : Size
-        Of the matrix to be completed in the end, which may have more rows.
+        Size of the matrix to be completed finally, which may have more rows.
     max_time : float or None
-        Seconds, counted from now.
+        Time limit in seconds from now.
     known : mapping of str to array
         Features and graphs of the rows and columns of the matrix.
     """
@@ -107,7 +106,7 @@ class CrossFit:
         self.end = time.perf_counter() + (np.inf if max_time is None else max_time)
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
-        self.n_parts = 0  # that all members have predicted
+        self.n_parts = 0  # parts that all members have predicted
         self.interrupted = False
 
     @property
@@ -116,13 +115,13 @@ class CrossFit:
 
     @property
     def judged(self) -> list[Trial]:
-        """The trials that have predicted a part."""
+        """Trials that have predicted a part."""
         return [t for t in self.trials if t.residuals]
 
     def run(
         self, candidates: Sequence[Candidate], named: bool, tasks: FitTasks
     ) -> None:
-        """Fit candidates; those that a user has named are tried whatever they cost."""
+        """Fit candidates; those that the user names are tried at any cost."""
         waiting = [
             Trial(c, c.cost(self.size), c.cost(self.full_size) / c.cost(self.size))
             for c in candidates
@@ -165,7 +164,7 @@ class CrossFit:
                     trial.run(self.cells[~test], self.cells[test], self.known)
 
     def stack(self) -> Stacking:
-        """The weights of the members, after those with little weight are dropped."""
+        """Weights of the members, after those with little weight are dropped."""
         stacking = self._stacking()
         while True:
             share = stacking.columns.mean(0)
@@ -176,7 +175,7 @@ class CrossFit:
             stacking = self._stacking([stacking.prior_cells])
 
     def held_out(self) -> Entries:
-        """The cells that all members have predicted."""
+        """Cells that all members have predicted."""
         parts = [self.labels == k for k in range(self.n_parts)]
         return self.cells[np.concatenate([np.flatnonzero(part) for part in parts])]
 
@@ -186,7 +185,7 @@ class CrossFit:
         return Stacking.of(R, cells.rows, cells.cols, self.size.n_cols, priors)
 
     def _excess(self) -> float:
-        """Drop members without a weight; by how much the error exceeds the own one."""
+        """Drop members without weight; return the relative excess of the error."""
         stacking = self._stacking()
         if len(stacking.residuals) >= CELLS_TO_DROP * len(self.members):
             self._keep(stacking.ever)
@@ -200,14 +199,14 @@ class CrossFit:
         self.members = [t for t in self.members if t.fitted is not None]
 
     def _affordable(self) -> int:
-        """How many parts there is time for, if the members are to be fitted again."""
+        """Number of parts for which there is time, if the members are fitted again."""
         once = sum(t.seconds_per_fit for t in self.members)
         final = sum(t.seconds_per_fit * t.growth for t in self.members)
         parts = (self.seconds_left - final) / (once or 1.0)
         return int(np.clip(parts, 0, self.labels.max() + 1))
 
     def _against(self, trial: Trial, named: bool) -> str | None:
-        """The reason not to try a candidate, if there is one."""
+        """Reason not to try a candidate, or an empty text."""
         judged = self.judged
         if judged and not (self.labels >= 0).any():
             return "too few cells to hold any out"
@@ -224,9 +223,9 @@ class CrossFit:
         )
 
     def _speed(self) -> float:
-        """Measured seconds per second of estimated cost: a median, with two of one.
+        """Measured seconds per estimated second: a median, including two times one.
 
-        One estimate that was wrong for its candidate says nothing of the others.
+        A wrong estimate for one candidate does not affect the others.
         """
         ratios = [(0.1 + t.seconds_per_fit) / (0.1 + t.cost) for t in self.judged]
         return float(np.median([1.0, 1.0, *ratios]))

@@ -1,4 +1,4 @@
-"""The fit of `AutoCompleter`: candidates, weights, and the last fits of the members."""
+"""The fit of `AutoCompleter`: candidates, weights, and final fits of the members."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from skmc.completers.auto.completer import AutoCompleter
 
 N_PARTS = 8
-MAX_ROWS = 5_000  # on which candidates are compared
+MAX_ROWS = 5_000  # largest number of rows on which candidates are compared
 
 
 class _Sample(NamedTuple):
-    """Standardized rows, and what is known about them and about the columns."""
+    """Standardized rows, and the side information about rows and columns."""
 
     cells: np.ndarray
     known: Mapping[str, Any]
 
 
 def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcome:
-    """The fitted attributes of an `AutoCompleter`."""
+    """Compute the fitted attributes of an `AutoCompleter`."""
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
     scaling = units_of(cells)
@@ -95,7 +95,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
 
 
 def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -> None:
-    """Compare the candidates; without one that could be fitted, there is no stack."""
+    """Compare the candidates; raise an error if none of them could be fitted."""
     wanted, known = completer.candidates, race.known
     candidates = informed(selected(wanted, seed, completer.device), known)
     if known and not any(candidate.takes for candidate in candidates):
@@ -112,7 +112,7 @@ def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -
 
 
 def _last_fit(trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample) -> Any:
-    """The estimator fitted to all cells, or to as many as there is time for."""
+    """Fit the estimator to all cells, or to as many as there is time for."""
     for part, seconds in (
         (whole, trial.seconds_per_fit * trial.growth),
         (sample, trial.seconds_per_fit),
@@ -122,7 +122,7 @@ def _last_fit(trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample) -> 
         ):
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # counted in the leaderboard
+            warnings.simplefilter("ignore")  # the leaderboard counts them
             try:
                 given = trial.candidate.arguments(part.known)
                 return clone(trial.candidate.estimator).fit(part.cells, **given)

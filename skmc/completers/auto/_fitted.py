@@ -1,4 +1,4 @@
-"""Answers of a stack of fitted estimators."""
+"""Predictions of a stack of fitted estimators."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from skmc.completers.auto._units import standardized
 
 @dataclass(eq=False)
 class Stack:
-    """Members and their weights, which complete new rows.
+    """Members and their weights, for new rows.
 
     Parameters
     ----------
     completers : mapping of str to estimator
-        The members, fitted to standardized cells.
+        Members, fitted to standardized cells.
     weights : list of ndarray of shape (n_cols,)
         Weight of each member in each column.
     scaling : Scaling
-        How cells are standardized.
+        Scaling of the cells.
     """
 
     completers: Mapping[str, Any]
@@ -63,7 +63,7 @@ class FittedStack(Completion):
     Parameters
     ----------
     spread : Spread
-        How large errors on held-out cells were.
+        Spread of the errors on held-out cells.
     """
 
     row_map: Stack

@@ -1,4 +1,4 @@
-"""How sure `AutoCompleter` is of the cells that it completes."""
+"""Uncertainty of the cells that `AutoCompleter` completes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 def predict_std(self: AutoCompleter, X: Container) -> np.ndarray:
     r"""Standard deviation of the cells that `transform` returns.
 
-    In missing cells it is the root of
+    At missing cells it is the square root of
 
     .. math::
 
         u_{ij}^2 = s_j^2 + \sum_k w_{jk} (X^{(k)}_{ij} - X_{ij})^2,
 
     where :math:`s_j^2` is the mean squared error of the stack on the held-out cells
-    of the column; the error in all columns counts as ten of them.
+    of the column; the error in all columns counts as ten of these cells.
 
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features)
-        0 in observed cells. NaN in columns that are not numbers, and in missing
-        cells if no cells could be held out.
+        Standard deviations; 0 in observed cells. NaN in non-numeric columns, and in
+        missing cells if no cells could be held out.
     """
     check_is_fitted(self)
     std = self._fitted.deviations(self._read(X, reset=False))
@@ -54,7 +54,7 @@ def predict_interval(
     Parameters
     ----------
     X : container as in `fit`, of shape (n_samples, n_features)
-        Rows, whether `fit` has seen them or not.
+        Rows, which need not be rows of the fit.
     level : float in (0, 1), default=0.9
         Share of the missing cells.
 

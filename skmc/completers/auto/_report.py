@@ -1,4 +1,4 @@
-"""What `AutoCompleter` says about its candidates."""
+"""Reports of `AutoCompleter` about its candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skmc.completers.mean import MeanCompleter
 
 
 def leaderboard(race: CrossFit, stacking: Stacking) -> list[dict[str, Any]]:
-    """A row for each candidate; those that have predicted a part come first."""
+    """One row for each candidate; those that have predicted a part come first."""
     names = [t.name for t in race.members]
     shares = dict(zip(names, stacking.columns.mean(0), strict=True))
     rows = [
@@ -41,7 +41,7 @@ def as_frame(rows: list[dict[str, Any]]) -> Any:
 
 
 def verdict(race: CrossFit, stacking: Stacking) -> str:
-    """The stack, its error, and what was not tried, in a few sentences."""
+    """Summarize the stack, its error, and the skipped candidates in a few sentences."""
     judged, shares = race.judged, stacking.columns.mean(0)
     order = np.argsort(-shares, kind="stable")
     names = [race.members[k].name for k in order]
@@ -54,7 +54,7 @@ def verdict(race: CrossFit, stacking: Stacking) -> str:
     said += f", of {len(judged)} candidate{'s' * (len(judged) > 1)}"
 
     def ratio(trial: Trial) -> float:
-        """The stack's error over the trial's, on the cells that both predicted."""
+        """Ratio of the stack's error to the trial's, on cells that both predicted."""
         own = trial.first(race.n_parts)
         return rms(stacking.residuals[: len(own)]) / (rms(own) or np.nan)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 TINY = np.finfo(float).tiny
-PRIOR = 10  # cells as many as the error of all columns counts for
+PRIOR = 10  # number of cells that the error of all columns counts as
 
 
 @dataclass(frozen=True)
 class Spread:
-    r"""Deviations of cells, and the quantiles of errors in units of them.
+    r"""Standard deviations of cells, and quantiles of the errors relative to them.
 
     The deviation of a cell is
 
@@ -31,9 +31,9 @@ class Spread:
     Parameters
     ----------
     std : ndarray of shape (n_cols,)
-        :math:`s_j`.
+        Standard deviations :math:`s_j` of the columns.
     scores : ndarray
-        :math:`|r_{ij}| / u_{ij}`, in ascending order.
+        Relative errors :math:`|r_{ij}| / u_{ij}`, in ascending order.
     """
 
     std: np.ndarray
@@ -43,7 +43,7 @@ class Spread:
     def of(
         cls, residuals: np.ndarray, variances: np.ndarray, cols: np.ndarray, n_cols: int
     ) -> Spread:
-        """Measure held-out cells in the columns ``cols``."""
+        """Compute the spread of held-out cells in the columns ``cols``."""
         if not len(residuals):
             return cls(np.full(n_cols, np.nan), residuals)
         squares = np.square(residuals)

@@ -1,4 +1,4 @@
-"""Weights of a stack: convex, of each column, and shrunk to those of all columns."""
+"""Weights of a stack: convex, per column, and shrunk to those of all columns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 PRIOR_CELLS = (np.inf, 1000.0, 300.0, 100.0, 30.0, 10.0)
-GROUPS = 5  # of rows; weights are judged on one group and fitted to the others
-JITTER = 1e-10  # of the mean square, for predictions that depend on each other
+GROUPS = 5  # of rows; weights are fitted to all but one and evaluated on it
+JITTER = 1e-10  # of the mean square, for linearly dependent predictions
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,18 @@ class Stacking:
     Parameters
     ----------
     common : ndarray of shape (n_candidates,)
-        :math:`w_0`.
+        Common weights :math:`w_0`.
     columns : ndarray of shape (n_cols, n_candidates)
         Weights of each column.
     prior_cells : float
-        ``a``, chosen by the error on groups of rows that the weights have not seen.
+        Number ``a``, chosen by the error on groups of rows that the weights have not
+        seen.
     residuals : ndarray of shape (n_cells,)
         Residuals of the stack, each with weights fitted to other groups of rows.
     own_residuals : ndarray of shape (n_cells,)
         Residuals of the stack with the weights above.
     variances : ndarray of shape (n_cells,)
-        :math:`\sum_k w_{jk} (p_{ik} - p_i^\top w_j)^2`, how much the candidates differ.
+        Variance of the candidates, :math:`\sum_k w_{jk} (p_{ik} - p_i^\top w_j)^2`.
     ever : bool ndarray of shape (n_candidates,)
         Whether any of these fits gave the candidate a weight.
     """
@@ -101,14 +102,14 @@ class Stacking:
 
 
 def rms(residuals: np.ndarray) -> float:
-    """Root mean square; NaN if there are none."""
+    """Root mean square; NaN for no residuals."""
     return float(np.sqrt(np.square(residuals).mean())) if len(residuals) else np.nan
 
 
 def _grams(
     R: np.ndarray, group: np.ndarray, cols: np.ndarray, n_cols: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``R.T @ R`` over the cells of each column and group, and their numbers."""
+    """Gram matrices ``R.T @ R`` of the cells of each column and group, and counts."""
     place = cols * GROUPS + group
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=n_cols * GROUPS)
@@ -121,7 +122,7 @@ def _grams(
 def _weights(
     grams: np.ndarray, counts: np.ndarray, prior_cells: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The common weights, and those of each column."""
+    """Common weights, and weights of each column."""
     own, n_own = grams.sum(1), counts.sum(1)
     mean = own.sum(0) / max(1, n_own.sum())
     common = simplex_minimum(mean)
@@ -137,7 +138,7 @@ def simplex_minimum(G: np.ndarray) -> np.ndarray:
 
     For ``w = s v`` with ``v`` of sum one, the minimum over ``s`` of :math:`w^\top G w +
     (1^\top w - 1)^2` is :math:`g / (1 + g)` with :math:`g = v^\top G v`. It increases
-    with ``g``, so the non-negative minimum, divided by its sum, is the one sought.
+    with ``g``, so the non-negative minimizer, divided by its sum, is the solution.
     """
     n = len(G)
     unit = np.trace(G) / n

@@ -9,11 +9,11 @@ from skmc.cells import Observed, Scaling
 
 
 def units_of(cells: np.ndarray) -> Scaling:
-    """The scaling of columns with different units; otherwise none.
+    """The scaling of columns with different units; otherwise no scaling.
 
-    Columns have one unit, however much their deviations differ, if neighboring cells of
-    a row differ less than cells at random, as they are and standardized: columns of
-    pictures may be flat or rough.
+    Columns with different deviations have one unit if neighboring cells of a row differ
+    less than random cells, both as they are and standardized: columns of pictures may
+    be flat or rough.
     """
     values = torch.from_numpy(np.array(cells, order="C"))
     data = Observed(values, ~torch.isnan(values))

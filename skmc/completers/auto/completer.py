@@ -1,4 +1,4 @@
-"""Many completers, stacked where they are used."""
+"""A stack of many completers."""
 
 from __future__ import annotations
 
@@ -38,65 +38,65 @@ class AutoCompleter(TakesTables):
 
     where the weights of column j minimize the squared error of the predictions in this
     column, plus ``a`` times the *mean* squared error in all columns. ``a``, the number
-    of cells that the other columns count for, is infinity, 1000, 300, 100, 30 or 10,
-    until the error rises on rows that were left out of the weights. Then the candidates
-    with a weight are fitted to all observed cells.
+    of cells that the other columns count as, decreases from infinity over 1000, 300,
+    100 and 30 to 10, until the error rises on rows that were left out of the weights.
+    Then the candidates with a weight are fitted to all observed cells.
 
     Candidates are tried in order of cost. All predict the first part. Then those
     without a weight are dropped, and the others predict 1, 2 and 4 more parts. This
-    ends early when more cells would not improve the weights: when the error of the
-    stack on rows left out is within a hundredth of the error on rows that were not.
+    ends early if more cells would not improve the weights: when the error of the
+    stack on left-out rows is within a hundredth of the error on the other rows.
 
     Parameters
     ----------
     candidates : "auto", sequence of str, or mapping of str to estimator, default="auto"
-        "auto" tries all that ``max_time`` has room for: column means, `KNNCompleter`
-        with 5 and with 10 neighbors, `SVDCompleter`, `IALMCompleter`, `NCARLCompleter`,
-        `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`, `GaussianCompleter` with
-        both marginals, `BayesianFactorizationCompleter` with and without ``implicit``,
-        `FactorizationCompleter`, `TreesCompleter` with both ensembles and in a chain,
-        `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
-        `BiharmonicCompleter` (if scikit-image is installed), and
-        `sklearn.impute.IterativeImputer` with its default and with trees.
+        Candidates. "auto" tries all for which ``max_time`` suffices: column means,
+        `KNNCompleter` with 5 and with 10 neighbors, `SVDCompleter`, `IALMCompleter`,
+        `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`,
+        `GaussianCompleter` with both marginals, `BayesianFactorizationCompleter` with
+        and without ``implicit``, `FactorizationCompleter`, `TreesCompleter` with both
+        ensembles and in a chain, `DMFCompleter` with total variation,
+        `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter` (if scikit-image
+        is installed), and `sklearn.impute.IterativeImputer` with its default and with
+        trees.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
-        without. A sequence selects some of these by name ("means", "KNN", "SVD" ...,
-        see ``leaderboard_``). A mapping holds completers or scikit-learn imputers. The
-        first part is predicted by all candidates of a sequence or mapping, whatever
-        they cost.
+        without them. A sequence selects some of these by name ("means", "KNN", "SVD"
+        ..., see ``leaderboard_``). A mapping holds completers or scikit-learn imputers.
+        All candidates of a sequence or mapping predict the first part, at any cost.
     max_time : float > 0 or None, default=60
         Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
-        is no time for its fit and for a second one, or for the last fit of the best so
+        is no time for its fit and for a second one, or for the final fit of the best so
         far if it takes longer. Times of fits are estimated from the shape and the
         number of observed cells, corrected by the times measured so far. A running fit
-        is not interrupted. Members of the stack for whose last fit there is no time
+        is not interrupted. Members of the stack without time for a final fit
         keep an earlier one, to fewer cells.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
-        Draws the parts, and seeds all candidates except those of a mapping.
+        Seed of the parts, and of all candidates except those of a mapping.
     {like_observed}
     {reading}
 
     Attributes
     ----------
     leaderboard_ : pandas.DataFrame
-        A row for each candidate, the best first: "candidate"; "status", which also says
-        why a candidate was not tried or how it failed; "error", the root mean squared
-        error on the first part; "cells", how many it has predicted; "weight", the mean
-        over the columns; "seconds"; "warnings", their number. Computed at each access;
-        needs pandas.
+        One row for each candidate, the best first: "candidate"; "status", which also
+        gives the reason why a candidate was not tried or failed; "error", the root mean
+        squared error on the first part; "cells", the number of predicted cells;
+        "weight", the mean over the columns; "seconds"; "warnings", their number.
+        Computed at each access; needs pandas.
     verdict_ : str
-        A summary: the members of the stack, its error, and what was not tried.
+        A summary: the members of the stack, its error, and the skipped candidates.
     weights_ : dict of str to float
-        The members and their weights if all columns share them.
+        Members and their weights if all columns share them.
     column_weights_ : dict of str to ndarray of shape (n_features,)
-        The weights of each column, which the completion uses.
+        Weights of each column, which the completion uses.
     completers_ : dict of str to estimator
-        The members, fitted to the standardized cells, see the notes.
+        Members, fitted to the standardized cells, see the notes.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell. Imputers of scikit-learn predict no values for
-        observed cells; they count with the observed values.
+        observed cells; the observed values replace their predictions.
     {input}
 
     Notes
@@ -106,18 +106,18 @@ class AutoCompleter(TakesTables):
     one unit is not scaled.
 
     Rows and columns without an observed cell have no held-out cells either. If features
-    or graphs describe them, only candidates that take these count there, with their
+    or graphs describe them, only candidates that take these are used there, with their
     share of the weights; if the stack has none, the best of them joins it. Features of
-    a column are those of `FactorizationCompleter.fit`, and new rows count as average.
+    a column are those of `FactorizationCompleter.fit`; new rows are treated as average.
 
     Above 5000 rows, candidates are compared on 5000 of them, drawn at random. Members
     whose fit to all rows would take too long keep a fit to these rows, and complete the
     others as new rows. The matrix is made dense, and each member stores what its class
-    says; time grows with the rows only in the last fits.
+    documents; time grows with the rows only in the final fits.
 
     The candidates that are tried depend on the clock only if ``max_time`` is short.
-    After an interruption the best so far is kept. `skmc.persistence.save` stores the
-    completer unless estimators of scikit-learn are among the members; pickle always
+    After an interruption the best result so far is kept. `skmc.persistence.save` stores
+    the completer unless estimators of scikit-learn are among the members; pickle always
     does.
 
     References
@@ -180,6 +180,6 @@ class AutoCompleter(TakesTables):
 
     @property
     def leaderboard_(self) -> Any:
-        """The candidates and their errors, see the attributes of the class."""
+        """Candidates and their errors, see the attributes of the class."""
         check_is_fitted(self)
         return as_frame(self._leaderboard)
