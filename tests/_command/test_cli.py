@@ -107,6 +107,7 @@ def test_numbers_equal_those_of_the_completer(run, tmp_path):
     np.testing.assert_array_equal(pd.read_csv(tmp_path / "out.csv"), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_intervals(run, tmp_path, suffix):
     """Two columns beside a filled one contain the ends of its interval."""
@@ -367,6 +368,7 @@ def read(path):
         return np.asarray(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["mask", "inverted", "colour", "alpha", "palette"])
 def test_pictures(run, tmp_path, picture, mark):
     pixels, hidden = picture
@@ -1038,6 +1040,7 @@ def test_all_problems_are_reported_at_once(run, tmp_path):
     assert "inf is infinite" in err and "'x' is not a number" in err
 
 
+@pytest.mark.slow
 def test_auto_is_the_default_of_tables(run, tmp_path):
     numbers(tmp_path, 20)
     code, _, err = run("complete", "in.csv", "out.csv", "--time-limit", "2")

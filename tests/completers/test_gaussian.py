@@ -15,7 +15,10 @@ from skmc.loop import solve
 from skmc.solvers import EM, FactorEM
 from skmc.uncertainty import MultipleCompletion, pool
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def covariance(n_cols, seed=0):

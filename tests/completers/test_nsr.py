@@ -23,6 +23,8 @@ from skmc.solvers.nonsmooth import DELTA_MAX, DELTA_MIN
 from skmc.solvers.nonsmooth_parts import Theta, inner
 from skmc.terms import Box, L1Norm, NuclearNorm, SquaredNorm
 
+pytestmark = pytest.mark.slow
+
 SHAPE, WIDTHS = (20, 6), [6, 5, 4, 6]
 ALPHA, BETA, LAMBDA = 0.3, 0.4, 0.05
 
