@@ -115,7 +115,7 @@ def _nan(values, observed):
 
 @pytest.mark.parametrize("cls", COMPLETERS)
 @settings(
-    max_examples=100,  # of each: over 2 000 together
+    max_examples=200,  # of each: over 5 000 together
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
