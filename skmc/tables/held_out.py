@@ -1,8 +1,8 @@
 """Fits to some cells of a table, and their errors on others.
 
-The observed cells of a table are `Entries` of the numbers of its `Source`: cells whose
-values count as missing for a completer, such as rare categories, and columns that are
-left as they are, are not among them.
+The observed cells of a table are `Entries` of the numbers of its `Source`. They exclude
+cells whose values are missing for a completer, such as rare categories, and columns
+that are not completed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def source_of(X: Container, completer: Estimator | None) -> Source:
     X : DataFrame, or container as for completers
         The table.
     completer : estimator or None
-        Its parameters say how the table is read, as for `table_for`.
+        Completer whose parameters determine how the table is read, as for `table_for`.
 
     Returns
     -------
@@ -44,20 +44,20 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
     Parameters
     ----------
     completer : completer
-        Takes the table; it is not cloned. In fewer cells, columns of categories might
-        not be recognized: the parameter ``categorical`` is set to them, and a
-        `TakesTables` is fitted to the matrix that represents the table. Empty columns
-        are kept.
+        Completer of tables, which is not cloned. With fewer cells, columns of
+        categories might not be recognized: the parameter ``categorical`` is set to
+        them, and a `TakesTables` is fitted to the matrix that represents the table.
+        Empty columns are kept.
     source : Source
         The table.
     numbers : ndarray of shape (n_rows, n_columns)
-        Its numbers, NaN in the cells that are hidden.
+        Numbers of the table, NaN in hidden cells.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        The completed table as numbers and positions; NaN in columns that are left as
-        they are, and in cells that the completer has left missing.
+        Completed table as numbers and positions; NaN in columns that are not completed,
+        and in cells that the completer has left missing.
     """
     table = source.table
     if isinstance(completer, TakesTables):
@@ -88,7 +88,7 @@ def cell_errors(source: Source, cells: Entries, found: np.ndarray) -> np.ndarray
     source : Source
         The table.
     cells : Entries
-        Cells of its numbers.
+        Cells of the numbers of the table.
     found : ndarray of shape (n_cells,)
         Numbers and positions; NaN counts as the largest error.
 
