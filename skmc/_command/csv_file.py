@@ -99,9 +99,9 @@ class CSVFile(TableFile):
 
     def _is_missing(self, text: str) -> bool:
         """Tell whether a cell is marked; -999 marks -999.00, too."""
-        if text in self.missing or not self.codes:
-            return text in self.missing
-        number = self._number(text)
+        if text in self.missing:
+            return True
+        number = self._number(text) if self.codes else None
         return number is not None and float(number) in self.codes
 
     def place(self, k: int, i: int) -> str:
@@ -208,7 +208,7 @@ class CSVFile(TableFile):
         return f'"{text}"' if quotes else text
 
     def _number(self, text: str) -> str | None:
-        """Convert text to a number, None if it is not one."""
+        """The number in Python's notation, None if the text is not a number."""
         text = text.strip()
         if self.comma:
             text = text.replace(",", ".")

@@ -31,7 +31,7 @@ LARGE = 2**20  # pixels; time and memory of larger pictures are estimated first
 
 
 class PictureFile(File):
-    """Pixels, which a mask, a color or transparency marks as missing.
+    """Pixels, some of which a mask, a color or transparency marks as missing.
 
     Colors are completed by `skmc.pictures.complete`. Completed transparent pixels
     become opaque.

@@ -49,12 +49,8 @@ def compared(
 
     Parameters
     ----------
-    X : container of shape (n_rows, n_cols)
-        The completion.
-    M : container of shape (n_rows, n_cols)
-        The truth.
-    cells : bool array of shape (n_rows, n_cols) or None
-        As for `read`.
+    X, M, cells : container, container and bool array or None
+        Arguments of `read`.
 
     Returns
     -------

@@ -41,7 +41,7 @@ class RowIndex:
         return found
 
     def find(self, cells: np.ndarray) -> np.ndarray:
-        """Position of the first equal row, -1 if there is none.
+        """Find the position of the first equal row; it is -1 if no row is equal.
 
         Parameters
         ----------
