@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from skmc.completers.bibranch import BiBNNCompleter as BiBNNCompleter
     from skmc.completers.biharmonic import BiharmonicCompleter as BiharmonicCompleter
+    from skmc.completers.chained import ChainedCompleter as ChainedCompleter
     from skmc.completers.costs import Cost, Size, Variant
     from skmc.completers.dmf import DMFCompleter as DMFCompleter
     from skmc.completers.factorization import (

@@ -34,11 +34,10 @@ class Regressor(Protocol):
 
 
 @dataclass(frozen=True)
-class Forest:
-    """Trees as plain arrays, and the rows on which each tree was trained.
+class Trees:
+    """Trees as plain arrays, with the nodes of all trees in one list.
 
-    The nodes of all trees are in one list. A leaf is its own child, and its threshold
-    is its value.
+    A leaf is its own child, and its threshold is its value.
     """
 
     roots: np.ndarray  # (n_trees,)
@@ -46,6 +45,53 @@ class Forest:
     thresholds: np.ndarray  # (n_nodes,)
     children: np.ndarray  # (2, n_nodes), right and left
     nan_goes_left: np.ndarray  # (n_nodes,)
+
+    @staticmethod
+    def arrays_of(trees: list[Any], cols: np.ndarray) -> dict[str, np.ndarray]:
+        """Join trees of scikit-learn that were trained on some columns."""
+        counts = [tree.node_count for tree in trees]
+        roots = np.cumsum([0, *counts[:-1]])
+        left = np.concatenate([tree.children_left for tree in trees])
+        right = np.concatenate([tree.children_right for tree in trees])
+        values = np.concatenate([tree.value[:, 0, 0] for tree in trees])
+        features = np.concatenate([tree.feature for tree in trees])
+        thresholds = np.concatenate([tree.threshold for tree in trees])
+        nan_goes_left = np.concatenate([tree.missing_go_to_left for tree in trees])
+        leaf = left < 0
+        children = np.repeat(roots, counts) + np.stack([right, left])
+        return {
+            "roots": roots.astype(np.int32),
+            "cols": cols[np.where(leaf, 0, features)].astype(np.int32),
+            "thresholds": np.where(leaf, values, thresholds),
+            "children": np.where(leaf, np.arange(len(leaf)), children).astype(np.int32),
+            "nan_goes_left": nan_goes_left.astype(bool),
+        }
+
+    def leaves(self, X: np.ndarray) -> np.ndarray:
+        """Find the leaf of each row in each tree, ``(n_trees, n_rows)``.
+
+        ``X`` has the shape (n_rows, n_cols), or (n_trees, n_rows, n_cols) with inputs
+        of its own for each tree.
+        """
+        n_trees, n_rows = len(self.roots), X.shape[-2]
+        own = (np.arange(n_trees)[:, None],) if X.ndim == 3 else ()
+        at = (*own, np.arange(n_rows))
+        node = np.repeat(self.roots[:, None], n_rows, 1)
+        while True:
+            cells = X[(*at, self.cols[node])]
+            left = (cells <= self.thresholds[node]) | (
+                np.isnan(cells) & self.nan_goes_left[node]
+            )
+            child = self.children[left.view(np.uint8), node]
+            if (child == node).all():
+                return node
+            node = child
+
+
+@dataclass(frozen=True)
+class Forest(Trees):
+    """An ensemble, and the rows on which each of its trees was trained."""
+
     in_bag: np.ndarray  # (n_trees, n_rows / 8), one bit for each fitted row
 
     @classmethod
@@ -69,24 +115,8 @@ class Forest:
             tree = ExtraTreeRegressor(random_state=rng.randint(2**31))
             trees.append(tree.fit(X[np.ix_(kept, cols)], y[kept]).tree_)
             bag[kept] = True
-        counts = [tree.node_count for tree in trees]
-        roots = np.cumsum([0, *counts[:-1]])
-        left = np.concatenate([tree.children_left for tree in trees])
-        right = np.concatenate([tree.children_right for tree in trees])
-        values = np.concatenate([tree.value.ravel() for tree in trees])
-        features = np.concatenate([tree.feature for tree in trees])
-        thresholds = np.concatenate([tree.threshold for tree in trees])
-        nan_goes_left = np.concatenate([tree.missing_go_to_left for tree in trees])
-        leaf = left < 0
-        children = np.repeat(roots, counts) + np.stack([right, left])
-        return cls(
-            roots=roots.astype(np.int32),
-            cols=cols[np.where(leaf, 0, features)].astype(np.int32),
-            thresholds=np.where(leaf, values, thresholds),
-            children=np.where(leaf, np.arange(len(leaf)), children).astype(np.int32),
-            nan_goes_left=nan_goes_left.astype(bool),
-            in_bag=np.packbits(in_bag, axis=1),
-        )
+        in_bag = np.packbits(in_bag, axis=1)
+        return cls(**cls.arrays_of(trees, cols), in_bag=in_bag)
 
     def predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Average the trees; for fitted rows, the trees that were not trained on them.
@@ -99,17 +129,7 @@ class Forest:
         return np.concatenate([self._predict(X[part], own[part]) for part in parts])
 
     def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
-        rows = np.arange(len(X))
-        node = np.repeat(self.roots[:, None], len(X), 1)  # (n_trees, n_rows)
-        while True:
-            cells = X[rows, self.cols[node]]
-            left = (cells <= self.thresholds[node]) | (
-                np.isnan(cells) & self.nan_goes_left[node]
-            )
-            child = self.children[left.view(np.uint8), node]
-            if (child == node).all():
-                break
-            node = child
+        node = self.leaves(X)
         seen = (self.in_bag[:, own // 8] >> (7 - own % 8)) & 1
         votes = (seen == 0) | (own < 0)
         votes |= ~votes.any(0)

@@ -104,12 +104,13 @@ def sample(
     -------
     list of DataFrame of the same kind, or of ndarray, each of shape \
 (n_samples, n_features)
-        Observed cells are unchanged. Missing categories stay missing; `predict_proba`
-        has their probabilities. Draws are rounded and clipped like the completion.
+        Observed cells are unchanged. Draws are rounded and clipped like the completion.
+        A missing category is the one with the largest drawn score;
+        `skmc.ChainedCompleter` draws it from the observed categories of similar rows.
     """
     source = self._source(X)
     draws = self.completer_.sample(source.matrix, n_samples, random_state)
-    return [_written(source, draw) for draw in draws]
+    return [source.completed(source.table.decode(draw)) for draw in draws]
 
 
 def predict_proba(self: MixedCompleter, X: Container) -> dict[Any, np.ndarray]:

@@ -7,7 +7,6 @@ cells where ``M`` is known are compared, and all cells are ranked.
 
 from skmc.metrics.draws import crps, energy_distance, interval_score
 from skmc.metrics.errors import (
-    effective_rank,
     mae,
     nmae,
     psnr,
@@ -27,7 +26,6 @@ from skmc.metrics.ranking import (
 __all__ = [
     "auc",
     "crps",
-    "effective_rank",
     "energy_distance",
     "interval_score",
     "mae",

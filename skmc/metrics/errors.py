@@ -243,36 +243,3 @@ def ssim(X: Container, M: Container, *, channel_axis: int | None = None) -> floa
     spread = (M.max() - M.min()) or 1.0
     found = structural_similarity(M, X, data_range=spread, channel_axis=channel_axis)
     return float(found)
-
-
-def effective_rank(X: Container) -> float:
-    """``exp(-sum p log p)`` of the normalized singular values ``p = s / sum s``.
-
-    The effective rank of a zero matrix is zero.
-
-    Parameters
-    ----------
-    X : container of shape (n_rows, n_cols)
-        A matrix without missing cells.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        A cell is missing.
-
-    References
-    ----------
-    Roy, Vetterli. The effective rank. EUSIPCO 2007.
-    """
-    cells = np.asarray(to_cells(X), float)
-    if np.isnan(cells).any():
-        raise ValueError("X has missing cells, and so no singular values; complete it.")
-    s = np.linalg.svd(cells, compute_uv=False)
-    if s.sum() == 0:
-        return 0.0
-    p = s[s > 0] / s.sum()
-    return float(np.exp(-(p * np.log(p)).sum()))

@@ -17,7 +17,6 @@ from skmc import (
     patterns,
     pictures,
 )
-from skmc.metrics import effective_rank
 from skmc.persistence import save
 from skmc.uncertainty import MultipleCompletion
 
@@ -33,11 +32,6 @@ ODD = {
         lambda _: MeanCompleter().fit(pd.DataFrame({"a": [Fraction(1, 3), 1]})),
         ValueError,
         r"Fraction\(1, 3\) at row 0, column 0 \('a'\).*convert that column",
-    ),
-    "singular values of a matrix with holes": (
-        lambda _: effective_rank(X),
-        ValueError,
-        "X has missing cells.*complete it",
     ),
     "limits of other columns": (
         lambda _: MixedCompleter(MeanCompleter(), min_value=[1, 2]).fit(

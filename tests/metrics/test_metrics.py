@@ -61,12 +61,6 @@ def test_ssim():
     )
 
 
-def test_effective_rank():
-    assert metrics.effective_rank(np.eye(5)) == pytest.approx(5)
-    assert metrics.effective_rank(np.outer([1, 2], [3, 4, 5])) == pytest.approx(1)
-    assert metrics.effective_rank(np.zeros((3, 2))) == 0
-
-
 def test_unknown_cells_of_the_truth_do_not_count():
     truth = np.ma.masked_array(M, CELLS)
     assert metrics.mae(X, truth) == pytest.approx(metrics.mae(X, M, ~CELLS))
