@@ -124,7 +124,7 @@ class ChainedCompleter(BaseCompleter):
         recovers=0.5, unweighted="its models are fitted to rows, not to cells"
     )
     advice = "draws of tables, whose variances and correlations are those of the data"
-    cost = Cost(0.1, trees=1e-4)
+    cost = Cost(0.1, trees=1.6e-5)
     lambda_ridge: NonNegative = 1.0
     _: KW_ONLY
     n_draws: Count = 20

@@ -1,0 +1,128 @@
+"""`ChainedCompleter`: moments of draws, agreement with a Gaussian, odd columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmc import ChainedCompleter, GaussianCompleter, MixedCompleter, patterns
+from skmc.metrics import crps, rmse
+
+
+def test_draws_have_the_moments_of_a_mixture():
+    """Conditional means would shrink the variance of the second column by a third."""
+    rng = np.random.RandomState(0)
+    group = rng.rand(2000) < 0.3
+    x = rng.randn(2000) + 3 * group
+    truth = np.column_stack([x, np.where(group, -x, x) + 0.3 * rng.randn(2000)])
+    hidden = np.zeros(truth.shape, bool)
+    hidden[:, 1] = rng.rand(2000) < 0.5
+    X = np.where(hidden, np.nan, truth)
+    draws = ChainedCompleter(random_state=0).fit(X).sample(X, 20, random_state=1)
+    assert (draws[:, ~hidden] == truth[~hidden]).all()
+    moments = np.array([[*np.cov(draw.T).ravel(), draw[:, 1].mean()] for draw in draws])
+    expected = np.array([*np.cov(truth.T).ravel(), truth[:, 1].mean()])
+    assert np.allclose(moments.mean(0), expected, rtol=0.1, atol=0.15)
+    below = draws[:, hidden[:, 1], 1] < -1.5  # the second mode
+    assert below.mean() == pytest.approx(
+        (truth[hidden[:, 1], 1] < -1.5).mean(), abs=0.05
+    )
+
+
+def test_a_linear_gaussian_table_agrees_with_the_gaussian():
+    rng = np.random.RandomState(0)
+    truth = rng.randn(1500, 2) @ rng.randn(2, 5) + 0.5 * rng.randn(1500, 5)
+    hidden = patterns.random(truth, 0.2, spare=True, random_state=0)
+    X = np.where(hidden, np.nan, truth)
+    chained, gaussian = (
+        ChainedCompleter(random_state=0).fit(X),
+        GaussianCompleter().fit(X),
+    )
+    means, expected = chained.transform(X), gaussian.transform(X)
+    assert rmse(means, expected, hidden) < 0.3 * rmse(expected, truth, hidden)
+    ratio = chained.predict_std(X)[hidden] / gaussian.predict_std(X)[hidden]
+    assert np.median(ratio) == pytest.approx(1, abs=0.1)
+    low, high = chained.predict_interval(X, 0.9)
+    inside = ((low <= truth) & (truth <= high))[hidden]
+    assert 0.87 < inside.mean() < 0.95
+    draws = [model.sample(X, 20, random_state=0) for model in (chained, gaussian)]
+    scores = [crps(draw, truth, hidden) for draw in draws]
+    assert scores[0] == pytest.approx(scores[1], rel=0.08)
+
+
+def test_draws_are_observed_values_or_not():
+    rng = np.random.RandomState(0)
+    x = rng.randn(300)
+    truth = np.column_stack(
+        [x, np.round(3 * x), np.maximum(x + 0.3 * rng.randn(300), 0)]
+    )
+    hidden = patterns.random(truth, 0.3, spare=True, random_state=0)
+    X = np.where(hidden, np.nan, truth)
+    draw = ChainedCompleter(random_state=0).fit(X).sample(X, random_state=0)[0]
+    for col in range(3):
+        assert np.isin(draw[:, col], X[~hidden[:, col], col]).all()
+    assert (draw[:, 2] == 0).mean() == pytest.approx(
+        (truth[:, 2] == 0).mean(), abs=0.08
+    )
+    free = ChainedCompleter(match=None, random_state=0).fit(X)
+    assert not np.isin(free.sample(X, random_state=0)[0], X).all()
+
+
+def test_new_rows_are_drawn_by_themselves():
+    rng = np.random.RandomState(0)
+    truth = rng.randn(400, 1) * [1, 2, -1] + 0.2 * rng.randn(400, 3)
+    X, new = truth.copy(), truth[:5].copy()
+    X[::3, 1] = new[:, 2] = np.nan  # the third column has no missing cell in the fit
+    completer = ChainedCompleter(n_draws=8, random_state=0).fit(X)
+    whole = completer.transform(new)
+    assert np.array_equal(completer.transform(new[2:3]), whole[2:3])
+    assert np.array_equal(
+        completer.predict_std(new[2:3]), completer.predict_std(new)[2:3]
+    )
+    assert np.abs(whole[:, 2] - truth[:5, 2]).max() < 1
+    assert len(np.unique(completer.sample(new, 12, 0)[:, 0, 2])) > 4
+
+
+def odd_tables():
+    rng = np.random.RandomState(0)
+    X = np.where(rng.rand(60, 4) < 0.3, np.nan, rng.randn(60, 4))
+    few, constant, same, empty = (X.copy() for _ in range(4))
+    few[3:, 2] = np.nan
+    constant[:, 1] = np.where(np.isnan(X[:, 1]), np.nan, 7.0)
+    same[:, 3] = same[:, 0]
+    empty[:, 2] = np.nan
+    yield "few observed cells", few
+    yield "a constant column", constant
+    yield "two equal columns", same
+    yield "more columns than rows", X.T[:, :50]
+    yield "missing rows", np.vstack([X, np.full((3, 4), np.nan)])
+    yield "an empty column", empty
+    yield "one column", X[:, :1]
+    yield "two rows", X[:2]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("X", [pytest.param(X, id=name) for name, X in odd_tables()])
+def test_odd_tables_have_draws(X):
+    completer = ChainedCompleter(n_draws=5, random_state=0).fit(X)
+    draws = completer.sample(X, 7, random_state=0)
+    assert draws.shape == (7, *X.shape)
+    low, high = completer.predict_interval(X)
+    full = ~np.isnan(X).all(0)
+    for found in (draws, completer.transform(X), low, high):
+        assert np.isfinite(found[..., full]).all()
+
+
+def test_categories_are_drawn_by_their_frequencies():
+    rng = np.random.RandomState(0)
+    kind = rng.choice(["a", "b", "c"], 1500, p=[0.6, 0.3, 0.1])
+    x = rng.randn(1500) + 2 * (kind == "b")
+    hidden = rng.rand(1500) < 0.3
+    table = pd.DataFrame({"kind": np.where(hidden, None, kind), "x": x})
+    completer = MixedCompleter(ChainedCompleter(random_state=0)).fit(table)
+    drawn = np.array([draw["kind"] for draw in completer.sample(table, 10, 0)])
+    for value, share in {"a": 0.6, "b": 0.3, "c": 0.1}.items():
+        assert (drawn[:, hidden] == value).mean() == pytest.approx(share, abs=0.03)
+    # A mode would hide the rare category, which x does not tell from the first one.
+    assert (completer.transform(table)["kind"][hidden] == "c").mean() < 0.07
