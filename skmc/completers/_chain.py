@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -125,9 +124,9 @@ def _trained(
     tree = DecisionTreeRegressor(
         min_samples_leaf=MIN_LEAF, random_state=rng.randint(2**31)
     )
-    inputs = _single(A) if A.shape[1] else np.zeros((len(A), 1))
-    tree.fit(inputs, residual)
-    return coefs, tree, tree.apply(inputs), residual
+    split = _single(A) if A.shape[1] else np.zeros((len(A), 1))
+    tree.fit(split, residual)
+    return coefs, tree, tree.apply(split), residual
 
 
 def _single(cells: np.ndarray) -> np.ndarray:
@@ -276,7 +275,7 @@ class ChainRows:
         """Make uniform numbers for each row, or stratified ones that all rows share."""
         n = self.in_bag.shape[1]
         if not shared:
-            return partial(rng.rand, n)
+            return lambda n_rows: rng.random_sample((n, n_rows))
         return lambda _: (rng.permutation(n)[:, None] + rng.rand()) / n
 
 

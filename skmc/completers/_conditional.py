@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +16,10 @@ from torch import Tensor
 from skmc.base import NOT_IN_MEMORY, Fitted
 from skmc.cells import Container
 from skmc.completers._marginals import NormalMarginals
-from skmc.linalg import Seed
+from skmc.linalg import Gaussian, Seed
 from skmc.solvers import EM, FactorEM, Solver
+
+STEPS = 3  # of data augmentation between two draws of the model
 
 if TYPE_CHECKING:
     from skmc.completers.gaussian import GaussianCompleter
@@ -85,21 +89,52 @@ class Conditional(Fitted):
         return std
 
     def sample(
-        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+        self,
+        cells: np.ndarray,
+        n_samples: int,
+        ridge: float,
+        rng: np.random.RandomState,
     ) -> np.ndarray:
         """Draw the missing cells given the observed ones."""
         scores, seen = self.scores(cells)
         found = np.empty((n_samples, *cells.shape), cells.dtype)
-        model = self.model
-        for k in range(n_samples):
-            # A draw z, corrected by the conditional mean of the difference at observed
-            # cells.
-            z = model.draw(torch.from_numpy(rng.standard_normal(cells.shape)))
-            off = model(scores - z + model.mean, seen) - model.mean
-            drawn = self.marginals.undo(z + off).numpy()
+        models = self._posterior(ridge, rng)
+        for k, model in zip(range(n_samples), models, strict=False):
+            drawn = self.marginals.undo(_drawn(model, scores, seen, rng)).numpy()
             drawn = self.statistics.fill(cells, drawn)
             found[k] = np.where(np.isnan(cells), drawn, cells)
         return found
+
+    def _posterior(self, ridge: float, rng: np.random.RandomState) -> Iterator[Any]:
+        """Draw models by data augmentation, or repeat a model that allows no draws."""
+        model = self.model
+        if self.cells is None or not isinstance(model, Gaussian):
+            return repeat(model)
+        scores = torch.from_numpy(self.marginals.scores(self.cells))
+        seen = ~torch.isnan(scores)
+
+        def draws() -> Iterator[Gaussian]:
+            current = model
+            while True:
+                for _ in range(STEPS):
+                    whole = _drawn(current, scores, seen, rng)
+                    current = Gaussian.from_posterior(whole, ridge, rng)
+                yield current
+
+        return draws()
+
+
+def _drawn(
+    model: Any, scores: Tensor, seen: Tensor, rng: np.random.RandomState
+) -> Tensor:
+    """Draw the missing scores given the observed ones.
+
+    A draw z of the whole rows is corrected by the conditional mean of the difference at
+    observed cells.
+    """
+    z = model.draw(torch.from_numpy(rng.standard_normal(scores.shape)))
+    drawn: Tensor = z + model(scores - z + model.mean, seen) - model.mean
+    return drawn
 
 
 def em(ridge: float, rank: int | None, start: Any) -> Solver:
@@ -151,8 +186,10 @@ def sample(
 ) -> np.ndarray:
     """Draw the missing cells from their joint distribution given the observed ones.
 
-    For multiple imputation, use `skmc.uncertainty.pool`. The noise of single cells
-    is included; the uncertainty of the mean and the covariance is not.
+    For multiple imputation, use `skmc.uncertainty.pool`. Each draw has a mean and a
+    covariance of its own, from their posterior distribution given the fitted cells, by
+    three steps of data augmentation. Where the covariance has factors, and after a fit
+    to a collection of Dask, all draws have those of the fit.
 
     Parameters
     ----------
@@ -170,4 +207,5 @@ def sample(
     """
     check_is_fitted(self)
     rng = check_random_state(random_state)
-    return self._fitted.sample(self._read(X, reset=False), n_samples, rng)
+    cells = self._read(X, reset=False)
+    return self._fitted.sample(cells, n_samples, self.lambda_ridge_, rng)

@@ -117,9 +117,8 @@ class GaussianCompleter(IterativeCompleter):
 
     Deviations are not a second return value of `transform`, because pipelines pass on a
     single array. `predict_std` is a separate method, named after the ``return_std``
-    of scikit-learn's regressors. Deviations and draws treat the mean and the covariance
-    as known. `skmc.uncertainty.MultipleCompletion` of this completer adds their
-    uncertainty.
+    of scikit-learn's regressors. Deviations treat the mean and the covariance as known;
+    draws include their uncertainty.
 
     The scores of "copula" are means over the interval of a level, not intervals as in
     the paper. So correlations of columns with few levels are too small.
@@ -145,9 +144,9 @@ class GaussianCompleter(IterativeCompleter):
     Dempster, Laird, Rubin. Maximum likelihood from incomplete data via the EM
     algorithm. Journal of the Royal Statistical Society B 39 (1977). Neal, Hinton. A
     view of the EM algorithm that justifies incremental, sparse, and other variants.
-    Learning in Graphical Models (1998). Schafer. Analysis
-    of incomplete multivariate data. Chapman and Hall (1997). Little, Rubin. Statistical
-    analysis with missing data. Wiley (2002), chapters 8 and 11. Zhao, Udell. Missing
+    Learning in Graphical Models (1998). Schafer. Analysis of incomplete multivariate
+    data. Chapman and Hall (1997), for the draws. Little, Rubin. Statistical analysis
+    with missing data. Wiley (2002), chapters 8 and 11. Zhao, Udell. Missing
     value imputation for mixed data via Gaussian copula. KDD (2020).
 
     Examples

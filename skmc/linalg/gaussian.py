@@ -22,11 +22,14 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from skmc.linalg.parts import Parts
 from skmc.linalg.patterns import BLOCK, Group, Patterns
+
+TINY = 1e-12  # of the trace, added to a scatter without a ridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,43 @@ class Gaussian(Parts):
         covariance = torch.eye(len(mean), dtype=mean.dtype)
         covariance[:n, :n] = self.covariance * torch.outer(factor, factor)
         return Gaussian(mean, covariance)
+
+    @classmethod
+    def from_posterior(
+        cls, rows: Tensor, ridge: float, rng: np.random.RandomState
+    ) -> Gaussian:
+        """Draw a distribution from the posterior given complete rows.
+
+        The covariance is inverse Wishart with ``n_rows - 1 + ridge`` degrees of
+        freedom, at least ``n_cols``. The scale matrix is the scatter of the rows plus
+        ``ridge`` times the identity. The mean is normal given the covariance.
+
+        Parameters
+        ----------
+        rows : Tensor of shape (n_rows, n_cols)
+            Complete rows, in double precision.
+        ridge : float
+            Weight of the prior, in rows with uncorrelated columns of variance 1.
+        rng : RandomState
+            Source of random numbers.
+
+        Returns
+        -------
+        Gaussian
+        """
+        n, d = rows.shape
+        mean = rows.mean(0)
+        scale = (rows - mean).mT @ (rows - mean)
+        scale.diagonal().add_(max(ridge, TINY * float(scale.diagonal().sum())))
+        # Bartlett's decomposition of the inverse of the covariance.
+        freedom = max(n - 1 + ridge, d) - np.arange(d)
+        A = np.tril(rng.standard_normal((d, d)), -1)
+        A[np.diag_indices(d)] = np.sqrt(rng.chisquare(freedom))
+        root = torch.linalg.solve_triangular(
+            torch.from_numpy(A).mT, torch.linalg.cholesky(scale), upper=True, left=False
+        )
+        normal = torch.from_numpy(rng.standard_normal(d))
+        return cls(mean + root @ normal / math.sqrt(n), root @ root.mT)
 
     @cached_property
     def root(self) -> Tensor:

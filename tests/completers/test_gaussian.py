@@ -274,6 +274,22 @@ def test_draws_have_the_conditional_moments(table):
     np.testing.assert_allclose(found, cov[np.ix_(missing, missing)], atol=0.1)
 
 
+def test_draws_of_the_model_follow_the_posterior(rows):
+    """The inverse Wishart mean, the mean of its inverse, and the variance of the mean."""
+    X = torch.from_numpy(rows[0])
+    rng, (n, d), ridge = np.random.RandomState(0), X.shape, 2.0
+    draws = [Gaussian.from_posterior(X, ridge, rng) for _ in range(4000)]
+    scale = (n - 1) * X.mT.cov() + ridge * torch.eye(d)
+    covariance = torch.stack([draw.covariance for draw in draws])
+    close = {"rtol": 0.1, "atol": 0.02}
+    freedom = n - 1 + ridge
+    torch.testing.assert_close(covariance.mean(0), scale / (freedom - d - 1), **close)
+    inverse = torch.linalg.inv(covariance).mean(0)
+    torch.testing.assert_close(inverse, freedom * torch.linalg.inv(scale), **close)
+    means = torch.stack([draw.mean for draw in draws])
+    torch.testing.assert_close(means.mT.cov(), covariance.mean(0) / n, **close)
+
+
 def test_draws_pool(table):
     """The slope of one column on another, from completed matrices."""
     truth, hidden = table
