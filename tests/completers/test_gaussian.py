@@ -275,7 +275,7 @@ def test_draws_have_the_conditional_moments(table):
 
 
 def test_draws_of_the_model_follow_the_posterior(rows):
-    """Mean of an inverse Wishart matrix and of its inverse, and variance of the mean."""
+    """Means of an inverse Wishart matrix and of its inverse; variance of the mean."""
     X = torch.from_numpy(rows[0])
     rng, (n, d), ridge = np.random.RandomState(0), X.shape, 2.0
     draws = [Gaussian.from_posterior(X, ridge, rng) for _ in range(4000)]
