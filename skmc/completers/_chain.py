@@ -15,7 +15,7 @@ from skmc.completers._forests import Trees
 
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 MIN_LEAF = 5  # smallest number of donors in a leaf
-ROWS_AT_ONCE = 4096  # whose draws are in memory together
+CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
 LARGEST = float(np.finfo(np.float32).max)
@@ -33,7 +33,7 @@ class Column(Trees):
 
     predicted: np.ndarray  # (q,), columns
     inputs: np.ndarray  # (m,), columns
-    coefs: np.ndarray  # (n_draws, m + 1, q), the last one is the intercept
+    coefs: np.ndarray  # (n_draws, m + 1), the last one is the intercept
     first: np.ndarray  # (n_nodes,), position of the first donor of a leaf
     count: np.ndarray  # (n_nodes,), number of donors
     donors: np.ndarray  # (n_donors, q)
@@ -49,7 +49,7 @@ class Column(Trees):
         predicted: np.ndarray,
         inputs: np.ndarray,
         ridge: float,
-        match: bool,
+        levels: np.ndarray | None,
         rng: np.random.RandomState,
     ) -> Column:
         """Train one draw for each completed matrix, on the rows in its bag.
@@ -87,19 +87,19 @@ class Column(Trees):
             count=count,
             donors=donors[order],
             means=np.stack(sums, 1) / np.maximum(count, 1)[:, None],
-            levels=np.unique(X[seen, predicted[0]])
-            if match and len(predicted) == 1
-            else None,
+            levels=levels,
         )
 
     def predict(self, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions of the linear part, (n_draws, n_rows, q), and leaves of rows.
+        """Predictions of the linear part, (n_draws, n_rows, 1), and leaves of rows.
 
         ``whole`` has the shape (n_draws, n_rows, n_cols), with inputs for each draw.
         """
-        inputs = torch.from_numpy(whole[..., self.inputs])
-        linear = (inputs @ torch.from_numpy(self.coefs[:, :-1])).numpy()
-        return linear + self.coefs[:, -1:], self.leaves(_single(whole))
+        # A product of matrices would round a row differently beside other rows, and
+        # that can change its leaf.
+        products = whole[..., self.inputs] * self.coefs[:, None, :-1]
+        linear = products.sum(-1) + self.coefs[:, -1:]
+        return linear[..., None], self.leaves(_single(whole))
 
     def draw(
         self, linear: np.ndarray, leaves: np.ndarray, uniform: np.ndarray
@@ -113,14 +113,14 @@ class Column(Trees):
 def _trained(
     A: np.ndarray, y: np.ndarray, ridge: float, rng: np.random.RandomState
 ) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
-    coefs = np.zeros((A.shape[1] + 1, y.shape[1]))
+    coefs = np.zeros(A.shape[1] + 1)
     if y.shape[1] == 1:
         inputs = torch.from_numpy(np.column_stack([A, np.ones(len(A))]))
         gram = inputs.mT @ inputs
         gram.diagonal()[:-1] += ridge
-        known = inputs.mT @ torch.from_numpy(y)
+        known = inputs.mT @ torch.from_numpy(y[:, 0])
         coefs = torch.linalg.solve(gram, known).numpy()
-    residual = y - A @ coefs[:-1] - coefs[-1]
+    residual = y - (A @ coefs[:-1] + coefs[-1])[:, None]
     tree = DecisionTreeRegressor(
         min_samples_leaf=MIN_LEAF, random_state=rng.randint(2**31)
     )
@@ -168,8 +168,8 @@ class ChainRows:
         Number of these draws.
     scaling : Scaling
         Scaling of the fit.
-    values : dict of int to ndarray
-        Distinct observed values of the columns whose draws are such values.
+    values : dict of int to ndarray or None
+        Distinct observed values of columns, if draws are such values.
     in_bag : ndarray of shape (n_sweeps, n_chains, n_rows / 8)
         Rows of the fit on which each draw was trained, one bit for each row.
     seen : ndarray of shape (n_rows, n_cols / 8)
@@ -182,7 +182,7 @@ class ChainRows:
     n_kept: int
     n_draws: int
     scaling: Scaling
-    values: dict[int, np.ndarray]
+    values: dict[int, np.ndarray | None]
     in_bag: np.ndarray
     seen: np.ndarray
     seed: int
@@ -197,7 +197,7 @@ class ChainRows:
         its row.
         """
         found = np.empty(cells.shape)
-        for part in _parts(len(cells)):
+        for part in _parts(cells):
             found[part] = self._expected(cells[part], own[part])
         return self.scaling.undo(torch.from_numpy(found)).numpy()
 
@@ -206,7 +206,7 @@ class ChainRows:
     ) -> np.ndarray:
         """Statistics of the draws of each cell, (n_statistics, n_rows, n_cols)."""
         parts = []
-        for part in _parts(len(cells)):
+        for part in _parts(cells):
             rng = np.random.RandomState(self.seed)
             draws = [self._draws(cells[part], rng, shared=True) for _ in range(REPEATS)]
             parts.append(answer(np.concatenate(draws)))
@@ -220,7 +220,7 @@ class ChainRows:
         for first in range(0, n_samples, self.n_draws):
             into = found[first : first + self.n_draws]
             chosen = rng.permutation(self.n_draws)[: len(into)]
-            for part in _parts(len(cells)):
+            for part in _parts(cells):
                 into[:, part] = self._draws(cells[part], rng)[chosen]
         return found
 
@@ -237,7 +237,8 @@ class ChainRows:
                 kept.append(self.scaling.undo(torch.from_numpy(whole)).numpy())
         drawn = np.concatenate(kept)[: self.n_draws]
         for col, values in self.values.items():
-            drawn[..., col] = nearest(values, drawn[..., col])
+            if values is not None:
+                drawn[..., col] = nearest(values, drawn[..., col])
         return np.where(np.isnan(cells), drawn, cells)
 
     def _expected(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -305,6 +306,6 @@ def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
     return scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
 
 
-def _parts(n_rows: int) -> list[slice]:
-    starts = range(0, n_rows, ROWS_AT_ONCE)
-    return [slice(start, start + ROWS_AT_ONCE) for start in starts]
+def _parts(cells: np.ndarray) -> list[slice]:
+    step = max(1, CELLS_AT_ONCE // cells.shape[1])
+    return [slice(start, start + step) for start in range(0, len(cells), step)]

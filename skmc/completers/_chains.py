@@ -24,10 +24,10 @@ class Chains:
         Number of chains.
     groups : list of ndarray
         Columns that are drawn together, in the order of a sweep.
+    levels : list of ndarray or None
+        Values to which the draws of each group are restricted.
     ridge : float
         Weight of the squared coefficients.
-    match : bool
-        Whether draws are observed values.
     rng : RandomState
         Source of bootstrap samples, trees and draws.
     """
@@ -37,12 +37,12 @@ class Chains:
         X: np.ndarray,
         n_chains: int,
         groups: list[np.ndarray],
+        levels: list[np.ndarray | None],
         ridge: float,
-        match: bool,
         rng: np.random.RandomState,
     ) -> None:
         self.X, self.missing, self.groups = X, np.isnan(X), groups
-        self.ridge, self.match, self.rng = ridge, match, rng
+        self.levels, self.ridge, self.rng = levels, ridge, rng
         self.sweeps: list[list[Column]] = []
         self.in_bag: list[np.ndarray] = []
         self.n_iter = 0  # number of sweeps before models are kept
@@ -78,7 +78,7 @@ class Chains:
         n_chains, n_rows = self.whole.shape[:2]
         bag = self.rng.randint(n_rows, size=(n_chains, n_rows))
         columns = []
-        for group in self.groups:
+        for group, levels in zip(self.groups, self.levels, strict=True):
             column = Column.trained(
                 self.X,
                 self.whole,
@@ -86,7 +86,7 @@ class Chains:
                 group,
                 np.setdiff1d(self.used, group),
                 self.ridge,
-                self.match,
+                levels,
                 self.rng,
             )
             draw(column, self.whole, self.missing, self._uniform)

@@ -86,8 +86,8 @@ class ChainedCompleter(BaseCompleter):
     -----
     A leaf has at least five donors. A model is trained on at most 5000 rows. With ``n``
     of these rows and ``d`` columns, time grows with ``d**2 n log(n)`` and memory with
-    ``d n``, for each sweep of each of four chains. The draws of 4096 rows are in memory
-    together.
+    ``d n``, for each sweep of each of four chains. The draws of 131 072 cells are in
+    memory together.
 
     The draws of a row depend only on that row. `transform`, `predict_std` and
     `predict_interval` take the same uniform numbers for all rows.
@@ -155,7 +155,8 @@ class ChainedCompleter(BaseCompleter):
         groups = self._groups(missing, varies)
         n_chains = min(N_CHAINS, self.n_draws)
         n_kept = -(-self.n_draws // n_chains)
-        chains = Chains(X, n_chains, groups, self.lambda_ridge, bool(self.match), rng)
+        levels = [_levels(X[:, group], self.match) for group in groups]
+        chains = Chains(X, n_chains, groups, levels, self.lambda_ridge, rng)
         interrupted = False
         try:
             chains.run(self.max_iter, self.tol, n_kept, tasks)
@@ -170,13 +171,12 @@ class ChainedCompleter(BaseCompleter):
                 f"kept {n_kept * n_chains} of {self.n_draws} draws, because "
                 f"max_time={self.max_time:g} s had passed; raise max_time."
             )
-        matched = [group[0] for group in groups if self.match and len(group) == 1]
         rows = ChainRows(
             chains.sweeps,
             n_kept,
             min(self.n_draws, n_kept * n_chains),
             scaling,
-            {col: np.unique(values[~missing[:, col], col]) for col in matched},
+            {g[0]: _levels(cells[:, g], self.match) for g in groups},
             in_bag=np.stack(chains.in_bag),
             seen=np.packbits(~missing, axis=1),
             seed=rng.randint(2**31),
@@ -273,3 +273,10 @@ class ChainedCompleter(BaseCompleter):
         check_is_fitted(self)
         rng = check_random_state(random_state)
         return self._fitted.sample(self._read(X, reset=False), n_samples, rng)
+
+
+def _levels(cells: np.ndarray, match: str | None) -> np.ndarray | None:
+    """The distinct observed values of a column, which draws have; None for others."""
+    if match is None or cells.shape[1] > 1:
+        return None
+    return np.unique(cells[~np.isnan(cells)]).astype(float)
