@@ -115,7 +115,7 @@ def test_draws_in_one_batch_equal_separate_draws(monkeypatch):
     completer = DMFCompleter(max_iter=60)
     together = MultipleCompletion(completer, 3, random_state=0).fit(X)
     monkeypatch.setattr(
-        "skmc.uncertainty.fit_batch",
+        "skmc.uncertainty.multiple.fit_batch",
         lambda draws, parts: [d.fit(p) for d, p in zip(draws, parts, strict=True)],
     )
     alone = clone(together).fit(X)
@@ -127,7 +127,7 @@ def test_draws_in_one_batch_equal_separate_draws(monkeypatch):
 def test_draws_that_choose_hyper_parameters_are_fitted_one_by_one(rank, monkeypatch):
     batches = []
     monkeypatch.setattr(
-        "skmc.uncertainty.fit_batch",
+        "skmc.uncertainty.multiple.fit_batch",
         lambda draws, parts: batches.append(1) or fit_batch(draws, parts),
     )
     completer = LinkedFactorizationCompleter(rank, 1.0, max_iter=5, tol=1.0)
@@ -157,6 +157,39 @@ def test_rubins_rules():
     np.testing.assert_allclose(pooled.dof[0], 2 * (1 + 0.5 / (4 / 3)) ** 2)
     np.testing.assert_allclose(pooled.missing_information, [(4 / 3) / (11 / 6), 0])
     assert np.isinf(pooled.dof[1])
+
+
+def test_pooled_degrees_of_freedom():
+    """The estimates, and the results of mice 3.10.3, are from its documentation."""
+    estimates = [26.816, 26.184, 26.692, 27.076, 26.528]  # means of bmi in nhanes
+    variances = [0.7888227, 0.5449227, 0.7764973, 0.6764760, 0.5379173]
+    pooled = pool(estimates, variances, dof=24)
+    found = (pooled.estimate, pooled.std_error**2, pooled.dof)
+    assert found == pytest.approx((26.6592, 0.797651, 16.41929), rel=1e-5)
+    assert pool(estimates, variances, dof=1e9).dof == pytest.approx(
+        pool(estimates, variances).dof
+    )
+    assert pool([1.0, 1.0], [1.0, 1.0], dof=10).dof == pytest.approx(11 / 13 * 10)
+    with pytest.raises(ValueError, match="dof must be positive, got 0"):
+        pool(estimates, variances, dof=0)
+
+
+def test_pooled_regression_equals_that_of_statsmodels():
+    mice = pytest.importorskip("statsmodels.imputation.mice")
+    from statsmodels.api import OLS
+
+    rng = np.random.RandomState(0)
+    table = pd.DataFrame(rng.randn(60, 2) @ rng.randn(2, 3) + rng.randn(60, 3))
+    table.columns = ["a", "b", "c"]
+    data = mice.MICEData(table.mask(rng.uniform(size=table.shape) < 0.2))
+    chain = mice.MICE("a ~ b + c", OLS, data)
+    expected, fits = chain.fit(n_burnin=2, n_imputations=5), chain.results_list
+    assert len(fits) == 5
+    pooled = pool([fit.params for fit in fits], [fit.bse**2 for fit in fits], dof=57)
+    np.testing.assert_allclose(pooled.estimate, expected.params)
+    np.testing.assert_allclose(pooled.std_error, expected.bse)
+    np.testing.assert_allclose(pooled.missing_information, expected.frac_miss_info)
+    assert (pooled.dof < 57).all()
 
 
 @pytest.mark.parametrize(

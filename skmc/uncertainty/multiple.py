@@ -1,13 +1,12 @@
-"""Uncertainty of completions: multiple completion, intervals, pooled estimates."""
+"""Multiple completions of one matrix, and intervals from them."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,7 +31,6 @@ from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
 from skmc.parameters import Workers, constrained
 from skmc.tables import Source, completed_by, has_words, source_of
 
-__all__ = ["MultipleCompletion", "Pooled", "pool"]
 LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
 PRIOR = 10  # number of cells that the noise of all columns counts as
 
@@ -276,72 +274,3 @@ def _drawn(draw: Any, part: np.ndarray, source: Source | None) -> np.ndarray:
     if source is not None:
         return completed_by(draw, source, part)
     return np.asarray(draw.fit(part).reconstruction_)
-
-
-class Pooled(NamedTuple):
-    """A pooled estimate, see `pool`.
-
-    Parameters
-    ----------
-    estimate : float or ndarray
-        Mean of the estimates.
-    std_error : float or ndarray
-        Standard error of the pooled estimate.
-    dof : float or ndarray
-        Degrees of freedom of the t distribution of the pooled estimate.
-    missing_information : float or ndarray
-        Share of the information that is missing.
-    """
-
-    estimate: Any
-    std_error: Any
-    dof: Any
-    missing_information: Any
-
-
-def pool(estimates: Sequence[Any], variances: Sequence[Any]) -> Pooled:
-    """Pool the estimates of several completed matrices by Rubin's rules.
-
-    With ``B`` the variance between the ``k`` estimates and ``W`` the mean of their own
-    variances, the total variance is ``T = W + (1 + 1/k) B``, with
-    ``(k - 1) (1 + W / ((1 + 1/k) B))^2`` degrees of freedom. The share of missing
-    information is approximately ``(1 + 1/k) B / T``.
-
-    Parameters
-    ----------
-    estimates : sequence of float or arrays of equal shape, at least two
-        Estimates from the completed matrices.
-    variances : sequence of the same
-        Squared standard errors of the estimates.
-
-    Returns
-    -------
-    Pooled
-        ``estimate``, ``std_error``, ``dof``, ``missing_information``, each in the shape
-        of one estimate.
-
-    References
-    ----------
-    Rubin. Multiple imputation for nonresponse in surveys. Wiley 1987.
-
-    Examples
-    --------
-    >>> from skmc.uncertainty import pool
-    >>> pooled = pool([1.0, 1.2, 0.8], [0.04, 0.05, 0.03])
-    >>> print(pooled.estimate.round(3), pooled.std_error.round(3))
-    1.0 0.306
-    """
-    Q, U = np.asarray(estimates, float), np.asarray(variances, float)
-    if Q.shape != U.shape or len(Q) < 2:
-        raise ValueError(
-            "estimates and variances must have the same shape and at least two items, "
-            f"got {Q.shape} and {U.shape}."
-        )
-    k = len(Q)
-    between = (1 + 1 / k) * Q.var(0, ddof=1)
-    within = U.mean(0)
-    total = within + between
-    with np.errstate(divide="ignore", invalid="ignore"):
-        dof = (k - 1) * np.square(1 + within / between)
-        share = np.where(total > 0, between / total, 0.0)
-    return Pooled(Q.mean(0)[()], np.sqrt(total)[()], dof[()], share[()])
