@@ -83,7 +83,16 @@ def _add_complete(commands: Commands) -> None:
         help="limit the time of the fit; auto compares methods for as long (default: "
         "60 for auto, none for others)",
     )
-    parser.add_argument(
+    several = parser.add_mutually_exclusive_group()
+    several.add_argument(
+        "--draws",
+        type=values.positive,
+        metavar="N",
+        help="write N files, in which missing numbers are random draws from the "
+        "distribution that the method has found: for OUT out.csv, out-1.csv, out-2.csv "
+        "and so on; missing categories stay missing",
+    )
+    several.add_argument(
         "--intervals",
         type=values.share,
         nargs="?",

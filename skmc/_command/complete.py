@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from functools import partial
+from pathlib import Path
 
 from skmc._command import files, methods
 from skmc._command.failure import UsageError
@@ -14,7 +15,9 @@ from skmc._command.messages import Messages
 def run(options: Namespace, messages: Messages) -> None:
     if files.format_of(options.source) is not files.format_of(options.target):
         raise UsageError(f"{options.target} must have the format of {options.source}")
-    files.check_target(options.target, options.force)
+    targets = _targets(options)
+    for target in targets:
+        files.check_target(target, options.force)
     file = files.read(options.source, options)
     file.check_target(options.target)
     method = options.method or file.method
@@ -22,6 +25,8 @@ def run(options: Namespace, messages: Messages) -> None:
     if options.time_limit is not None:
         settings["max_time"] = options.time_limit
     completer = methods.make(method, settings, options.seed, options.device)
+    if options.draws is not None:
+        methods.check_draws(completer, method)
     large = file.estimate(completer)
     if large:
         messages.note(large)
@@ -35,11 +40,16 @@ def run(options: Namespace, messages: Messages) -> None:
     seconds = time.perf_counter() - start
     for note in file.notes():
         messages.note(note)
-    files.write_out(file, options.target, options.force)
+    for k, target in enumerate(targets):
+        if n_filled:
+            file.choose(k)
+        files.write_out(file, target, options.force)
+    written = " ... ".join(dict.fromkeys([targets[0], targets[-1]]))
     if not n_filled:
+        copies = "are copies" if targets[1:] else "is a copy"
         messages.note(
-            f"{options.target} is a copy of {options.source}: no cell is missing that "
-            "can be inferred"
+            f"{written} {copies} of {options.source}: no cell is missing that can be "
+            "inferred"
         )
         return
     if hasattr(file.fitted, "verdict_"):
@@ -48,6 +58,18 @@ def run(options: Namespace, messages: Messages) -> None:
             messages.note(f"candidates\n{board.round(4).to_string(index=False)}")
         messages.note(file.fitted.verdict_)
     messages.note(
-        f"{options.target}: {n_filled} of {file.n_cells} {file.unit} completed by "
+        f"{written}: {n_filled} of {file.n_cells} {file.unit} completed by "
         f"{method} in {seconds:.1f} s"
     )
+
+
+def _targets(options: Namespace) -> list[str]:
+    """Names of the files to write: OUT, or one for each draw."""
+    if options.draws is None:
+        return [options.target]
+    if options.target == "-":
+        raise UsageError("--draws needs a file name, not '-'")
+    path = Path(options.target)
+    return [
+        str(path.with_stem(f"{path.stem}-{k}")) for k in range(1, options.draws + 1)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,8 @@ class File:
     """A file whose missing cells can be completed.
 
     With a ``level``, intervals that contain this share of the filled numbers are also
-    written. Files that are completed in blocks call ``on_fit`` after each block.
+    written. With ``n_draws``, so many draws of the missing cells replace the one
+    completion. Files that are completed in blocks call ``on_fit`` after each block.
     """
 
     options: ClassVar[tuple[str, ...]]  # options that not all formats have
@@ -32,6 +33,8 @@ class File:
     def __init__(self, path: str, options: Namespace):
         self.path = path
         self.level: float | None = getattr(options, "intervals", None)
+        self.n_draws: int | None = getattr(options, "draws", None)
+        self.seed: int | None = getattr(options, "seed", None)
 
     def warn(self, text: str) -> None:
         """Warn the user in one line."""
@@ -43,6 +46,15 @@ class File:
     def estimate(self, completer: BaseCompleter) -> str | None:
         """Print time and memory for a large file."""
         return None
+
+    def completions(self, given: ArrayLike) -> Sequence[np.ndarray]:
+        """Fit the completer; return the completed matrix, or the draws."""
+        if self.n_draws is None:
+            return [self.fitted.fit_transform(given)]
+        return list(self.fitted.fit(given).sample(given, self.n_draws, self.seed))
+
+    def choose(self, k: int) -> None:
+        """Choose the completion to write, of those that `complete` has found."""
 
     def bounds_of(
         self, given: ArrayLike, completed: np.ndarray

@@ -39,6 +39,16 @@ def class_of(name: str) -> type[BaseCompleter]:
     return getattr(skmc, METHODS[name])
 
 
+def check_draws(completer: Any, name: str) -> None:
+    """Check that a method has draws of the missing cells."""
+    if not hasattr(completer, "sample"):
+        have = [other for other in METHODS if hasattr(class_of(other), "sample")]
+        raise UsageError(
+            f"{name} has no draws; pass --method with one of those that have: "
+            f"{', '.join(have)}"
+        )
+
+
 def method(text: str) -> str:
     """Find the method that ``text`` names; class names are accepted, too."""
     try:

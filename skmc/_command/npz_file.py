@@ -27,7 +27,7 @@ class NPZFile(File):
     in `numpy.ma`.
     """
 
-    options = ("array", "intervals")
+    options = ("array", "draws", "intervals")
 
     def __init__(self, path: str, options: Namespace):
         super().__init__(path, options)
@@ -88,17 +88,23 @@ class NPZFile(File):
                 raise UsageError(
                     f"--intervals: {self.path} has an array {min(both)} already"
                 )
-            completed = self.fitted.fit_transform(self.matrix())
-            found = completed[self.missing]
-            if array.dtype.kind in "iu":
-                found = np.array([whole(x, array.dtype) for x in found], array.dtype)
-            array = array.copy()
-            array[self.missing] = found.astype(array.dtype)
-            self.arrays[self.name] = array
+            completed = self.completions(self.matrix())
+            self.found = [self._filled(array, c[self.missing]) for c in completed]
+            self.choose(0)
             if self.level is not None:
-                ends = self.bounds_of(self.matrix(), completed)
+                ends = self.bounds_of(self.matrix(), completed[0])
                 self.arrays |= dict(zip(names, ends, strict=True))
         return int(self.missing.sum())
+
+    def _filled(self, array: np.ndarray, found: np.ndarray) -> np.ndarray:
+        if array.dtype.kind in "iu":
+            found = np.array([whole(x, array.dtype) for x in found], array.dtype)
+        array = array.copy()
+        array[self.missing] = found.astype(array.dtype)
+        return array
+
+    def choose(self, k: int) -> None:
+        self.arrays[self.name] = self.found[k]
 
     def matrix(self) -> np.ndarray:
         array = self.arrays[self.name]

@@ -52,7 +52,7 @@ class TableFile(File, ABC):
     """A file with named columns, of which only the missing cells change."""
 
     options: ClassVar[tuple[str, ...]] = (
-        *("index", "categorical", "ordinal", "intervals"),
+        *("index", "categorical", "ordinal", "draws", "intervals"),
     )
     matrix_of = " Only numeric columns are compared, standardized."
     columns: list[Column]
@@ -62,6 +62,7 @@ class TableFile(File, ABC):
     def __init__(self, path: str, options: Namespace, names: Sequence[str]):
         super().__init__(path, options)
         self.names = list(names)
+        self.drawn: list[dict[int, list]] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
         self.bounds: dict[int, tuple[list, ...]] = {}  # ... -> ends of intervals
         self.found: dict[str, list[str]] = {}  # kind that was found -> columns
@@ -202,10 +203,13 @@ class TableFile(File, ABC):
         )
         self._tell_of(columns, table)
         numbers, missing = table.read(cells)
+        if self.n_draws is not None:
+            missing = missing & table.measured
         if not missing.any():
             return 0
+        gaps = np.flatnonzero(missing.any(0))
         if self.level is not None:
-            self._check_names(used[p] for p in np.flatnonzero(missing.any(0)))
+            self._check_names(used[p] for p in gaps)
         self.fitted = table.completer_of(completer)
         given = table.encode(numbers)
         empty = np.isnan(given).all(1)
@@ -221,23 +225,24 @@ class TableFile(File, ABC):
             )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
-            matrix = self.fitted.fit_transform(given)
-        completed = table.write(cells, table.decode(matrix), missing)
-        self.changes = {
-            k: [
-                new if old is None else old
-                for old, new in zip(column.values, completed[:, place], strict=True)
-            ]
-            for place, (k, column) in enumerate(zip(used, columns, strict=True))
-            if missing[:, place].any()
-        }
+            matrices = self.completions(given)
+        self.drawn = []
+        for matrix in matrices:
+            completed = table.write(cells, table.decode(matrix), missing)
+            new = {used[p]: _filled(columns[p], completed[:, p]) for p in gaps}
+            self.drawn.append(new)
+        self.choose(0)
         if self.level is not None:
-            both = [table.numbers(bound) for bound in self.bounds_of(given, matrix)]
+            bounds = self.bounds_of(given, matrices[0])
+            both = [table.numbers(bound) for bound in bounds]
             ends = np.where(missing, both, np.nan)
             for place, k in enumerate(used):
                 if not np.isnan(ends[:, :, place]).all():
                     self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))
         return int(missing.sum())
+
+    def choose(self, k: int) -> None:
+        self.changes = self.drawn[k]
 
     def _check_names(self, filled: Iterable[int]) -> None:
         """Check that the names of columns for the ends of intervals are free."""
@@ -249,8 +254,11 @@ class TableFile(File, ABC):
 
     def _tell_of(self, columns: list[Column], table: Table) -> None:
         """Note the kinds of columns, and those that cannot be inferred."""
-        for kind, what in (("categorical", "categories"), ("date", "dates")):
-            self.found[f"completed as {what}"] = [
+        categories = "completed as categories"
+        if self.n_draws is not None:
+            categories = "of categories, whose missing cells stay missing"
+        for kind, what in (("categorical", categories), ("date", "completed as dates")):
+            self.found[what] = [
                 repr(c.name)
                 for c, found in zip(columns, table.kinds, strict=True)
                 if found == kind
@@ -288,6 +296,11 @@ class TableFile(File, ABC):
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
+
+
+def _filled(column: Column, completed: np.ndarray) -> list:
+    pairs = zip(column.values, completed, strict=True)
+    return [new if old is None else old for old, new in pairs]
 
 
 def _known(values: list[float]) -> list[float | None]:

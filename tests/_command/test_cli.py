@@ -144,6 +144,58 @@ def test_intervals(run, tmp_path, suffix):
         assert code == 2 and "has a column 'b, c lower' already; rename it" in err
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_draws(run, tmp_path, suffix):
+    """Each draw is a file; categories, of which there are no draws, stay missing."""
+    rng = np.random.RandomState(0)
+    truth = low_rank(40, 3) + 0.3 * rng.randn(40, 3)
+    table = pd.DataFrame(truth, columns=["a", "b", "c"])
+    table["a"] = table["a"].round(1)
+    table["kind"] = np.where(table["b"] > 0, "up", "down")
+    given = table.mask(rng.uniform(size=table.shape) < 0.2)
+    numbers = ["a", "b", "c"]
+    if suffix == ".csv":
+        given.to_csv(tmp_path / "in.csv", index=False)
+    elif suffix == ".parquet":
+        given.to_parquet(tmp_path / "in.parquet")
+    else:
+        np.savez(tmp_path / "in.npz", X=given[numbers].to_numpy())
+    command = ("complete", f"in{suffix}", f"out{suffix}", "--draws")
+    gaussian = ("--method", "gaussian")
+    code, _, err = run(*command, 3, *gaussian, "--seed", 1)
+    assert code == 0 and f"out-1{suffix} ... out-3{suffix}: " in err
+    if suffix != ".npz":
+        assert "columns of categories, whose missing cells stay missing: 'kind'" in err
+    found = []
+    for k in (1, 2, 3):
+        path = tmp_path / f"out-{k}{suffix}"
+        if suffix == ".npz":
+            with np.load(path) as file:
+                found.append(pd.DataFrame(file["X"], columns=numbers))
+        else:
+            found.append((pd.read_csv if suffix == ".csv" else pd.read_parquet)(path))
+            assert (found[-1]["kind"].isna() == given["kind"].isna()).all()
+    values = np.array([draw[numbers].to_numpy() for draw in found])
+    missing = given[numbers].isna().to_numpy()
+    known = given[numbers].to_numpy()[~missing]
+    np.testing.assert_allclose(values[:, ~missing], [known] * 3)
+    assert (values.std(0)[missing] > 0).mean() > 0.9
+    assert not np.isnan(values).any() and not list(tmp_path.glob(f"out{suffix}"))
+    code, _, err = run(*command, 2, *gaussian)
+    assert code == 1 and f"out-1{suffix} exists; --force" in err
+    assert run(*command, 1, *gaussian, "--seed", 2, "--force")[0] == 0
+    assert len(list(tmp_path.glob("out-*"))) == 3
+
+
+def test_draws_of_a_file_without_missing_cells(run, tmp_path):
+    (tmp_path / "in.csv").write_text("a,b\n1,2\n3,5\n")
+    code, _, err = run(
+        "complete", "in.csv", "out.csv", "--draws", 2, "--method", "gaussian"
+    )
+    assert code == 0 and "out-1.csv ... out-2.csv are copies of in.csv" in err
+    assert (tmp_path / "out-2.csv").read_text() == "a,b\n1,2\n3,5\n"
+
+
 def test_separators_decimals_and_index(run, tmp_path):
     text = ";länge;b\nr1;1,5;\nr2;;20\nr3;4,5;45\n"
     (tmp_path / "in.txt").write_text(text)
@@ -622,6 +674,23 @@ def test_failures_leave_no_files(run, tmp_path, monkeypatch, failure, code, mess
         (["in.csv", "."], 2, "must end in one of"),
         (["none.csv", "out.csv"], 1, "none.csv: No such file"),
         (["in.csv"], 2, "required: OUT"),
+        (["in.csv", "out.csv", "--draws", "0"], 2, "0 is not positive"),
+        (["in.csv", "out.csv", "--draws", "2"], 2, "auto has no draws; pass --method"),
+        (
+            ["in.csv", "out.csv", "--draws", "2", "--method", "svd"],
+            2,
+            "svd has no draws; pass --method with one of those that have: gaussian",
+        ),
+        (
+            ["in.csv", "-", "--draws", "2", "--method", "gaussian"],
+            2,
+            "--draws needs a file name, not '-'",
+        ),
+        (
+            ["in.csv", "out.csv", "--draws", "2", "--intervals"],
+            2,
+            "not allowed with argument --draws",
+        ),
     ],
 )
 def test_bad_arguments(run, tmp_path, arguments, code, message):
