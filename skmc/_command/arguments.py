@@ -145,8 +145,16 @@ def _add_compare(commands: Commands) -> None:
     parser.add_argument(
         "--metric",
         choices=METRICS,
-        default="nmae",
+        default=None,
         help="error to compare by (default: nmae)",
+    )
+    parser.add_argument(
+        "--draws",
+        type=values.positive,
+        metavar="N",
+        help="compare N random draws of each method that has draws, by their CRPS "
+        "(continuous ranked probability score), which also judges the spread, instead "
+        "of completions by --metric",
     )
     parser.add_argument(
         "--splits",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace, messages: Messages) -> None:
     if options.html == "-":
         raise UsageError("--html needs a file name, not '-'")
+    if options.draws is not None and options.metric:
+        raise UsageError("--draws compares by the CRPS; leave --metric out")
     if options.html:
         files.check_target(options.html, options.force)
     file = files.read(options.source, options)
@@ -38,7 +40,8 @@ def run(options: argparse.Namespace, messages: Messages) -> None:
             matrix,
             cv=options.splits,
             patterns=[options.pattern],
-            metrics=[options.metric],
+            metrics=[options.metric or "nmae"],
+            draws=options.draws,
             random_state=options.seed,
             on_fit=partial(progress.count, "fits") if progress else None,
         )
@@ -65,15 +68,31 @@ def _chosen(
 ) -> dict[str, Any]:
     """Methods that the user names, or the candidates of "auto"."""
     if options.methods:
-        return {name: _make(name, options) for name in options.methods}
+        found = {name: _make(name, options) for name in options.methods}
+        return _with_draws(found, options, messages)
     from skmc.completers import candidates_for
 
     found = candidates_for(matrix, random_state=options.seed, device=options.device)
+    found = _with_draws(found, options, messages)
     messages.note(
         f"{len(found)} methods are fitted {options.splits} times each, which takes "
         f"{options.splits} min at most by estimates; --methods selects fewer"
     )
     return found
+
+
+def _with_draws(
+    found: dict[str, Any], options: argparse.Namespace, messages: Messages
+) -> dict[str, Any]:
+    """Methods that can be compared by their draws, if draws are compared."""
+    if options.draws is None:
+        return found
+    without = [name for name, one in found.items() if not hasattr(one, "sample")]
+    if len(without) == len(found):
+        methods.refuse_draws(",".join(without), "--methods")
+    if without:
+        messages.note(f"not compared, because they have no draws: {', '.join(without)}")
+    return {name: one for name, one in found.items() if name not in without}
 
 
 def _command_of(best: Any, options: argparse.Namespace) -> str | None:
@@ -85,6 +104,8 @@ def _command_of(best: Any, options: argparse.Namespace) -> str | None:
     chosen = {k: v for k, v in best.get_params().items() if repr(v) != repr(usual[k])}
     own = {k: v for k, v in chosen.items() if k not in ("random_state", "device")}
     settings = "".join(f" --set {quote(f'{k}={v}')}" for k, v in own.items())
+    if options.draws is not None:
+        settings += f" --draws {options.draws}"
     return f"skmc complete {quote(options.source)} OUT --method {name}{settings}"
 
 

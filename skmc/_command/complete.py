@@ -25,8 +25,8 @@ def run(options: Namespace, messages: Messages) -> None:
     if options.time_limit is not None:
         settings["max_time"] = options.time_limit
     completer = methods.make(method, settings, options.seed, options.device)
-    if options.draws is not None:
-        methods.check_draws(completer, method)
+    if options.draws is not None and not hasattr(completer, "sample"):
+        methods.refuse_draws(method, "--method")
     large = file.estimate(completer)
     if large:
         messages.note(large)

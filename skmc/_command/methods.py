@@ -8,7 +8,7 @@ import inspect
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import skmc
 from skmc._command.failure import UsageError
@@ -39,14 +39,12 @@ def class_of(name: str) -> type[BaseCompleter]:
     return getattr(skmc, METHODS[name])
 
 
-def check_draws(completer: Any, name: str) -> None:
-    """Check that a method has draws of the missing cells."""
-    if not hasattr(completer, "sample"):
-        have = [other for other in METHODS if hasattr(class_of(other), "sample")]
-        raise UsageError(
-            f"{name} has no draws; pass --method with one of those that have: "
-            f"{', '.join(have)}"
-        )
+def refuse_draws(names: str, option: str) -> NoReturn:
+    """Say which methods have draws of the missing cells."""
+    have = [name for name in METHODS if hasattr(class_of(name), "sample")]
+    raise UsageError(
+        f"{option} {names}: there are no draws; methods with draws: {', '.join(have)}"
+    )
 
 
 def method(text: str) -> str:

@@ -35,12 +35,20 @@ class Report:
         self.table, self.options = table, options
         cells = to_cells(matrix)
         n_seen = int((~np.isnan(cells)).sum())
+        self.metric = options.metric or "nmae"
+        error = f"error is {METRICS[self.metric]}"
+        if options.draws is not None:
+            self.metric = "crps"
+            error = (
+                f"score is the CRPS (continuous ranked probability score) of "
+                f"{options.draws} draws in standard deviations of the columns"
+            )
         self.title = f"Which method completes {options.source} best?"
         self.text = (
             f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them observed. A "
             f"fifth was hidden {PATTERNS[options.pattern]}, {options.splits} times "
             f"(seed {options.seed}), and completed from the others.{file.matrix_of} "
-            f"The error is {METRICS[options.metric]}; lower is better. A method with p "
+            f"The {error}; lower is better. A method with p "
             f"below {SIGNIFICANCE_LEVEL} is significantly worse than the best."
         )
 
@@ -122,7 +130,7 @@ class Report:
         )
 
     def _head(self) -> list[str]:
-        return [HEAD[0], self.options.metric, *HEAD[2:]]
+        return [HEAD[0], self.metric, *HEAD[2:]]
 
     def _figures(self) -> Iterator[tuple[str, str]]:
         import matplotlib
@@ -130,12 +138,13 @@ class Report:
         matplotlib.use("Agg")
         good = self.table[self.table["mean"].notna()]
         display = ComparisonDisplay(good).plot()
-        display.axes_[0, 0].set(title="", xlabel=self.options.metric)
+        display.axes_[0, 0].set(title="", xlabel=self.metric)
         yield (
-            "Errors and standard errors; filled: not significantly worse than the best",
+            f"{self.metric} and standard errors; filled: not significantly worse than "
+            "the best",
             _encoded(display.figure_),
         )
-        yield "Error and time", _encoded(_scatter(good, self.options.metric))
+        yield f"{self.metric} and time", _encoded(_scatter(good, self.metric))
 
 
 def _number(value: float, form: str) -> str:

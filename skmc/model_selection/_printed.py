@@ -7,6 +7,7 @@ from typing import Any
 
 pandas: Any = importlib.import_module("pandas")
 SHOWN = ["pattern", "metric", "completer", "mean", "std_error", "p_value", "seconds"]
+CRPS = "crps: score of the draws (CRPS), in standard deviations of the columns"
 TERMINAL_WIDTH, NAME_WIDTH = 80, 24  # so that the means fit beside the names
 
 
@@ -22,7 +23,13 @@ def _printed(table: Any) -> str:
         max_colwidth=NAME_WIDTH,
     )
     others = ", ".join(name for name in plain if name not in SHOWN)
-    return f"{text}\nfurther columns: {others}"
+    lines = [text]
+    if "crps" in set(plain["metric"]):
+        lines.append(CRPS)
+    failed = plain.loc[plain["mean"].isna(), "completer"].unique()
+    if len(failed):
+        lines.append(f"without a result, see error: {', '.join(failed)}")
+    return "\n".join([*lines, f"further columns: {others}"])
 
 
 # Selections of rows or columns are ordinary data frames.

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,18 @@ from joblib import Parallel, delayed
 from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
 
 from skmc.base import BaseCompleter
 from skmc.cells import Container, Entries
-from skmc.linalg import Seed
+from skmc.linalg import Seed, seed_of
+from skmc.model_selection.drawn import DrawScore, deviations
+from skmc.model_selection.memory import memory_of, start_peak
 from skmc.model_selection.splitters import CellSplit
 from skmc.tables import Source, cell_errors, completed_by, has_words, source_of
 
 METRICS = ("nmae", "mae", "rmse", "relative_error")
+Judge = Callable[[BaseCompleter, Entries, Entries], dict[str, float]]
 
 
 def compare(
@@ -33,6 +37,7 @@ def compare(
     cv: int = 5,
     patterns: Sequence[Any] = ("mcar",),
     metrics: Sequence[str] = ("nmae",),
+    draws: int | None = None,
     random_state: Seed = 0,
     n_jobs: int | None = None,
     on_fit: Callable[[int, int], Any] | None = None,
@@ -60,9 +65,14 @@ def compare(
         of all observed values. Lower is better. Tables have only "nmae", the mean
         error of cells as in `MixedCompleter.score`. A cell that is left missing has
         the error 1.
+    draws : int >= 1 or None, default=None
+        Number of draws to compare by instead of completions. The metric is then "crps",
+        see `skmc.metrics.crps`: the mean over the held-out cells, in standard
+        deviations of their columns. Categories are not scored. Completers without the
+        method ``sample`` are not fitted; "error" says so.
     random_state : int, RandomState instance or None, default=0
-        Source of the random numbers that draw the held-out cells. Completers use their
-        own ``random_state``.
+        Source of the random numbers that draw the held-out cells, and of the draws.
+        Completers use their own ``random_state`` in fits.
     n_jobs : int or None, default=None
         Number of parallel fits, as in `joblib.Parallel`. Run times and memory are
         measured most accurately with one.
@@ -93,7 +103,8 @@ def compare(
     ------
     ValueError
         There is no completer, a pattern or metric is unknown, or ``X`` is a table and
-        has no such metric.
+        has no such metric. With ``draws``, no completer has draws, or ``metrics`` is
+        given, too.
     ImportError
         pandas is not installed.
 
@@ -120,7 +131,13 @@ def compare(
     if unknown or not metrics:
         raise ValueError(f"metrics must be among {METRICS}, got {list(metrics)}.")
     cells, source = _cells(X, named, metrics)
-    spread = float(np.ptp(cells.values)) or 1.0
+    judge: Judge
+    if draws is None:
+        judge = partial(_errors, float(np.ptp(cells.values)) or 1.0, source)
+    else:
+        metrics = _metrics_of_draws(named, metrics, draws)
+        seed = seed_of(check_random_state(random_state))
+        judge = DrawScore(draws, seed, deviations(cells), source)
     jobs, labels = [], []
     for pattern in patterns:
         if isinstance(pattern, str):
@@ -136,7 +153,7 @@ def compare(
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
     for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
-        delayed(_fit)(*job, spread, source) for job in jobs
+        delayed(_fit)(*job, judge, metrics) for job in jobs
     ):
         fits.append(labels[len(fits)] | fit)
         if on_fit is not None:
@@ -160,6 +177,21 @@ def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if not named:
         raise ValueError("completers is empty; give at least one.")
     return named
+
+
+def _metrics_of_draws(
+    named: Mapping[str, Any], metrics: Sequence[str], draws: int
+) -> Sequence[str]:
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws!r}.")
+    if tuple(metrics) != ("nmae",):
+        raise ValueError("draws are compared by the CRPS; leave metrics out.")
+    if not any(hasattr(completer, "sample") for completer in named.values()):
+        raise ValueError(
+            f"draws={draws} needs a completer with the method sample, as "
+            f"GaussianCompleter; {', '.join(named)} have none."
+        )
+    return ("crps",)
 
 
 def _cells(
@@ -186,42 +218,43 @@ def _fit(
     completer: BaseCompleter,
     train: Entries,
     test: Entries,
-    spread: float,
-    source: Source | None,
+    judge: Judge,
+    metrics: Sequence[str],
 ) -> dict[str, Any]:
     """Return errors, run time and memory of one fit, or the exception it raised."""
-    before = _start_peak()
+    before = start_peak()
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            if source is None:
-                found = predict_cells(clone(completer), train, test)
-            else:
-                completed = completed_by(clone(completer), source, train.to_cells())
-                found = completed[test.rows, test.cols]
-            error = None
+            scores, error = judge(clone(completer), train, test), None
         except Exception as failure:  # the table reports it
-            found, error = np.full(len(test), np.nan), repr(failure)
+            scores, error = dict.fromkeys(metrics, math.nan), repr(failure)
     return {
         "ratio": len(test) / len(train),
         "seconds": time.perf_counter() - start,
-        "memory_mib": _status("VmHWM") - before,
+        "memory_mib": memory_of("VmHWM") - before,
         "messages": [" ".join(str(warning.message).split()) for warning in caught],
         "error": error,
-        **_errors(found, test, spread, source),
+        **scores,
     }
 
 
 def _errors(
-    found: np.ndarray, test: Entries, spread: float, source: Source | None
+    spread: float,
+    source: Source | None,
+    completer: BaseCompleter,
+    train: Entries,
+    test: Entries,
 ) -> dict[str, float]:
+    """Fit a completer, and return the metrics of its errors."""
     if source is not None:
+        found = completed_by(completer, source, train.to_cells())[test.rows, test.cols]
         failed = np.isnan(found).all()
         errors = cell_errors(source, test, found)
         return {"nmae": math.nan if failed else float(errors.mean())}
     truth = test.values
-    error = found - truth
+    error = predict_cells(completer, train, test) - truth
     mae, norm = np.abs(error).mean(), np.linalg.norm(truth) or 1.0
     return {
         "nmae": float(mae / spread),
@@ -308,21 +341,3 @@ def _corrected_test(differences: np.ndarray, ratio: float) -> float:
         return 0.0
     t = differences.mean() / math.sqrt((1 / n + ratio) * variance)
     return float(2 * stats.t.sf(abs(t), n - 1))
-
-
-def _start_peak() -> float:
-    """Reset the peak memory of the process, and return the MiB in use."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return math.nan
-    return _status("VmRSS")
-
-
-def _status(name: str) -> float:
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return math.nan
-    found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-    return int(found[0]) / 1024 if found else math.nan

@@ -3,7 +3,7 @@
 from skmc.tables.doubts import doubtful_number, doubtful_word
 from skmc.tables.errors import errors
 from skmc.tables.frames import as_table
-from skmc.tables.held_out import cell_errors, completed_by, source_of
+from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
 from skmc.tables.masked import MaskedToNaN
 from skmc.tables.reading import matrix_weights, read_table_weights, table_for
 from skmc.tables.source import Source, numeric_deviations

@@ -63,14 +63,7 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
     if isinstance(completer, TakesTables):
         matrix = table.completer_of(completer).fit_transform(table.encode(numbers))
         return np.where(np.isnan(numbers), table.decode(matrix), numbers)
-    if hasattr(completer, "categorical"):
-        kinds = enumerate(table.kinds)
-        categorical = [k for k, kind in kinds if kind == "categorical"]
-        completer.set_params(categorical=categorical, keep_empty_features=True)
-    hidden = np.zeros(numbers.shape, bool)
-    used = [k for k, _ in table.used]
-    hidden[:, used] = np.isnan(numbers[:, used])
-    completed = completer.fit_transform(without(source.X, hidden))
+    completed = completer.fit_transform(_part(completer, source, numbers))
     if completed.shape != numbers.shape:
         raise ValueError(
             f"{type(completer).__name__} returned a table of shape {completed.shape} "
@@ -78,6 +71,52 @@ def completed_by(completer: Any, source: Source, numbers: np.ndarray) -> np.ndar
             "add no columns."
         )
     return table.read(completed)[0]
+
+
+def _part(completer: Any, source: Source, numbers: np.ndarray) -> Any:
+    """The table without hidden cells, which the completer is set to read alike."""
+    kinds = source.table.kinds
+    if hasattr(completer, "categorical"):
+        categorical = [k for k, kind in enumerate(kinds) if kind == "categorical"]
+        completer.set_params(categorical=categorical, keep_empty_features=True)
+    hidden = np.isnan(numbers) & np.array([kind is not None for kind in kinds])
+    return without(source.X, hidden)
+
+
+def drawn_by(
+    completer: Any, source: Source, numbers: np.ndarray, n_draws: int, seed: int
+) -> np.ndarray:
+    """Fit a completer to some cells of a table, and draw the others.
+
+    Parameters
+    ----------
+    completer : completer with ``sample``
+        Completer of tables, as in `completed_by`.
+    source : Source
+        The table.
+    numbers : ndarray of shape (n_rows, n_columns)
+        Numbers of the table, NaN in hidden cells.
+    n_draws : int
+        Number of draws.
+    seed : int
+        Seed of the draws.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, n_rows, n_columns)
+        Draws as numbers and positions; NaN in columns that are not completed, and where
+        there are no draws, as in columns of categories.
+    """
+    table = source.table
+    if isinstance(completer, TakesTables):
+        completer, given = table.completer_of(completer), table.encode(numbers)
+        found = completer.fit(given).sample(given, n_draws, seed)
+        draws = [table.decode(draw) for draw in found]
+    else:
+        given = _part(completer, source, numbers)
+        found = completer.fit(given).sample(given, n_draws, seed)
+        draws = [table.read(draw)[0] for draw in found]
+    return np.stack(draws)
 
 
 def cell_errors(source: Source, cells: Entries, found: np.ndarray) -> np.ndarray:

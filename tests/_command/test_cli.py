@@ -675,11 +675,11 @@ def test_failures_leave_no_files(run, tmp_path, monkeypatch, failure, code, mess
         (["none.csv", "out.csv"], 1, "none.csv: No such file"),
         (["in.csv"], 2, "required: OUT"),
         (["in.csv", "out.csv", "--draws", "0"], 2, "0 is not positive"),
-        (["in.csv", "out.csv", "--draws", "2"], 2, "auto has no draws; pass --method"),
+        (["in.csv", "out.csv", "--draws", "2"], 2, "--method auto: there are no draws"),
         (
             ["in.csv", "out.csv", "--draws", "2", "--method", "svd"],
             2,
-            "svd has no draws; pass --method with one of those that have: gaussian",
+            "--method svd: there are no draws; methods with draws: gaussian",
         ),
         (
             ["in.csv", "-", "--draws", "2", "--method", "gaussian"],
@@ -853,6 +853,26 @@ def test_compare(run, tmp_path):
     assert re.findall(r'<tr class="\w+"><td>([\w-]+)</td>', page) == order
     code, _, err = run(*arguments, "--html", "report.html")
     assert code == 1 and "report.html exists; --force" in err
+
+
+def test_compare_draws(run, tmp_path):
+    numbers(tmp_path, 60)
+    quick = ("compare", "in.csv", "--splits", 2, "--draws", 5)
+    code, out, err = run(*quick, "--methods", "mean,gaussian", "--html", "o.html")
+    assert code == 0, err
+    assert "not compared, because they have no draws: mean\n" in err
+    assert "skmc complete in.csv OUT --method gaussian --draws 5\n" in err
+    for text in (" ".join(out.split()), (tmp_path / "o.html").read_text()):
+        assert "crps" in text and "of 5 draws in standard deviations" in text
+    code, out, err = run(*quick)
+    assert code == 0 and "not compared, because they have no draws: " in err
+    names = re.findall(r"^  (\w+) +\d", out, re.MULTILINE)
+    assert sorted(names) == ["Gaussian", "copula"]
+    code, _, err = run(*quick, "--methods", "mean,svd")
+    assert code == 2
+    assert "--methods mean,svd: there are no draws; methods with draws: gaussian" in err
+    code, _, err = run(*quick, "--metric", "rmse")
+    assert code == 2 and "--draws compares by the CRPS; leave --metric out" in err
 
 
 def test_compare_says_which_warnings_and_how_small_p_is(run, tmp_path):

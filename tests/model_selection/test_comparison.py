@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from skmc import (
     AutoCompleter,
     Entries,
+    GaussianCompleter,
     KNNCompleter,
     MeanCompleter,
     MixedCompleter,
@@ -174,6 +175,71 @@ def test_failures_are_in_the_table(matrix):
         compare([], matrix)
     with pytest.raises(ValueError, match=r"metrics must be among .* got \['r2'\]"):
         compare([MeanCompleter()], matrix, metrics=["r2"])
+
+
+def test_draws_are_compared_by_their_crps(matrix):
+    named = {
+        "joint": GaussianCompleter(1.0),
+        "wide": Wide(1.0),
+        "no draws": MeanCompleter(),
+    }
+    units = np.array([10.0**k for k in range(12)])
+    table = compare(named, matrix * units, cv=2, draws=30).set_index("completer")
+    assert table.index.tolist() == ["joint", "wide", "no draws"]
+    assert table.loc["no draws", "error"].endswith("it has no method sample')")
+    again = compare(named, matrix, cv=2, draws=30)
+    assert "in standard deviations" in str(again) and "error: no draws" in str(again)
+    again = again.set_index("completer")
+    np.testing.assert_allclose(again["mean"], table["mean"], rtol=1e-6)
+    cells = Entries(matrix)
+    unit = matrix.std(0).data
+    scores = []
+    for train, test in CellSplit("mcar", 2, random_state=0).split(cells):
+        given = cells[train].to_cells()
+        draws = named["joint"].fit(given).sample(given, 300, random_state=0)
+        hidden = np.zeros(matrix.shape, bool)
+        hidden[cells.rows[test], cells.cols[test]] = True
+        scores.append(metrics.crps(draws / unit, matrix / unit, hidden))
+    assert again.loc["joint", "mean"] == pytest.approx(np.mean(scores), rel=0.05)
+    with pytest.raises(ValueError, match="draws must be at least 1, got 0"):
+        compare(named, matrix, draws=0)
+    with pytest.raises(ValueError, match="leave metrics out"):
+        compare(named, matrix, draws=2, metrics=["rmse"])
+    with pytest.raises(ValueError, match="MeanCompleter have none"):
+        compare([MeanCompleter()], matrix, draws=2)
+
+
+class Wide(GaussianCompleter):
+    """Its completions are as good as before; its draws are too far apart."""
+
+    def sample(self, X, n_samples=1, random_state=None):
+        draws = super().sample(X, n_samples, random_state)
+        return draws.mean(0) + 4 * (draws - draws.mean(0))
+
+
+def test_draws_of_tables_are_compared():
+    """Numbers, levels and dates are scored; categories only inform them."""
+    rng = np.random.RandomState(0)
+    z = rng.randn(150)
+    table = pd.DataFrame(
+        {
+            "x": z,
+            "y": 100 * z + 30 * rng.randn(150),
+            "day": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(np.rint(50 * z + 10 * rng.randn(150)), unit="D"),
+            "kind": np.where(z > 0, "up", "down"),
+        }
+    )
+    table = table.mask(rng.uniform(size=table.shape) < 0.1)
+    named = {
+        "related": MixedCompleter(GaussianCompleter()),
+        "unrelated": MixedCompleter(GaussianCompleter(lambda_ridge=1e9)),
+        "no draws": MixedCompleter(SVDCompleter()),
+    }
+    found = compare(named, table, cv=2, draws=10).set_index("completer")
+    assert found.index.tolist() == ["related", "unrelated", "no draws"]
+    assert found["mean"].iloc[0] < 0.6 * found["mean"].iloc[1]
+    assert "no method sample" in found["error"].iloc[2]
 
 
 def test_display(matrix):

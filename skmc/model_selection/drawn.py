@@ -1,0 +1,73 @@
+"""Scores of draws of held-out cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skmc.base import BaseCompleter
+from skmc.cells import Entries
+from skmc.metrics import crps
+from skmc.tables import Source, drawn_by
+
+
+@dataclass(frozen=True)
+class DrawScore:
+    """CRPS of draws of held-out cells, in standard deviations of their columns.
+
+    Parameters
+    ----------
+    n_draws : int
+        Number of draws.
+    seed : int
+        Seed of the draws.
+    units : ndarray of shape (n_cols,)
+        Units of the columns.
+    source : Source or None
+        Table of the cells, if they are not those of a matrix. Its categories are not
+        scored.
+    """
+
+    n_draws: int
+    seed: int
+    units: np.ndarray
+    source: Source | None
+
+    def __call__(
+        self, completer: BaseCompleter, train: Entries, test: Entries
+    ) -> dict[str, float]:
+        sample = getattr(completer, "sample", None)
+        if sample is None:
+            raise TypeError("not fitted, because it has no method sample")
+        given, scored = train.to_cells(), np.ones(len(test), bool)
+        if self.source is None:
+            completer.fit(given)
+            draws = np.asarray(sample(given, self.n_draws, self.seed), float)
+        else:
+            draws = drawn_by(completer, self.source, given, self.n_draws, self.seed)
+            scored = self.source.table.measured[test.cols]
+        rows, cols = test.rows[scored], test.cols[scored]
+        found = draws[:, rows, cols] / self.units[cols]
+        truth = test.values[scored] / self.units[cols]
+        return {"crps": crps(found[:, None], truth[None])}
+
+
+def deviations(cells: Entries) -> np.ndarray:
+    """Standard deviations of the columns; 1 for constant or empty columns.
+
+    Parameters
+    ----------
+    cells : Entries
+        Observed cells.
+
+    Returns
+    -------
+    ndarray of shape (n_cols,)
+    """
+    cols, n_cols = cells.cols, cells.matrix_shape[1]
+    count = np.maximum(np.bincount(cols, minlength=n_cols), 1)
+    mean = np.bincount(cols, cells.values, n_cols) / count
+    squares = np.square(cells.values - mean[cols])
+    variance = np.bincount(cols, squares, n_cols) / count
+    return np.where(variance > 0, np.sqrt(variance), 1.0)

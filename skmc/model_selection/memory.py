@@ -1,0 +1,42 @@
+"""Memory of the process, on Linux."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+
+def start_peak() -> float:
+    """Reset the peak memory of the process, and return the MiB in use.
+
+    Returns
+    -------
+    float
+        NaN on systems other than Linux.
+    """
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return math.nan
+    return memory_of("VmRSS")
+
+
+def memory_of(name: str) -> float:
+    """Read a figure of the process.
+
+    Parameters
+    ----------
+    name : {"VmHWM", "VmRSS"}
+        Peak or present memory.
+
+    Returns
+    -------
+    float
+        MiB; NaN on systems other than Linux.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return math.nan
+    found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return int(found[0]) / 1024 if found else math.nan
