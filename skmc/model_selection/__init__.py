@@ -8,6 +8,7 @@ from skmc.model_selection.folds import Folds
 from skmc.model_selection.grid import BatchedGridSearchCV, BatchedRandomizedSearchCV
 from skmc.model_selection.grouping import batch_pays
 from skmc.model_selection.halving import BatchedHalvingSearchCV
+from skmc.model_selection.i_score import energy_i_score
 from skmc.model_selection.ranking import RankingScorer
 from skmc.model_selection.splitters import PATTERNS, CellSplit, LeaveLastOut
 

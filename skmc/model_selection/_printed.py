@@ -7,7 +7,10 @@ from typing import Any
 
 pandas: Any = importlib.import_module("pandas")
 SHOWN = ["pattern", "metric", "completer", "mean", "std_error", "p_value", "seconds"]
-CRPS = "crps: score of the draws (CRPS), in standard deviations of the columns"
+MEANINGS = {
+    "crps": "score of the draws (CRPS), in standard deviations of the columns",
+    "energy_i_score": "CRPS of draws of whole columns, in standard deviations",
+}
 TERMINAL_WIDTH, NAME_WIDTH = 80, 24  # so that the means fit beside the names
 
 
@@ -24,8 +27,9 @@ def _printed(table: Any) -> str:
     )
     others = ", ".join(name for name in plain if name not in SHOWN)
     lines = [text]
-    if "crps" in set(plain["metric"]):
-        lines.append(CRPS)
+    for metric in plain["metric"].unique():
+        if metric in MEANINGS:
+            lines.append(f"{metric}: {MEANINGS[metric]}")
     failed = plain.loc[plain["mean"].isna(), "completer"].unique()
     if len(failed):
         lines.append(f"without a result, see error: {', '.join(failed)}")

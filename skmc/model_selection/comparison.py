@@ -21,7 +21,12 @@ from sklearn.utils import check_random_state
 from skmc.base import BaseCompleter
 from skmc.cells import Container, Entries
 from skmc.linalg import Seed, seed_of
-from skmc.model_selection.drawn import DrawScore, deviations
+from skmc.model_selection.drawn import (
+    OF_ALL_CELLS,
+    DrawScore,
+    deviations,
+    metrics_of_draws,
+)
 from skmc.model_selection.memory import memory_of, start_peak
 from skmc.model_selection.splitters import CellSplit
 from skmc.tables import Source, cell_errors, completed_by, has_words, source_of
@@ -69,7 +74,9 @@ def compare(
         Number of draws to compare by instead of completions. The metric is then "crps",
         see `skmc.metrics.crps`: the mean over the held-out cells, in standard
         deviations of their columns. Categories are not scored. Completers without the
-        method ``sample`` are not fitted; "error" says so.
+        method ``sample`` are not fitted; "error" says so. ``metrics`` can also have
+        "energy_i_score", see `skmc.model_selection.energy_i_score`. It is computed
+        once, holds out no cells ("pattern" is "none"), and takes no tables.
     random_state : int, RandomState instance or None, default=0
         Source of the random numbers that draw the held-out cells, and of the draws.
         Completers use their own ``random_state`` in fits.
@@ -103,8 +110,8 @@ def compare(
     ------
     ValueError
         There is no completer, a pattern or metric is unknown, or ``X`` is a table and
-        has no such metric. With ``draws``, no completer has draws, or ``metrics`` is
-        given, too.
+        has no such metric. With ``draws``, no completer has draws, or a metric is one
+        of completions.
     ImportError
         pandas is not installed.
 
@@ -127,19 +134,19 @@ def compare(
     except ImportError as error:
         raise ImportError("compare needs pandas: pip install pandas.") from error
     named = _named(completers)
-    unknown = [m for m in metrics if m not in METRICS]
-    if unknown or not metrics:
+    if draws is not None:
+        metrics = metrics_of_draws(named, metrics, draws)
+    elif not metrics or not set(metrics) <= set(METRICS):
         raise ValueError(f"metrics must be among {METRICS}, got {list(metrics)}.")
     cells, source = _cells(X, named, metrics)
     judge: Judge
     if draws is None:
         judge = partial(_errors, float(np.ptp(cells.values)) or 1.0, source)
     else:
-        metrics = _metrics_of_draws(named, metrics, draws)
         seed = seed_of(check_random_state(random_state))
         judge = DrawScore(draws, seed, deviations(cells), source)
     jobs, labels = [], []
-    for pattern in patterns:
+    for pattern in () if set(metrics) == {OF_ALL_CELLS} else patterns:
         if isinstance(pattern, str):
             pattern = CellSplit(pattern, cv, random_state=random_state)
         splitter = check_cv(pattern)
@@ -149,6 +156,10 @@ def compare(
             for title, completer in named.items():
                 labels.append({"pattern": name, "completer": title})
                 jobs.append((completer, *split))
+    if OF_ALL_CELLS in metrics:
+        for title, completer in named.items():
+            labels.append({"pattern": "none", "completer": title})
+            jobs.append((completer, cells, cells[:0]))
     fits: list[dict[str, Any]] = []
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
@@ -161,6 +172,8 @@ def compare(
     rows = []
     for pattern, chosen in pandas.DataFrame(fits).groupby("pattern", sort=False):
         for metric in metrics:
+            if (metric == OF_ALL_CELLS) != (pattern == "none"):
+                continue
             rows += [{"pattern": pattern, **row} for row in _summary(metric, chosen)]
     return importlib.import_module("skmc.model_selection._printed").Comparison(rows)
 
@@ -179,21 +192,6 @@ def _named(completers: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def _metrics_of_draws(
-    named: Mapping[str, Any], metrics: Sequence[str], draws: int
-) -> Sequence[str]:
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1, got {draws!r}.")
-    if tuple(metrics) != ("nmae",):
-        raise ValueError("draws are compared by the CRPS; leave metrics out.")
-    if not any(hasattr(completer, "sample") for completer in named.values()):
-        raise ValueError(
-            f"draws={draws} needs a completer with the method sample, as "
-            f"GaussianCompleter; {', '.join(named)} have none."
-        )
-    return ("crps",)
-
-
 def _cells(
     X: Container, named: Mapping[str, Any], metrics: Sequence[str]
 ) -> tuple[Entries, Source | None]:
@@ -205,10 +203,10 @@ def _cells(
     if words or reader is not None:
         source = source_of(X, reader)
         if words or not source.table.only_numbers:
-            if set(metrics) != {"nmae"}:
+            if not set(metrics) <= {"nmae", "crps"}:
                 raise ValueError(
                     "X has columns that are not numbers, so metrics must be ['nmae'], "
-                    f"got {list(metrics)}."
+                    f"or ['crps'] of draws, got {list(metrics)}."
                 )
             return Entries.of_matrix(source.numbers), source
     return Entries(X), None

@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from skmc.base import BaseCompleter
 from skmc.cells import Entries
 from skmc.metrics import crps
+from skmc.model_selection.i_score import energy_i_score
 from skmc.tables import Source, drawn_by
+
+OF_ALL_CELLS = "energy_i_score"  # the metric that holds out no cells
+
+
+def metrics_of_draws(
+    named: Mapping[str, Any], metrics: Sequence[str], draws: int
+) -> Sequence[str]:
+    """Check the arguments of a comparison of draws.
+
+    Parameters
+    ----------
+    named : mapping of str to completer
+        Completers, one of which must have draws.
+    metrics : sequence of str
+        Metrics of draws; ("nmae",), the default of `compare`, stands for the CRPS.
+    draws : int
+        Number of draws.
+
+    Returns
+    -------
+    sequence of str
+        Metrics of draws.
+    """
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws!r}.")
+    if tuple(metrics) == ("nmae",):
+        metrics = ("crps",)
+    known = ("crps", OF_ALL_CELLS)
+    if not metrics or not set(metrics) <= set(known):
+        raise ValueError(
+            f"metrics of draws must be among {known}, got {list(metrics)}."
+        )
+    if not any(hasattr(completer, "sample") for completer in named.values()):
+        raise ValueError(
+            f"draws={draws} needs a completer with the method sample, such as "
+            f"GaussianCompleter; {', '.join(named)} have none."
+        )
+    return metrics
 
 
 @dataclass(frozen=True)
 class DrawScore:
     """CRPS of draws of held-out cells, in standard deviations of their columns.
+
+    If no cells are held out, the energy-I-Score.
 
     Parameters
     ----------
@@ -40,6 +83,9 @@ class DrawScore:
         sample = getattr(completer, "sample", None)
         if sample is None:
             raise TypeError("not fitted, because it has no method sample")
+        if not len(test):
+            found = energy_i_score(completer, train.to_cells(), self.n_draws, self.seed)
+            return {OF_ALL_CELLS: found}
         given, scored = train.to_cells(), np.ones(len(test), bool)
         if self.source is None:
             completer.fit(given)
@@ -48,9 +94,9 @@ class DrawScore:
             draws = drawn_by(completer, self.source, given, self.n_draws, self.seed)
             scored = self.source.table.measured[test.cols]
         rows, cols = test.rows[scored], test.cols[scored]
-        found = draws[:, rows, cols] / self.units[cols]
+        values = draws[:, rows, cols] / self.units[cols]
         truth = test.values[scored] / self.units[cols]
-        return {"crps": crps(found[:, None], truth[None])}
+        return {"crps": crps(values[:, None], truth[None])}
 
 
 def deviations(cells: Entries) -> np.ndarray:

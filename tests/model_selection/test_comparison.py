@@ -35,6 +35,7 @@ from skmc.model_selection import (
     CellSplit,
     ComparisonDisplay,
     compare,
+    energy_i_score,
 )
 
 matplotlib.use("Agg")
@@ -203,7 +204,7 @@ def test_draws_are_compared_by_their_crps(matrix):
     assert again.loc["joint", "mean"] == pytest.approx(np.mean(scores), rel=0.05)
     with pytest.raises(ValueError, match="draws must be at least 1, got 0"):
         compare(named, matrix, draws=0)
-    with pytest.raises(ValueError, match="leave metrics out"):
+    with pytest.raises(ValueError, match="metrics of draws must be among"):
         compare(named, matrix, draws=2, metrics=["rmse"])
     with pytest.raises(ValueError, match="MeanCompleter have none"):
         compare([MeanCompleter()], matrix, draws=2)
@@ -215,6 +216,59 @@ class Wide(GaussianCompleter):
     def sample(self, X, n_samples=1, random_state=None):
         draws = super().sample(X, n_samples, random_state)
         return draws.mean(0) + 4 * (draws - draws.mean(0))
+
+
+def missing_at_random(n_rows=400):
+    """Two columns, of which the second is missing where the first is large."""
+    rng = np.random.RandomState(0)
+    x = rng.randn(n_rows)
+    y = x + rng.randn(n_rows)
+    y[rng.uniform(size=n_rows) < 1 / (1 + np.exp(-2 * x))] = np.nan
+    return np.column_stack([x, y])
+
+
+def test_energy_i_score_of_the_true_distribution():
+    """For draws of a normal distribution its expectation is sigma / sqrt(pi)."""
+    X = missing_at_random(4000)
+    found = energy_i_score(GaussianCompleter(1.0), X, 50)
+    assert found == pytest.approx(1 / np.sqrt(np.pi) / np.nanstd(X[:, 1]), rel=0.03)
+    # No column is complete where the second one is observed.
+    X[np.isfinite(X[:, 1]).argmax(), 0] = np.nan
+    again = energy_i_score(GaussianCompleter(1.0), X, 50)
+    assert again == pytest.approx(found, rel=0.01)
+    for few in (X[:, 1:], X[:5]):
+        with pytest.raises(ValueError, match="needs two columns"):
+            energy_i_score(GaussianCompleter(1.0), few)
+
+
+def test_energy_i_score_weights_columns_by_their_missing_cells():
+    X = np.column_stack([missing_at_random(), missing_at_random()[::-1]])
+    X[:, [0, 2]] = np.random.RandomState(1).randn(400, 2)
+    X[:300, 3] = np.nan
+    parts = X[:, [0, 2, 1]], X[:, [0, 2, 3]]
+    alone = [energy_i_score(GaussianCompleter(1.0), part, 50) for part in parts]
+    share = np.isnan(X[:, [1, 3]]).mean(0)
+    expected = np.average(alone, weights=share * (1 - share))
+    both = energy_i_score(GaussianCompleter(1.0), X, 50)
+    assert both == pytest.approx(expected, rel=0.05)
+
+
+def test_comparison_by_the_energy_i_score():
+    X = missing_at_random()
+    named = {
+        "wide": Wide(random_state=0),
+        "right": GaussianCompleter(random_state=0),
+    }
+    both = ["energy_i_score", "crps"]
+    table = compare(named, X, cv=2, draws=30, metrics=both)
+    assert table["pattern"].tolist() == ["mcar", "mcar", "none", "none"]
+    assert table["completer"].tolist() == ["right", "wide"] * 2
+    assert str(table).count("energy_i_score: CRPS of draws") == 1
+    alone = compare(named, X, draws=30, metrics=both[:1])
+    np.testing.assert_allclose(alone["mean"], table["mean"][2:], rtol=1e-3)
+    with pytest.raises(ValueError, match="must be"):
+        words = pd.DataFrame(X).assign(kind=["up", "down"] * 200)
+        compare({"mixed": MixedCompleter(Wide())}, words, draws=2, metrics=both)
 
 
 def test_draws_of_tables_are_compared():
