@@ -91,7 +91,7 @@ def _with_draws(
     if len(without) == len(found):
         methods.refuse_draws(",".join(without), "--methods")
     if without:
-        messages.note(f"not compared, because they have no draws: {', '.join(without)}")
+        messages.note(f"not compared, because they have no draws: {'; '.join(without)}")
     return {name: one for name, one in found.items() if name not in without}
 
 
