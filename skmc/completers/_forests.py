@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils.parallel import Parallel, delayed
@@ -179,7 +180,10 @@ def train(
             rng = np.random.RandomState(seeds[col])
             return Forest.grown(inputs, X[:, col], others, completer.n_estimators, rng)
         seen = ~np.isnan(X[:, col])
+        others = others[_varies(inputs[np.ix_(seen, others)])]
         regressor = _regressor(completer, int(seeds[col]))
+        if not len(others):
+            regressor = DummyRegressor()
         regressor.fit(inputs[np.ix_(seen, others)], X[seen, col])
         return Fitted(regressor, others)
 
@@ -197,6 +201,16 @@ def train(
     except KeyboardInterrupt:
         return models, True
     return models, False
+
+
+def _varies(X: np.ndarray) -> np.ndarray:
+    """Find columns with two different values, of which NaN is one.
+
+    Some regressors raise errors for the others.
+    """
+    nan = np.isnan(X)
+    differ = np.fmax.reduce(X, 0) > np.fmin.reduce(X, 0)
+    return differ | (nan.any(0) & ~nan.all(0))
 
 
 def _regressor(completer: TreesCompleter, seed: int) -> Any:

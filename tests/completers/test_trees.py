@@ -137,6 +137,31 @@ def test_user_defined_regressors(steps):
         fitted(X, estimator="random_forest")
 
 
+class Strict(DecisionTreeRegressor):
+    """Refuses constant inputs, as CatBoost does."""
+
+    def fit(self, X, y):
+        assert X.shape[1]
+        assert all(len(np.unique(col)) > 1 for col in X.T)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", ["extra_trees", "boosting", Strict()])
+def test_inputs_that_do_not_vary_where_a_column_is_observed(estimator):
+    steps = np.arange(6.0)
+    empty = np.full(6, np.nan)
+    ones = np.ones(6)
+    for X in (
+        np.stack([np.r_[steps, empty], np.r_[empty, steps]], 1),
+        np.stack([np.r_[steps, empty], np.r_[ones, steps]], 1),
+    ):
+        completed = fitted(X, estimator=estimator).transform(X)
+        np.testing.assert_allclose(completed[6:, 0], steps.mean())
+    third = np.r_[steps, steps]
+    X = np.stack([np.r_[steps, empty], np.r_[empty, steps], third], 1)
+    assert np.isfinite(fitted(X, estimator=estimator).transform(X)).all()
+
+
 def test_objects_of_scikit_learn_are_not_saved(steps, tmp_path):
     X = np.ma.masked_array(*steps)
     with pytest.raises(TypeError, match=r"HistGradient.* cannot be stored"):
