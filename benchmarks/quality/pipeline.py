@@ -278,7 +278,7 @@ def page(results: Results) -> None:
         "auto_splits": AUTO_SPLITS,
         "n_tables": len(TABLES),
         "max_rows": MAX_ROWS,
-        "completions": table([*header, "error of the cells"], completions),
+        "completions": table([*header, "error"], completions),
         "trees": beyond_kept(results, "TreesCompleter"),
         "auto": beyond_kept(results, AUTO),
         "indicators": table(header, indicators),
