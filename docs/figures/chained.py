@@ -25,4 +25,3 @@ for axis, (name, table) in zip(axes, completions.items(), strict=True):
     axis.set(title=f"{name}, standard deviation {table[:, 1].std():.2f}")
     axis.title.set_fontsize("small")
 axes[0].legend(fontsize="x-small")
-figure.tight_layout()

@@ -88,9 +88,9 @@ def _add_complete(commands: Commands) -> None:
         "--draws",
         type=values.positive,
         metavar="N",
-        help="write N files, in which missing numbers are random draws from the "
+        help="write N files, in which missing cells are random draws from the "
         "distribution that the method has found: for OUT out.csv, out-1.csv, out-2.csv "
-        "and so on; missing categories stay missing",
+        "and so on (default method: chained)",
     )
     several.add_argument(
         "--intervals",

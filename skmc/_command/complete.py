@@ -20,7 +20,7 @@ def run(options: Namespace, messages: Messages) -> None:
         files.check_target(target, options.force)
     file = files.read(options.source, options)
     file.check_target(options.target)
-    method = options.method or file.method
+    method = options.method or ("chained" if options.draws else file.method)
     settings = dict(options.set)
     if options.time_limit is not None:
         settings["max_time"] = options.time_limit

@@ -203,8 +203,6 @@ class TableFile(File, ABC):
         )
         self._tell_of(columns, table)
         numbers, missing = table.read(cells)
-        if self.n_draws is not None:
-            missing = missing & table.measured
         if not missing.any():
             return 0
         gaps = np.flatnonzero(missing.any(0))
@@ -254,11 +252,8 @@ class TableFile(File, ABC):
 
     def _tell_of(self, columns: list[Column], table: Table) -> None:
         """Note the kinds of columns, and those that cannot be inferred."""
-        categories = "completed as categories"
-        if self.n_draws is not None:
-            categories = "of categories, whose missing cells stay missing"
-        for kind, what in (("categorical", categories), ("date", "completed as dates")):
-            self.found[what] = [
+        for kind, what in (("categorical", "categories"), ("date", "dates")):
+            self.found[f"completed as {what}"] = [
                 repr(c.name)
                 for c, found in zip(columns, table.kinds, strict=True)
                 if found == kind

@@ -146,7 +146,7 @@ def test_intervals(run, tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
 def test_draws(run, tmp_path, suffix):
-    """Each draw is a file; categories, of which there are no draws, stay missing."""
+    """Each draw is a file, with draws of numbers and of categories."""
     rng = np.random.RandomState(0)
     truth = low_rank(40, 3) + 0.3 * rng.randn(40, 3)
     table = pd.DataFrame(truth, columns=["a", "b", "c"])
@@ -164,8 +164,6 @@ def test_draws(run, tmp_path, suffix):
     gaussian = ("--method", "gaussian")
     code, _, err = run(*command, 3, *gaussian, "--seed", 1)
     assert code == 0 and f"out-1{suffix} ... out-3{suffix}: " in err
-    if suffix != ".npz":
-        assert "columns of categories, whose missing cells stay missing: 'kind'" in err
     found = []
     for k in (1, 2, 3):
         path = tmp_path / f"out-{k}{suffix}"
@@ -174,7 +172,7 @@ def test_draws(run, tmp_path, suffix):
                 found.append(pd.DataFrame(file["X"], columns=numbers))
         else:
             found.append((pd.read_csv if suffix == ".csv" else pd.read_parquet)(path))
-            assert (found[-1]["kind"].isna() == given["kind"].isna()).all()
+            assert found[-1]["kind"].isin(["up", "down"]).all()
     values = np.array([draw[numbers].to_numpy() for draw in found])
     missing = given[numbers].isna().to_numpy()
     known = given[numbers].to_numpy()[~missing]
@@ -675,11 +673,10 @@ def test_failures_leave_no_files(run, tmp_path, monkeypatch, failure, code, mess
         (["none.csv", "out.csv"], 1, "none.csv: No such file"),
         (["in.csv"], 2, "required: OUT"),
         (["in.csv", "out.csv", "--draws", "0"], 2, "0 is not positive"),
-        (["in.csv", "out.csv", "--draws", "2"], 2, "--method auto: there are no draws"),
         (
             ["in.csv", "out.csv", "--draws", "2", "--method", "svd"],
             2,
-            "--method svd: there are no draws; methods with draws: gaussian",
+            "--method svd: there are no draws; methods with draws: chained, gaussian",
         ),
         (
             ["in.csv", "-", "--draws", "2", "--method", "gaussian"],
@@ -868,9 +865,13 @@ def test_compare_draws(run, tmp_path):
     assert code == 0 and "not compared, because they have no draws: " in err
     names = re.findall(r"^  (\w+) +\d", out, re.MULTILINE)
     assert sorted(names) == ["Gaussian", "copula"]
+    assert "chained, donors" in out
     code, _, err = run(*quick, "--methods", "mean,svd")
     assert code == 2
-    assert "--methods mean,svd: there are no draws; methods with draws: gaussian" in err
+    assert (
+        "--methods mean,svd: there are no draws; methods with draws: chained, gaussian"
+        in err
+    )
     code, _, err = run(*quick, "--metric", "rmse")
     assert code == 2 and "--draws compares by the CRPS; leave --metric out" in err
 
