@@ -113,9 +113,9 @@ class ChainedCompleter(BaseCompleter):
     >>> X = np.column_stack([x, x**2 + 0.1 * rng.randn(200)])
     >>> X[:50, 1] = np.nan
     >>> completer = ChainedCompleter(random_state=0).fit(X)
-    >>> completer.transform([[1.5, np.nan], [0.0, np.nan]]).round(1)
-    array([[1.5, 2.2],
-           [0. , 0. ]])
+    >>> completer.transform([[1.0, np.nan], [0.0, np.nan]]).round()
+    array([[1., 1.],
+           [0., 0.]])
     >>> completer.sample(X, n_samples=5, random_state=0).shape
     (5, 200, 2)
     """

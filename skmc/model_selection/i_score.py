@@ -18,7 +18,9 @@ def energy_i_score(
 ) -> float:
     r"""Energy-I-Score of the draws of a completer, without the true missing values.
 
-    .. math:: \sum_j w_j \, \mathrm{CRPS}_j \Big/ \sum_j w_j, \qquad w_j = s_j (1 - s_j)
+    .. math::
+
+        \frac{\sum_j w_j \, \mathrm{CRPS}_j}{\sum_j w_j}, \qquad w_j = s_j (1 - s_j)
 
     for the columns j with missing cells, of which :math:`s_j` is the share. The score
     of a column is that of draws for its *observed* cells, all of which are hidden. The
