@@ -55,10 +55,10 @@ class AutoCompleter(TakesTables):
         `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`,
         `GaussianCompleter` with both marginals, `BayesianFactorizationCompleter` with
         and without ``implicit``, `FactorizationCompleter`, `TreesCompleter` with both
-        ensembles and in a chain, `DMFCompleter` with total variation,
-        `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter` (if scikit-image
-        is installed), and `sklearn.impute.IterativeImputer` with its default and with
-        trees.
+        ensembles and in a chain, `ChainedCompleter`, `DMFCompleter` with total
+        variation, `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter` (if
+        scikit-image is installed), and `sklearn.impute.IterativeImputer` with its
+        default and with trees.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
         without them. A sequence selects some of these by name ("means", "KNN", "SVD"
