@@ -9,16 +9,15 @@ import numpy as np
 import torch
 from sklearn.tree import DecisionTreeRegressor
 
-from skmc.base import Completion
 from skmc.cells import Scaling
 from skmc.completers._forests import Trees
+from skmc.completers._tree_rows import LARGEST, FittedTrees
 
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 MIN_LEAF = 5  # smallest number of donors in a leaf
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
-LARGEST = float(np.finfo(np.float32).max)
 
 Uniforms = Callable[[int], np.ndarray]  # (n_draws, n_rows) or (n_draws, 1), in [0, 1)
 
@@ -281,15 +280,10 @@ class ChainRows:
 
 
 @dataclass(eq=False)
-class FittedChain(Completion):
-    """The completed matrix, and the models that complete other rows."""
+class FittedChain(FittedTrees):
+    """The completed matrix, and the models that complete and draw other rows."""
 
     row_map: ChainRows
-
-    def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        own = self.index.find(cells)
-        rest = np.where(hidden, cells.dtype.type(np.nan), cells)
-        return self.statistics.fill(rest, self.row_map.predict(rest, own))
 
     def sample(
         self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState

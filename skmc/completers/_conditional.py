@@ -109,19 +109,14 @@ class Conditional(Fitted):
         """Draw models by data augmentation, or repeat a model that allows no draws."""
         model = self.model
         if self.cells is None or not isinstance(model, Gaussian):
-            return repeat(model)
+            yield from repeat(model)
         scores = torch.from_numpy(self.marginals.scores(self.cells))
         seen = ~torch.isnan(scores)
-
-        def draws() -> Iterator[Gaussian]:
-            current = model
-            while True:
-                for _ in range(STEPS):
-                    whole = _drawn(current, scores, seen, rng)
-                    current = Gaussian.from_posterior(whole, ridge, rng)
-                yield current
-
-        return draws()
+        while True:
+            for _ in range(STEPS):
+                whole = _drawn(model, scores, seen, rng)
+                model = Gaussian.from_posterior(whole, ridge, rng)
+            yield model
 
 
 def _drawn(

@@ -44,9 +44,11 @@ class TreeRows:
 
 @dataclass(eq=False)
 class FittedTrees(Completion):
-    """The completed matrix, and the trees that complete other rows."""
+    """The completed matrix, and the trees that complete other rows.
 
-    row_map: TreeRows
+    The map of rows also has ``predict(cells, own)``, where ``own`` are the positions of
+    the rows in the fitted matrix, -1 for others.
+    """
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # Trees that were trained on a fitted row have seen the cells that are hidden

@@ -211,7 +211,7 @@ def test_draws_are_compared_by_their_crps(matrix):
 
 
 class Wide(GaussianCompleter):
-    """Its completions are as good as before; its draws are too far apart."""
+    """A Gaussian whose draws spread four times as far from their mean."""
 
     def sample(self, X, n_samples=1, random_state=None):
         draws = super().sample(X, n_samples, random_state)
