@@ -14,7 +14,7 @@ from skmc.completers._forests import Trees
 from skmc.completers._tree_rows import LARGEST, FittedTrees
 
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
-MIN_LEAF = 5  # smallest number of donors in a leaf
+MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
 CELLS_AT_ONCE = 2**17  # whose draws are in memory together
 REPEATS = 5  # of the sweeps, for deviations and intervals
 RARE = 1e-9  # weight of draws that were trained on a cell, if there are others
@@ -64,8 +64,9 @@ class Column(Trees):
                 rows = np.flatnonzero(seen)
             if len(rows) > MAX_SAMPLES:
                 rows = rng.choice(rows, MAX_SAMPLES, replace=False)
+            rows, counts = np.unique(rows, return_counts=True)
             A, y = cells[np.ix_(rows, inputs)], X[np.ix_(rows, predicted)]
-            parts.append(_trained(A, y, ridge, rng))
+            parts.append(_trained(A, y, counts, ridge, rng))
         coefs, trees, leaves, residuals = zip(*parts, strict=True)
         # A tree without inputs is a leaf, which refers to the predicted column.
         cols = np.append(inputs, predicted)
@@ -110,22 +111,31 @@ class Column(Trees):
 
 
 def _trained(
-    A: np.ndarray, y: np.ndarray, ridge: float, rng: np.random.RandomState
+    A: np.ndarray,
+    y: np.ndarray,
+    counts: np.ndarray,
+    ridge: float,
+    rng: np.random.RandomState,
 ) -> tuple[np.ndarray, DecisionTreeRegressor, np.ndarray, np.ndarray]:
+    """Train on distinct rows, each of which counts as many times as it was drawn."""
     coefs = np.zeros(A.shape[1] + 1)
     if y.shape[1] == 1:
         inputs = torch.from_numpy(np.column_stack([A, np.ones(len(A))]))
-        gram = inputs.mT @ inputs
+        weighted = inputs.mT * torch.from_numpy(counts)
+        gram = weighted @ inputs
         gram.diagonal()[:-1] += ridge
-        known = inputs.mT @ torch.from_numpy(y[:, 0])
+        known = weighted @ torch.from_numpy(y[:, 0])
         coefs = torch.linalg.solve(gram, known).numpy()
     residual = y - (A @ coefs[:-1] + coefs[-1])[:, None]
+    # Counts are integers; the half excludes rounding errors.
+    share = min((MIN_LEAF - 0.5) / counts.sum(), 0.5)
     tree = DecisionTreeRegressor(
-        min_samples_leaf=MIN_LEAF, random_state=rng.randint(2**31)
+        min_weight_fraction_leaf=share, random_state=rng.randint(2**31)
     )
     split = _single(A) if A.shape[1] else np.zeros((len(A), 1))
-    tree.fit(split, residual)
-    return coefs, tree, tree.apply(split), residual
+    tree.fit(split, residual, counts)
+    leaves = tree.apply(split)
+    return coefs, tree, leaves.repeat(counts), residual.repeat(counts, 0)
 
 
 def _single(cells: np.ndarray) -> np.ndarray:
