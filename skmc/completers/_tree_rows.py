@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from skmc.base import Completion
+from skmc.base import Completion, Fitted
 from skmc.cells import Scaling
 from skmc.completers._forests import Models, predict
 
@@ -24,10 +24,13 @@ class TreeRows:
         Models of each round, by predicted column.
     scaling : Scaling
         Scaling of the fit.
+    linear : Fitted or None, default=None
+        Linear model, whose residuals the models predict.
     """
 
     rounds: list[Models]
     scaling: Scaling
+    linear: Fitted | None = None
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         return self.predict(cells, np.full(len(cells), -1))
@@ -35,9 +38,9 @@ class TreeRows:
     def predict(self, cells: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Complete rows; ``own`` are their positions in the fitted matrix."""
         X = inputs = scaled(cells, self.scaling)
-        whole = np.zeros(X.shape)
+        start = whole = expected(cells, self.scaling, self.linear)
         for models in self.rounds:
-            whole = predict(models, inputs, own)
+            whole = start + predict(models, inputs, own)
             inputs = filled(X, whole)
         return undone(whole, self.scaling)
 
@@ -63,6 +66,14 @@ def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:
     scaled = scaling.standardise(torch.from_numpy(np.array(cells, float))).numpy()
     scaled = np.where(np.isnan(cells), np.nan, scaled)
     return np.clip(scaled, -LARGEST, LARGEST).astype(np.float32)
+
+
+def expected(cells: np.ndarray, scaling: Scaling, linear: Fitted | None) -> np.ndarray:
+    """Standardized predictions of the linear model; without one, the means, zero."""
+    if linear is None:
+        return np.zeros(cells.shape)
+    values = linear.predict(cells, everywhere=True).astype(float)
+    return scaled(values, scaling).astype(float)
 
 
 def undone(scaled: np.ndarray, scaling: Scaling) -> np.ndarray:

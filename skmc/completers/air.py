@@ -160,7 +160,7 @@ class AIRCompleter(IterativeCompleter):
     fit = fit_with_graphs
     advice = "pictures, drug-target matrices, grouped ratings, small tables"
     cost = Cost(0.07, pairs=2e-7, svd=2e-7)
-    stacked = (Variant("AIR"),)
+    stacked = (Variant("AIR", after="DMF, TV"),)
     step_parameter = "lr"
     may_underfit = True
     warn_at_max_iter = False  # the learning rate's schedule ends there

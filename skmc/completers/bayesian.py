@@ -150,7 +150,8 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         Variant(
             "Bayesian, implicit",
             {"implicit": True, "heteroscedastic": True},
-            Cost(0.5, factors=5e-8),
+            Cost(1.0, factors=1e-7),
+            after="Bayesian",
         ),
     )
     warn_at_max_iter = False

@@ -137,6 +137,7 @@ class ChainedCompleter(BaseCompleter):
 
     n_iter_: int = field(init=False)
     _fitted: FittedChain = field(init=False)
+    _out_of_bag = True
     _first_columns = None  # of the matrix that represents a table
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:

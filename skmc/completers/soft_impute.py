@@ -110,7 +110,7 @@ class SoftImputeCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     advice = "noisy data, dense or sparse"
     cost = Cost(0.06, cells=1e-5, n_rows=0.0006)
-    stacked = (Variant("Soft-Impute"),)
+    stacked = (Variant("Soft-Impute", after="IALM"),)
     fit = fit_weighted
     storages: ClassVar[dict] = {SparseObserved: None}
     check_every = 5

@@ -19,8 +19,16 @@ from skmc.completers._forests import (
     predict,
     train,
 )
-from skmc.completers._tree_rows import FittedTrees, TreeRows, filled, scaled, undone
+from skmc.completers._tree_rows import (
+    FittedTrees,
+    TreeRows,
+    expected,
+    filled,
+    scaled,
+    undone,
+)
 from skmc.completers.costs import Cost, Variant
+from skmc.completers.gaussian import GaussianCompleter
 from skmc.linalg import memory_of, seed_of
 from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
@@ -48,6 +56,10 @@ class TreesCompleter(BaseCompleter):
         ``random_state`` if its own is None. All are trained on standardized columns.
     n_estimators : int >= 1, default=50
         Number of trees per column; ignored for your own regressor.
+    linear : bool, default=False
+        Whether the ensembles are trained on the residuals of a linear model, which can
+        extrapolate. It predicts the conditional mean of a cell given the other observed
+        cells of its row, as `GaussianCompleter` does.
     max_iter : int >= 1, default=1
         Number of rounds. 1 is the form without a chain. In each further round, the
         ensembles are trained again on the other columns as the previous round completed
@@ -83,7 +95,8 @@ class TreesCompleter(BaseCompleter):
     memory of the machine. "boosting" stores at most 31 leaves per tree for any number
     of rows; from about ten thousand rows on it is much faster.
 
-    For fitted rows, `score` without the truth uses the out-of-bag trees only. Fits with
+    For fitted rows, `score` without the truth uses the out-of-bag trees only. The
+    linear model was fitted to all rows. Fits with
     "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are objects
     of scikit-learn, for which `save` raises a `TypeError`.
 
@@ -114,9 +127,17 @@ class TreesCompleter(BaseCompleter):
     advice = "tables whose columns depend on each other nonlinearly, new rows"
     cost = Cost(0.3, n_cols=0.002, trees=7e-6)
     stacked = (
-        Variant("trees"),
-        Variant("trees, 3 rounds", {"max_iter": 3}, Cost(n_cols=0.06, trees=1.2e-5)),
-        Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=6e-6)),
+        Variant(
+            "trees, linear",
+            {"linear": True, "n_estimators": 30},
+            Cost(0.3, n_cols=0.002, trees=4e-6),
+        ),
+        Variant(
+            "trees, 3 rounds",
+            {"max_iter": 3, "n_estimators": 30},
+            Cost(n_cols=0.04, trees=7e-6),
+        ),
+        Variant("boosting", {"estimator": "boosting"}, Cost(n_cols=0.01, trees=3e-6)),
     )
     estimator: (
         Literal["extra_trees", "boosting"]
@@ -124,12 +145,17 @@ class TreesCompleter(BaseCompleter):
     ) = "extra_trees"
     _: KW_ONLY
     n_estimators: Count = 50
+    linear: bool = False
     max_iter: Count = 1
     max_time: Positive | None = None
     n_jobs: Workers = None
     random_state: Seed = None
 
     n_iter_: int = field(init=False)
+
+    @property
+    def _out_of_bag(self) -> bool:
+        return self.estimator == "extra_trees"
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:
         self._refuse_too_large(given.statistics)
@@ -148,16 +174,20 @@ class TreesCompleter(BaseCompleter):
         varies &= priors.varies
         rng = np.random.RandomState(seed_of(self.random_state) % 2**32)
         own = np.arange(len(cells))
+        linear = None
+        if self.linear:
+            linear = GaussianCompleter(random_state=rng).fit(cells)._fitted
+        start = whole = expected(cells, scaling, linear)
+        targets, inputs, last = X - start, X, np.inf
         rounds: list[Models] = []
-        whole, inputs, last = np.zeros(X.shape), X, np.inf
         interrupted, advice = False, None
         while len(rounds) < self.max_iter and not (interrupted or advice):
-            models, interrupted = train(self, X, inputs, varies, rng, tasks)
+            models, interrupted = train(self, targets, inputs, varies, rng, tasks)
             advice = self._out_of_time(len(rounds), len(models), varies)
             late = advice is not None and len(models) < varies.sum()
             if rounds and (interrupted or late):
                 break
-            values_now = predict(models, inputs, own)
+            values_now = start + predict(models, inputs, own)
             completed = filled(X, values_now)
             if rounds:
                 change = float(np.square(completed - inputs).sum(dtype=float))
@@ -167,7 +197,7 @@ class TreesCompleter(BaseCompleter):
             rounds.append(models)
             whole, inputs = values_now, completed
         completion = priors.fill(cells, undone(whole, scaling)).astype(cells.dtype)
-        rows = TreeRows(rounds, scaling)
+        rows = TreeRows(rounds, scaling, linear)
         return Outcome(
             FittedTrees(priors, completion, RowIndex(cells), rows),
             {"n_iter_": len(rounds)},

@@ -26,6 +26,7 @@ from skmc import (
     MeanCompleter,
     SVDCompleter,
     TreesCompleter,
+    TreesCompleter,
     patterns,
 )
 from skmc.completers import Size
@@ -265,6 +266,44 @@ def test_the_time_limit_skips_candidates(matrix, monkeypatch):
     decided = r"forever \(a fit and the last fits take about 2e\+09 s, \d+ s are left\)"
     assert re.search(f"Not tried: {decided}", auto.verdict_)
     assert "of 2 candidates" in auto.verdict_
+
+
+def test_one_fit_of_trees_predicts_every_part(monkeypatch):
+    """By trees of other rows: noise stays as unpredictable as it is."""
+    noise = np.random.RandomState(0).randn(150, 6)
+    noise[np.random.RandomState(1).rand(150, 6) < 0.2] = np.nan
+    fits = []
+
+    class Counted(TreesCompleter):
+        def _fit_cells(self, given, y=None):
+            fits.append(given.matrix)
+            return super()._fit_cells(given, y)
+
+    candidates = {"trees": Counted(random_state=0), "means": MeanCompleter()}
+    auto = AutoCompleter(candidates, random_state=0).fit(noise)
+    assert len(fits) == 1
+    assert np.isnan(fits[0]).sum() == np.isnan(noise).sum()
+    errors = board(auto)["error"]
+    assert errors["trees"] > errors["means"]
+    assert auto.weights_["means"] > 0.5
+
+
+def test_a_similar_candidate_without_weight_excludes_the_next(matrix, monkeypatch):
+    _, X = matrix
+    found = [
+        Candidate("means", MeanCompleter(), lambda s: 1e-9),
+        Candidate("SVD", SVDCompleter(3), lambda s: 1e-8),
+        Candidate("like means", KNNCompleter(), lambda s: 1e-7, after="means"),
+        Candidate("like SVD", SVDCompleter(4), lambda s: 1e-7, after="SVD"),
+        Candidate("like none", SVDCompleter(2), lambda s: 1e-7, after="other"),
+    ]
+    monkeypatch.setattr(_candidates, "family", lambda seed, device: found)
+    auto = AutoCompleter(random_state=0).fit(X)
+    missing = board(auto)["error"].isna()
+    assert missing[missing].index.tolist() == ["like means"]
+    assert "like means (means, which is similar, has no weight)" in auto.verdict_
+    names = {c.name for c in family(0, "cpu")}
+    assert {c.after for c in family(0, "cpu")} - {None} <= names
 
 
 def test_costs_count_the_known_cells():

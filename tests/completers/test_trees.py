@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from skmc import MeanCompleter, TreesCompleter, patterns
 from skmc.completers import _forests
 from skmc.metrics import rmse
-from skmc.persistence import save
+from skmc.persistence import load, save
 
 
 @pytest.fixture
@@ -109,6 +109,27 @@ def test_rounds(steps):
     np.testing.assert_array_equal(chained.reconstruction_, shorter.reconstruction_)
     rounds = chained._fitted.row_map(X.filled(np.nan))
     np.testing.assert_allclose(rounds[X.mask], chained.transform(X)[X.mask])
+
+
+@pytest.mark.parametrize("estimator", ["extra_trees", "boosting"])
+def test_residuals_of_a_linear_model_extrapolate(estimator, tmp_path):
+    """The largest values of a column are missing, and depend on the others."""
+    t = np.linspace(-1, 1, 300)
+    order = np.random.RandomState(0).permutation(300)
+    truth = np.stack([t, 3 * t + 0.3 * (t > 0), np.sin(9 * t)], 1)[order]
+    X = truth.copy()
+    X[truth[:, 0] > 0.5, 1] = np.nan
+    hidden = np.isnan(X)
+    params = {"estimator": estimator, "n_estimators": 50}
+    alone, linear = fitted(X, **params), fitted(X, linear=True, **params)
+    assert alone.transform(X)[hidden].max() <= np.nanmax(X[:, 1]) + 1e-6
+    errors = [rmse(c.transform(X), truth, hidden) for c in (alone, linear)]
+    assert errors[1] < 0.3 * errors[0]
+    np.testing.assert_array_equal(linear.transform(X[7:8])[0], linear.transform(X)[7])
+    if estimator == "extra_trees":
+        save(linear, tmp_path / "linear")
+        again = load(tmp_path / "linear")
+        np.testing.assert_array_equal(again.transform(X), linear.transform(X))
 
 
 def test_a_complete_matrix_needs_one_round():

@@ -25,13 +25,14 @@ class Candidate(NamedTuple):
 
     ``cost`` is the time of a fit in seconds. The times of the first fits correct it for
     the machine, and for this candidate. ``takes`` names the features and graphs of rows
-    and columns that its ``fit`` gets.
+    and columns that its ``fit`` gets. ``after`` is that of `Variant`.
     """
 
     name: str
     estimator: Any
     cost: Callable[[Size], float] = GENERIC
     takes: tuple[str, ...] = ()
+    after: str | None = None
 
     def arguments(self, known: Mapping[str, Any]) -> dict[str, Any]:
         """The side information that ``fit`` takes, by the names of its arguments."""
@@ -72,7 +73,7 @@ def family(seed: int, device: str | torch.device) -> list[Candidate]:
         for variant in vars(cls).get("stacked", ())
         if variant.needs is None or importlib.util.find_spec(variant.needs)
     ]
-    return found + _imputers(seed)
+    return [*found, _chained_trees(seed)]
 
 
 def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
@@ -80,22 +81,20 @@ def _candidate(cls: Any, variant: Variant, common: dict[str, Any]) -> Candidate:
     estimator = cls(**variant.params)
     known = estimator.get_params()
     estimator.set_params(**{k: common[k] for k in common if k in known})
-    return Candidate(variant.name, estimator, variant.cost or cls.cost)
+    cost = variant.cost or cls.cost
+    return Candidate(variant.name, estimator, cost, after=variant.after)
 
 
-def _imputers(seed: int) -> list[Candidate]:
+def _chained_trees(seed: int) -> Candidate:
     from sklearn.ensemble import ExtraTreesRegressor
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
-    forest = ExtraTreesRegressor(50, min_samples_leaf=2, random_state=seed)
-    common: dict[str, Any] = {"random_state": seed, "keep_empty_features": True}
-    linear = IterativeImputer(**common)
-    trees = IterativeImputer(forest, max_iter=5, **common)
-    return [
-        Candidate("chained, linear", linear, Cost(n_cols=0.02, trees=6e-7)),
-        Candidate("chained, trees", trees, Cost(n_cols=0.15, trees=2.5e-5)),
-    ]
+    forest = ExtraTreesRegressor(20, min_samples_leaf=2, random_state=seed)
+    chain = IterativeImputer(
+        forest, max_iter=3, random_state=seed, keep_empty_features=True
+    )
+    return Candidate("chained, trees", chain, Cost(n_cols=0.08, trees=1.3e-5))
 
 
 def candidates_for(

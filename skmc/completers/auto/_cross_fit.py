@@ -14,7 +14,7 @@ from sklearn.base import clone
 from skmc.base import FitTasks
 from skmc.cells import Entries
 from skmc.completers.auto._candidates import Candidate
-from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms
+from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
 from skmc.completers.costs import Size
 from skmc.model_selection import predict_cells
 
@@ -31,9 +31,9 @@ class Trial:
     cost: float  # estimated seconds of a fit
     growth: float  # ratio of full to sample fit time
     status: str = "tried"
-    seconds: float = 0.0  # total of all fits
+    seconds: float = 0.0  # total of all fits and predictions
     n_warnings: int = 0
-    fitted: Any = None  # fitted to all cells except the last part
+    fitted: Any = None  # out of bag to all cells, otherwise without the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
 
     @property
@@ -41,27 +41,53 @@ class Trial:
         return self.candidate.name
 
     @property
-    def seconds_per_fit(self) -> float:
+    def out_of_bag(self) -> bool:
+        """Whether one fit to all cells predicts every part."""
+        return getattr(self.candidate.estimator, "_out_of_bag", False)
+
+    @property
+    def seconds_per_part(self) -> float:
         return self.seconds / max(1, len(self.residuals))
 
-    def run(self, train: Entries, test: Entries, known: Mapping[str, Any]) -> None:
-        """Fit to the other cells and predict a part; a failure becomes the status."""
+    @property
+    def seconds_of_last_fit(self) -> float:
+        """Estimated time of the fit to the whole matrix."""
+        if self.out_of_bag and self.growth == 1:
+            return 0.0
+        return self.seconds_per_part * self.growth
+
+    def run(self, cells: Entries, labels: np.ndarray, known: Mapping[str, Any]) -> None:
+        """Predict the next part from the others; a failure becomes the status."""
         start = time.perf_counter()
+        part = labels == len(self.residuals)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                fitted = clone(self.candidate.estimator)
-                given = self.candidate.arguments(known)
-                found = predict_cells(fitted, train, test, **given)
+                fitted, found = self._predict(cells, part, known)
                 if not np.isfinite(found).all():
                     raise ValueError("predictions are not finite")
             except Exception as failure:  # any failure of a method is a result
                 self.status, self.residuals = f"failed: {failure!r}", []
             else:
                 self.fitted = fitted
-                self.residuals.append(np.asarray(test.values - found, float))
+                self.residuals.append(np.asarray(cells[part].values - found, float))
         self.seconds += time.perf_counter() - start
         self.n_warnings += len(caught)
+
+    def _predict(
+        self, cells: Entries, part: np.ndarray, known: Mapping[str, Any]
+    ) -> tuple[Any, np.ndarray]:
+        """The fitted estimator, and its predictions of a part."""
+        given = self.candidate.arguments(known)
+        if not self.out_of_bag:
+            fitted = clone(self.candidate.estimator)
+            return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
+        matrix = cells.to_cells()
+        fitted = self.fitted or clone(self.candidate.estimator).fit(matrix, **given)
+        hidden = np.zeros(matrix.shape, bool)
+        hidden[cells.rows[part], cells.cols[part]] = True
+        whole = fitted._fitted.without(matrix, hidden)
+        return fitted, whole[cells.rows[part], cells.cols[part]]
 
     def first(self, n_parts: int) -> np.ndarray:
         """Residuals of the first parts."""
@@ -72,7 +98,7 @@ class CrossFit:
     """Successive fits of candidates to parts, with fewer candidates in each round.
 
     In the first round, each candidate that fits the time left predicts one part, in
-    order of cost. Then candidates without weight in all stacks of `Stacking` are
+    order of cost. Then candidates with small weights in all stacks of `Stacking` are
     dropped, if there are at least ten cells for each candidate. The others
     predict as many parts again, or as many as the time left allows, and so on. This
     ends when the error of the stack on cells that its weights have not seen is within a
@@ -134,7 +160,7 @@ class CrossFit:
                     if reason := self._against(trial, named):
                         trial.status = f"not tried: {reason}"
                     else:
-                        self._predict([trial], range(1))
+                        self._predict([trial], 1)
                     self.trials.append(trial)
                     if first.done(trial.name):
                         break
@@ -146,7 +172,7 @@ class CrossFit:
                     )
                     if n_parts == self.n_parts:
                         break
-                    self._predict(self.members, range(self.n_parts, n_parts))
+                    self._predict(self.members, n_parts)
                     self.members = [t for t in self.members if t.residuals]
                     self.n_parts = n_parts
                     if further.done("parts"):
@@ -156,22 +182,18 @@ class CrossFit:
             self.members = [t for t in self.members or self.judged if t.residuals]
             self.n_parts = max(1, self.n_parts)
 
-    def _predict(self, trials: Sequence[Trial], parts: Sequence[int]) -> None:
+    def _predict(self, trials: Sequence[Trial], n_parts: int) -> None:
+        """Predict the first parts."""
         for trial in trials:
-            for k in parts:
-                if trial.status == "tried":
-                    test = self.labels == k
-                    trial.run(self.cells[~test], self.cells[test], self.known)
+            while trial.status == "tried" and len(trial.residuals) < n_parts:
+                trial.run(self.cells, self.labels, self.known)
 
     def stack(self) -> Stacking:
         """Weights of the members, after those with little weight are dropped."""
         stacking = self._stacking()
         while True:
-            share = stacking.columns.mean(0)
-            enough = share >= min(MIN_WEIGHT, share.max())
-            if enough.all():
+            if self._keep(stacking.columns.mean(0)):
                 return stacking
-            self._keep(enough)
             stacking = self._stacking([stacking.prior_cells])
 
     def held_out(self) -> Entries:
@@ -188,20 +210,23 @@ class CrossFit:
         """Drop members without weight; return the relative excess of the error."""
         stacking = self._stacking()
         if len(stacking.residuals) >= CELLS_TO_DROP * len(self.members):
-            self._keep(stacking.ever)
+            self._keep(stacking.shares)
         own = rms(stacking.own_residuals)
         return rms(stacking.residuals) / own - 1 if own > 0 else 0.0
 
-    def _keep(self, kept: np.ndarray) -> None:
-        for trial, keep in zip(self.members, kept, strict=True):
+    def _keep(self, shares: np.ndarray) -> bool:
+        """Drop members with small shares; return whether all have been kept."""
+        enough = shares >= min(MIN_WEIGHT, shares.max())
+        for trial, keep in zip(self.members, enough, strict=True):
             if not keep:
                 trial.fitted = None  # to free its memory
         self.members = [t for t in self.members if t.fitted is not None]
+        return bool(enough.all())
 
     def _affordable(self) -> int:
         """Number of parts for which there is time, if the members are fitted again."""
-        once = sum(t.seconds_per_fit for t in self.members)
-        final = sum(t.seconds_per_fit * t.growth for t in self.members)
+        once = sum(t.seconds_per_part for t in self.members if not t.out_of_bag)
+        final = sum(t.seconds_of_last_fit for t in self.members)
         parts = (self.seconds_left - final) / (once or 1.0)
         return int(np.clip(parts, 0, self.labels.max() + 1))
 
@@ -212,9 +237,15 @@ class CrossFit:
             return "too few cells to hold any out"
         if named or not judged:
             return None
+        names, similar = [t.name for t in judged], trial.candidate.after
+        if similar in names:
+            R = np.stack([t.first(1) for t in judged], 1)
+            if simplex_minimum(R.T @ R)[names.index(similar)] == 0:
+                return f"{similar}, which is similar, has no weight"
         best = min(judged, key=lambda t: rms(t.first(1)))
         seconds = trial.cost * self._speed()
-        needed = seconds + max(seconds, best.seconds_per_fit)
+        again = 0.0 if trial.out_of_bag else seconds
+        needed = seconds + max(again, best.seconds_per_part)
         left = max(0.0, self.seconds_left)
         if needed <= left:
             return None
@@ -227,5 +258,5 @@ class CrossFit:
 
         A wrong estimate for one candidate does not affect the others.
         """
-        ratios = [(0.1 + t.seconds_per_fit) / (0.1 + t.cost) for t in self.judged]
+        ratios = [(0.1 + t.seconds_per_part) / (0.1 + t.cost) for t in self.judged]
         return float(np.median([1.0, 1.0, *ratios]))

@@ -45,8 +45,8 @@ class Stacking:
         Residuals of the stack with the weights above.
     variances : ndarray of shape (n_cells,)
         Variance of the candidates, :math:`\sum_k w_{jk} (p_{ik} - p_i^\top w_j)^2`.
-    ever : bool ndarray of shape (n_candidates,)
-        Whether any of these fits gave the candidate a weight.
+    shares : ndarray of shape (n_candidates,)
+        Mean weights over the columns, the largest of these fits.
     """
 
     common: np.ndarray
@@ -55,7 +55,7 @@ class Stacking:
     residuals: np.ndarray
     own_residuals: np.ndarray
     variances: np.ndarray
-    ever: np.ndarray
+    shares: np.ndarray
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class Stacking:
             np.einsum("ip,ip->i", crossed[group, cols], residuals),
             own,
             np.einsum("ip,ip->i", columns[cols], off),
-            np.asarray((columns > 0).any(0) | (crossed > 0).any((0, 1))),
+            np.maximum(columns.mean(0), crossed.mean(1).max(0)),
         )
 
 

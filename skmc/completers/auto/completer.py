@@ -40,12 +40,16 @@ class AutoCompleter(TakesTables):
     column, plus ``a`` times the *mean* squared error in all columns. ``a``, the number
     of cells that the other columns count as, decreases from infinity over 1000, 300,
     100 and 30 to 10, until the error rises on rows that were left out of the weights.
-    Then the candidates with a weight are fitted to all observed cells.
 
-    Candidates are tried in order of cost. All predict the first part. Then those
-    without a weight are dropped, and the others predict 1, 2 and 4 more parts. This
-    ends early if more cells would not improve the weights: when the error of the
-    stack on left-out rows is within a hundredth of the error on the other rows.
+    Candidates are tried in order of cost. All predict the first part, except those for
+    which a similar, cheaper candidate has no weight. Then those with a weight below .02
+    are dropped, and the others predict 1, 2 and 4 more parts. This ends early if more
+    cells would not improve the weights: when the error of the stack on left-out rows is
+    within a hundredth of the error on the other rows.
+
+    Most candidates are fitted again for each part, and finally to all cells.
+    Extremely randomized trees and chained equations are fitted once, to all cells: they
+    predict held-out cells by trees that were not trained on the row.
 
     Parameters
     ----------
@@ -55,10 +59,10 @@ class AutoCompleter(TakesTables):
         `NCARLCompleter`, `TNNRCompleter`, `SoftImputeCompleter`, `AIRCompleter`,
         `GaussianCompleter` with both marginals, `BayesianFactorizationCompleter` with
         and without ``implicit``, `FactorizationCompleter`, `TreesCompleter` with both
-        ensembles and in a chain, `ChainedCompleter`, `DMFCompleter` with total
-        variation, `PatchCNNCompleter`, `NonlocalCompleter`, `BiharmonicCompleter` (if
-        scikit-image is installed), and `sklearn.impute.IterativeImputer` with its
-        default and with trees.
+        ensembles, with a linear model and in a chain, `ChainedCompleter`,
+        `DMFCompleter` with total variation, `PatchCNNCompleter`, `NonlocalCompleter`,
+        `BiharmonicCompleter` (if scikit-image is installed), and
+        `sklearn.impute.IterativeImputer` with trees.
 
         Those that take features or graphs, if `fit` gets any, are tried with and
         without them. A sequence selects some of these by name ("means", "KNN", "SVD"
