@@ -54,8 +54,6 @@ class BaseCompleter(Estimator):
     _fitted: Fitted = field(init=False)
     _priors: Priors = field(init=False)
     _shape: tuple[int, int] = field(init=False)
-    # Whether `without` predicts cells of fitted rows by models that have not seen them.
-    _out_of_bag = False
     _like = None  # a LikeObserved restricts the values of missing cells
 
     _: KW_ONLY

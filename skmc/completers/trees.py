@@ -155,6 +155,7 @@ class TreesCompleter(BaseCompleter):
 
     @property
     def _out_of_bag(self) -> bool:
+        """Whether cells of fitted rows are predicted by models of other rows."""
         return self.estimator == "extra_trees"
 
     def _fit_cells(self, given: Given, y: object = None) -> Outcome:

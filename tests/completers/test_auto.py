@@ -26,7 +26,6 @@ from skmc import (
     MeanCompleter,
     SVDCompleter,
     TreesCompleter,
-    TreesCompleter,
     patterns,
 )
 from skmc.completers import Size
