@@ -34,7 +34,12 @@ from skmc.base.fitted import (
 )
 from skmc.base.fitting import POOR
 from skmc.base.iterative import EDGES, IterativeCompleter
-from skmc.base.predicting import HIDDEN_TO_SCORE, positions, positions_of_cells
+from skmc.base.predicting import (
+    HIDDEN_TO_SCORE,
+    positions,
+    positions_of_cells,
+    sample,
+)
 from skmc.base.reading import check_names, read, read_rows, read_weights
 from skmc.base.reporting import (
     CallbackHooks,

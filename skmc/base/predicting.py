@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skmc import patterns
 from skmc.base.reporting import warn_user
 from skmc.blocks import is_lazy, lazy_entries, tables_of
 from skmc.cells import Container, Entries, StoredEntries, check_positions, to_cells
-from skmc.linalg import threads_for, work_of
+from skmc.linalg import Seed, threads_for, work_of
 from skmc.metrics import nmae
 
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
+
+
+class Draws(Protocol):
+    """A fit that draws the cells of rows."""
+
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray: ...
+
 
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
 
@@ -64,6 +74,48 @@ def score(self: BaseCompleter, X: Container, y: object = None) -> float:
             raise ValueError("X has no missing cell that is observed in y.")
         completed = self._model_values(cells)
     return -nmae(completed, truth, hidden)
+
+
+def sample(
+    self: BaseCompleter,
+    X: Container,
+    n_samples: int = 1,
+    random_state: Seed = None,
+) -> Any:
+    """Draw the missing cells from their distribution given the observed ones.
+
+    For multiple imputation, use `skmc.uncertainty.pool`. The notes of the class say
+    which distribution this is.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_samples, n_features)
+        Rows, which need not be rows of the fit.
+    n_samples : int >= 1, default=1
+        Number of draws.
+    random_state : int, RandomState instance or None, default=None
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_rows, n_features)
+        Draws, in which observed cells are unchanged. A list of tables if ``X`` is a
+        table with columns that are not numbers.
+    """
+    check_is_fitted(self)
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
+    rng = check_random_state(random_state)
+    cells, source = self._read_rows(X, reset=False)
+    draws = cast(Draws, self._fitted).sample(cells, n_samples, rng)
+    if (empty := self._priors.empty_cols).any():
+        draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]
+    if self._like is not None:
+        draws = np.stack([self._like.apply(draw) for draw in draws])
+    draws = np.where(np.isnan(cells), draws, cells).astype(cells.dtype, copy=False)
+    if source is None:
+        return draws
+    return [self._written(source, draw) for draw in draws]
 
 
 def _score_of_cells(completer: BaseCompleter, X: Entries | StoredEntries) -> float:

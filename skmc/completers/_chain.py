@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from skmc.cells import Scaling
 from skmc.completers._forests import Trees
-from skmc.completers._tree_rows import LARGEST, FittedTrees
+from skmc.completers._tree_rows import LARGEST
 
 MAX_SAMPLES = 5000  # rows that the model of a column is trained on
 MIN_LEAF = 5  # smallest number of donors in a leaf, or half of fewer than ten
@@ -287,22 +287,6 @@ class ChainRows:
         if not shared:
             return lambda n_rows: rng.random_sample((n, n_rows))
         return lambda _: (rng.permutation(n)[:, None] + rng.rand()) / n
-
-
-@dataclass(eq=False)
-class FittedChain(FittedTrees):
-    """The completed matrix, and the models that complete and draw other rows."""
-
-    row_map: ChainRows
-
-    def sample(
-        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
-    ) -> np.ndarray:
-        """Draw completed rows; empty columns get means."""
-        found = self.row_map.sample(cells, n_samples, rng)
-        empty = self.statistics.empty_cols
-        found[..., empty] = self.statistics.fill(cells, found[0])[:, empty]
-        return found
 
 
 def scaled(cells: np.ndarray, scaling: Scaling) -> np.ndarray:

@@ -68,16 +68,17 @@ class Trees:
             "nan_goes_left": nan_goes_left.astype(bool),
         }
 
-    def leaves(self, X: np.ndarray) -> np.ndarray:
+    def leaves(self, X: np.ndarray, roots: np.ndarray | None = None) -> np.ndarray:
         """Find the leaf of each row in each tree, ``(n_trees, n_rows)``.
 
         ``X`` has the shape (n_rows, n_cols), or (n_trees, n_rows, n_cols) with inputs
-        of its own for each tree.
+        of its own for each tree. ``roots`` of shape (n_trees, n_rows) select a tree for
+        each row.
         """
-        n_trees, n_rows = len(self.roots), X.shape[-2]
-        own = (np.arange(n_trees)[:, None],) if X.ndim == 3 else ()
-        at = (*own, np.arange(n_rows))
-        node = np.repeat(self.roots[:, None], n_rows, 1)
+        node = self.roots[:, None] if roots is None else roots
+        node = np.broadcast_to(node, (len(node), X.shape[-2]))
+        own = (np.arange(len(node))[:, None],) if X.ndim == 3 else ()
+        at = (*own, np.arange(X.shape[-2]))
         while True:
             cells = X[(*at, self.cols[node])]
             left = (cells <= self.thresholds[node]) | (
@@ -128,6 +129,15 @@ class Forest(Trees):
         starts = range(0, len(X), ROWS_AT_ONCE)
         parts = [slice(start, start + ROWS_AT_ONCE) for start in starts]
         return np.concatenate([self._predict(X[part], own[part]) for part in parts])
+
+    def draw(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """The value of a random tree for each row; ``X`` is (n_draws, n_rows, n_cols).
+
+        A leaf holds the rows that no split separates, mostly a single one.
+        """
+        roots = self.roots[rng.randint(len(self.roots), size=X.shape[:2])]
+        values: np.ndarray = self.thresholds[self.leaves(X, roots)]
+        return values
 
     def _predict(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         node = self.leaves(X)

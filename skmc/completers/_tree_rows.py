@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
 
 from skmc.base import Completion, Fitted
 from skmc.cells import Scaling
-from skmc.completers._forests import Models, predict
+from skmc.completers._forests import Forest, Models, predict
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -44,6 +45,23 @@ class TreeRows:
             inputs = filled(X, whole)
         return undone(whole, self.scaling)
 
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Draw missing cells column by column, each given those drawn before."""
+        X = scaled(cells, self.scaling)
+        models = self.rounds[0] if self.rounds else {}
+        drawn = np.repeat(X[None], n_samples, 0)
+        known = np.repeat(cells[None], n_samples, 0)
+        for col in sorted(models, key=lambda col: np.isnan(X[:, col]).sum()):
+            rows = np.flatnonzero(np.isnan(X[:, col]))
+            values = cast(Forest, models[col]).draw(drawn[:, rows], rng)
+            given = known[:, rows].reshape(-1, cells.shape[1])
+            linear = expected(given, self.scaling, self.linear)[:, col]
+            drawn[:, rows, col] = values + linear.reshape(values.shape)
+            known[:, rows, col] = undone(drawn[:, rows], self.scaling)[..., col]
+        return undone(np.nan_to_num(drawn), self.scaling)
+
 
 @dataclass(eq=False)
 class FittedTrees(Completion):
@@ -52,6 +70,13 @@ class FittedTrees(Completion):
     The map of rows also has ``predict(cells, own)``, where ``own`` are the positions of
     the rows in the fitted matrix, -1 for others.
     """
+
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Draw completed rows, (n_samples, n_rows, n_cols)."""
+        found: np.ndarray = self.row_map.sample(cells, n_samples, rng)
+        return found
 
     def without(self, cells: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         # Trees that were trained on a fitted row have seen the cells that are hidden

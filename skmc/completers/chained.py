@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, sample
 from skmc.cells import Container, Given, Observed, Priors, Scaling
 from skmc.compatibility import Interval
-from skmc.completers._chain import ChainRows, FittedChain, scaled
+from skmc.completers._chain import ChainRows, scaled
 from skmc.completers._chains import Chains
+from skmc.completers._tree_rows import FittedTrees
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of
 from skmc.loop import time_limit
@@ -136,7 +136,8 @@ class ChainedCompleter(BaseCompleter):
     random_state: Seed = None
 
     n_iter_: int = field(init=False)
-    _fitted: FittedChain = field(init=False)
+    _fitted: FittedTrees = field(init=False)
+    sample = sample
     _out_of_bag = True
     _first_columns = None  # of the matrix that represents a table
 
@@ -186,7 +187,7 @@ class ChainedCompleter(BaseCompleter):
         index = RowIndex(cells)
         whole = rows.predict(cells, np.arange(len(cells)))
         completion = priors.fill(cells, whole).astype(cells.dtype)
-        fitted = FittedChain(priors, completion, index, rows)
+        fitted = FittedTrees(priors, completion, index, rows)
         found = {"n_iter_": chains.n_iter}
         return Outcome(fitted, found, advice=advice, interrupted=interrupted)
 
@@ -250,31 +251,6 @@ class ChainedCompleter(BaseCompleter):
         found = self._fitted.row_map.spread(cells, answer)
         found[..., self._priors.empty_cols] = np.nan
         return found.astype(cells.dtype, copy=False)
-
-    def sample(
-        self, X: Container, n_samples: int = 1, random_state: Seed = None
-    ) -> np.ndarray:
-        """Draw the missing cells from their joint distribution given the observed ones.
-
-        For multiple imputation, use `skmc.uncertainty.pool`.
-
-        Parameters
-        ----------
-        X : container as in `fit`, of shape (n_samples, n_features)
-            Rows, which need not be rows of the fit.
-        n_samples : int >= 1, default=1
-            Number of draws. If it exceeds ``n_draws``, models are used repeatedly.
-        random_state : int, RandomState instance or None, default=None
-            Source of random numbers.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_rows, n_features)
-            Draws, in which observed cells are unchanged.
-        """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        return self._fitted.sample(self._read(X, reset=False), n_samples, rng)
 
 
 def _levels(cells: np.ndarray, match: str | None) -> np.ndarray | None:

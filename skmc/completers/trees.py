@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from sklearn.utils.metaestimators import available_if
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, sample
 from skmc.cells import Given, Observed, Priors, Scaling
 from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
@@ -35,6 +36,12 @@ from skmc.new_rows import RowIndex
 from skmc.parameters import Count, Positive, Seed, Workers
 
 BYTES_PER_NODE = 21
+
+
+def _has_leaves(completer: TreesCompleter) -> bool:
+    if completer.estimator != "extra_trees":
+        raise AttributeError("sample needs estimator='extra_trees'.")
+    return True
 
 
 class TreesCompleter(BaseCompleter):
@@ -100,6 +107,12 @@ class TreesCompleter(BaseCompleter):
     "extra_trees" can be saved by `skmc.persistence.save`. Other estimators are objects
     of scikit-learn, for which `save` raises a `TypeError`.
 
+    `sample` (with "extra_trees") draws the missing cells of a row one after the other,
+    each given the observed cells and those drawn before. A draw is the value of the
+    leaf in a random tree, mostly that of a single row, as in quantile regression
+    forests; with ``linear``, it is the residual. The trees of the first round draw.
+    They need rows of the fit in which some of the same cells are missing.
+
     All columns are numbers here; there are no classifiers. For categories, use
     `skmc.MixedCompleter`, which encodes them.
 
@@ -109,6 +122,9 @@ class TreesCompleter(BaseCompleter):
 
     Stekhoven, Bühlmann. MissForest: non-parametric missing value imputation for
     mixed-type data. Bioinformatics 28 (2012), for the rounds.
+
+    Meinshausen. Quantile regression forests. Journal of Machine Learning Research 7
+    (2006), for the draws.
 
     Examples
     --------
@@ -152,6 +168,8 @@ class TreesCompleter(BaseCompleter):
     random_state: Seed = None
 
     n_iter_: int = field(init=False)
+
+    sample = available_if(_has_leaves)(sample)
 
     @property
     def _out_of_bag(self) -> bool:

@@ -132,6 +132,24 @@ def test_residuals_of_a_linear_model_extrapolate(estimator, tmp_path):
         np.testing.assert_array_equal(again.transform(X), linear.transform(X))
 
 
+@pytest.mark.parametrize("params", [{}, {"linear": True}, {"max_iter": 3}])
+def test_draws_have_the_moments_of_the_data(params):
+    """Also jointly: two missing cells of a row are correlated given the third."""
+    rng = np.random.RandomState(0)
+    common, x = rng.randn(2, 2000)
+    truth = np.stack([x, x + common, common + 0.3 * rng.randn(2000)], 1)
+    hidden = rng.rand(2000, 3) < [0, 0.3, 0.3]
+    X = np.where(hidden, np.nan, truth)
+    draws = fitted(X, **params).sample(X, 4, random_state=1)
+    np.testing.assert_array_equal(draws[:, ~hidden], np.tile(X[~hidden], (4, 1)))
+    both = draws[:, hidden[:, 1] & hidden[:, 2]]
+    drawn = np.cov((both[..., 1] - both[..., 0]).ravel(), both[..., 2].ravel())
+    np.testing.assert_allclose(drawn, [[1, 1], [1, 1.09]], atol=0.3)
+    with pytest.raises(ValueError, match="n_samples must be at least 1, got 0"):
+        fitted(X).sample(X, 0)
+    assert not hasattr(TreesCompleter("boosting"), "sample")
+
+
 def test_a_complete_matrix_needs_one_round():
     X = low_rank(30, 4)
     np.testing.assert_array_equal(fitted(X, max_iter=5).transform(X), X)
