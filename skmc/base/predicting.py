@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,14 +18,6 @@ from skmc.metrics import nmae
 
 if TYPE_CHECKING:
     from skmc.base.completer import BaseCompleter
-
-
-class Draws(Protocol):
-    """A fit that draws the cells of rows."""
-
-    def sample(
-        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
-    ) -> np.ndarray: ...
 
 
 HIDDEN_TO_SCORE = 0.2  # share of each row's observed cells
@@ -107,7 +99,7 @@ def sample(
         raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
     rng = check_random_state(random_state)
     cells, source = self._read_rows(X, reset=False)
-    draws = cast(Draws, self._fitted).sample(cells, n_samples, rng)
+    draws = cast(Any, self._fitted).sample(cells, n_samples, rng)
     if (empty := self._priors.empty_cols).any():
         draws[..., empty] = self._priors.fill(cells, draws[0])[:, empty]
     if self._like is not None:

@@ -144,7 +144,9 @@ def test_the_errors_are_printed_beside_long_names(matrix, monkeypatch):
 def test_the_default_follows_the_guide():
     """It is checked on a table of usual size and on a picture, without slow methods."""
     everything = candidates_for(np.ones((500, 10)), max_time=1e9)
-    assert {"Gaussian", "copula", "trees"} <= set(candidates_for(np.ones((500, 10))))
+    assert {"Gaussian", "copula", "trees, linear"} <= set(
+        candidates_for(np.ones((500, 10)))
+    )
     assert {"nonlocal", "biharmonic"} <= set(candidates_for(np.ones((256, 256))))
     quick = candidates_for(np.ones((500, 10)), max_time=0.3)
     assert 0 < len(quick) < len(everything) and "means" in quick

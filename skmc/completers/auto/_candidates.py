@@ -131,7 +131,7 @@ def candidates_for(
     >>> from skmc.model_selection import compare
     >>> X = np.outer(np.arange(1.0, 31), np.arange(1.0, 21))
     >>> found = candidates_for(X, max_time=0.2, random_state=0)
-    >>> "SVD" in found, "trees" in found
+    >>> "SVD" in found, "trees, linear" in found
     (True, False)
     >>> len(compare(found, X, cv=1)) == len(found)
     True
