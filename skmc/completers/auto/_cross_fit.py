@@ -52,8 +52,8 @@ class Trial:
     @property
     def seconds_of_last_fit(self) -> float:
         """Estimated time of the fit to the whole matrix."""
-        if self.out_of_bag and self.growth == 1:
-            return 0.0
+        if self.out_of_bag:
+            return self.seconds * self.growth if self.growth > 1 else 0.0
         return self.seconds_per_part * self.growth
 
     def run(self, cells: Entries, labels: np.ndarray, known: Mapping[str, Any]) -> None:

@@ -113,12 +113,10 @@ def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -
 
 def _last_fit(trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample) -> Any:
     """Fit the estimator to all cells, or to as many as there is time for."""
-    if trial.out_of_bag and whole is sample:
-        return trial.fitted
-    for part, seconds in (
-        (whole, trial.seconds_of_last_fit),
-        (sample, 0.0 if trial.out_of_bag else trial.seconds_per_part),
-    ):
+    parts = [(whole, trial.seconds_of_last_fit), (sample, trial.seconds_per_part)]
+    if trial.out_of_bag:  # it is fitted to the sample
+        parts = [] if whole is sample else parts[:1]
+    for part, seconds in parts:
         if trial.fitted is not None and (
             race.interrupted or seconds > race.seconds_left
         ):
