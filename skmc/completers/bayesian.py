@@ -150,7 +150,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         Variant(
             "Bayesian, implicit",
             {"implicit": True, "heteroscedastic": True},
-            Cost(1.0, factors=1e-7),
+            Cost(1.0, factors=5e-8),
             after="Bayesian",
         ),
     )
