@@ -67,6 +67,8 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
         cells, unstored = _to_float(array.numpy(), X, name), None
     elif hasattr(X, "columns") and hasattr(X, "to_numpy"):
         cells, unstored = _to_float(X.to_numpy(), X, name), None
+        if np.isnan(cells).all():  # columns of nulls have no precision
+            cells = cells.astype(float)
     else:
         if isinstance(X, (list, tuple)) and any(
             isinstance(row, np.ma.MaskedArray) for row in X

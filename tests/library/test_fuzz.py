@@ -152,3 +152,12 @@ def test_a_clear_error_or_a_finite_answer(cls, matrix, data):
     np.testing.assert_array_equal(completed[observed], exact[observed])
     np.testing.assert_array_equal(folded[flipped], exact[flipped])
     np.testing.assert_array_equal(completed, again)
+
+
+def test_a_frame_of_nulls_has_no_precision():
+    """New rows are completed in double precision, which large cells need."""
+    large = 3.4028235677973366e38
+    completer = MeanCompleter().fit(pl.DataFrame({"a": [large, large]}))
+    with pytest.warns(UserWarning, match="no observed cell"):
+        completed = completer.transform(pl.DataFrame({"a": [None]}))
+    assert completed.item() == large
