@@ -79,11 +79,26 @@ class FittedDraws(RowModels):
             found += torch.linalg.vecdot(W[place], model.F[cols]) + model.offset[cols]
         return found / len(self.models)
 
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Draw rows given their cells, each time from one draw of the model."""
+        given, drawn = self._given(cells), []
+        order = [rng.permutation(len(self.models)) for _ in range(n_samples)]
+        for k in np.concatenate(order)[:n_samples]:
+            whole = _drawn(self.models[k], given, rng)
+            drawn.append(self.scaling.undo(whole).numpy())
+        return np.stack(drawn)
+
+    def _given(self, cells: np.ndarray) -> SparseObserved:
+        """The scaled cells of rows; those of the fit have their features and graphs."""
+        if self._is_fit(cells):
+            return self.used(cells, self.row_sides)
+        return self.used(cells, ())
+
     def std(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviation of each cell of rows, given the cells of the row."""
-        given = self.used(cells, ())
-        if self._is_fit(cells):
-            given = self.used(cells, self.row_sides)
+        given = self._given(cells)
 
         def of_draw(model: Any) -> tuple[Tensor, Tensor]:
             whole = solved(given, model) @ model.F.mT + model.offset
@@ -126,6 +141,25 @@ class FittedDraws(RowModels):
         ).numpy()
         found[self.statistics.empty_cols[cols]] = np.nan
         return found
+
+
+def _drawn(model: Any, given: SparseObserved, rng: np.random.RandomState) -> Tensor:
+    """Draw all cells of rows: factors given the row's cells, then the noise."""
+
+    def noise(n_rows: int, n: int) -> Tensor:
+        normal = torch.from_numpy(rng.standard_normal((n_rows, n)))
+        return normal.to(model.F) * model.noise.sqrt()
+
+    whole = solved(given, model, noise) @ model.F.mT + model.offset
+    added = noise(*whole.shape)
+    if model.relative is not None:
+        predicted = whole[given.rows, given.cols]
+        in_row = _noise_of_rows(model, given, predicted, torch.zeros_like(predicted))
+        shape = (model.freedom + given.counts).double() / 2
+        gamma = torch.from_numpy(rng.standard_gamma(shape.numpy())) / shape
+        added = added * (in_row / gamma.to(in_row))[:, None].sqrt()
+        added = added / model.relative.sqrt()
+    return whole + added
 
 
 def _noise_of_rows(

@@ -18,6 +18,7 @@ from skmc.base import (
     common_parts,
     fit_informed,
     positions_of_cells,
+    sample,
     transform_with_features,
 )
 from skmc.cells import Container, Given, SparseObserved
@@ -44,9 +45,10 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     precision matrices and the variance of the noise; `skmc.solvers.gibbs.Gibbs` states
     the priors. The completion is the average over the draws of each row's expectation
     given the columns. It is more accurate than that of `FactorizationCompleter` and
-    takes longer. `predict_std` returns the standard deviation of each cell, and
-    `predict_entries_std` those of single cells. `fit` takes features and graphs of rows
-    and columns, and rows or columns without an observed cell are predicted from them.
+    takes longer. `predict_std` returns the standard deviation of each cell,
+    `predict_entries_std` those of single cells, and `sample` draws rows. `fit` takes
+    features and graphs of rows and columns, and rows or columns without an observed
+    cell are predicted from them.
 
     Parameters
     ----------
@@ -97,7 +99,9 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     -----
     Rows are completed by their expectation given their cells, averaged over the draws.
     With ``heteroscedastic``, their cells are weighted by the precision of the noise in
-    the columns, and the precision of the row is taken as average.
+    the columns, and the precision of the row is taken as average. `sample` takes one
+    draw of the model for each sample, draws the factors of the rows given their cells,
+    and adds the noise; the samples of a row are joint draws of its cells.
     ``implicit`` adds a linear map of indicators, each 1 / sqrt(k) for k observed cells,
     to the means of rows and columns. This is our interpretation of the papers.
     Features and graphs are also such linear maps (`skmc.cells.Side`): the precision of
@@ -139,6 +143,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     completer_tags = CompleterTags(recovers=0.05)
     fit = fit_informed
     transform = transform_with_features
+    sample = sample
     recommend = recommend_from_factors
     similar_items = similar_items
     storages: ClassVar[dict] = {SparseObserved: None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -80,7 +80,11 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
     return HalfStep(new, before, after, misfit, (off.square().sum(1) * count).sum())
 
 
-def solved(data: SparseObserved, model: RowModel) -> Tensor:
+def solved(
+    data: SparseObserved,
+    model: RowModel,
+    noise: Callable[[int, int], Tensor] | None = None,
+) -> Tensor:
     """Solve a row model for all rows, given their linear priors.
 
     Parameters
@@ -90,6 +94,8 @@ def solved(data: SparseObserved, model: RowModel) -> Tensor:
     model : RowModel
         Model of the rows. Rows are treated as average for linear priors of the model
         that they do not have.
+    noise : callable, optional
+        Source of posterior draws, as for `RowModel.solve`.
 
     Returns
     -------
@@ -98,13 +104,18 @@ def solved(data: SparseObserved, model: RowModel) -> Tensor:
     priors = zip(data.sides[0], model.sides, strict=False)
     known = [side.mean(B) for side, B in priors]
     own = (sum(known[1:], known[0]),) if known else ()
-    return torch.cat(list(data.map(_solved, own, model)))
+    return torch.cat(list(data.map(_solved, own, model, noise)))
 
 
-def _solved(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tensor:
+def _solved(
+    data: SparseValues,
+    own: Sequence[Tensor],
+    model: RowModel,
+    noise: Callable[[int, int], Tensor] | None = None,
+) -> Tensor:
     known = own[0] if own else 0.0
     return model.solve(
-        data.starts, data.cols, data.values, known=known, weights=data.weights
+        data.starts, data.cols, data.values, noise, known, weights=data.weights
     )
 
 

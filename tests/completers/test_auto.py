@@ -614,6 +614,17 @@ def test_intervals_contain_hidden_cells():
     assert inside[:, :8][hidden[:200]].mean() > 0.9
     with pytest.raises(ValueError, match="level must lie in"):
         auto.predict_interval(X, 1.0)
+    draws = auto.sample(X, 40, random_state=0)
+    np.testing.assert_array_equal(draws[:, ~hidden], np.tile(X[~hidden], (40, 1)))
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    assert 0.78 < ((low <= truth) & (truth <= high))[hidden].mean() < 0.97
+    draws = table.sample(frame, 2, random_state=0)
+    for draw in draws:
+        assert draw.notna().all().all() and set(draw["sign"]) == {"up", "down"}
+    assert not draws[0].equals(draws[1])
+    nothing = AutoCompleter(["means"], random_state=0).fit(np.ones((2, 1)))
+    with pytest.raises(ValueError, match="too few cells to hold any out"):
+        nothing.sample([[np.nan]])
 
 
 @pytest.fixture(scope="module")

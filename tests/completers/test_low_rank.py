@@ -334,6 +334,31 @@ def test_bayesian_averages_beat_a_point_estimate(noisy):
     assert errors[0] < errors[1] < 0.5
 
 
+@pytest.mark.parametrize("heteroscedastic", [False, True])
+def test_draws_of_the_bayesian_factorization(heteroscedastic):
+    """They have its deviations, and a row's missing cells are drawn together."""
+    rng = np.random.RandomState(0)
+    truth = rng.randn(150, 2) @ rng.randn(2, 12) + 0.5 * rng.randn(150, 12)
+    hidden = rng.rand(150, 12) < 0.3
+    hidden[0, 1:] = True  # so that its missing cells depend on one factor mostly
+    X = np.where(hidden, np.nan, truth)
+    completer = BayesianFactorizationCompleter(
+        2, heteroscedastic=heteroscedastic, random_state=0
+    ).fit(X)
+    draws = completer.sample(X, 240, random_state=0)
+    np.testing.assert_array_equal(draws[:, ~hidden], np.tile(X[~hidden], (240, 1)))
+    off = draws.mean(0) - completer.transform(X)
+    std = completer.predict_std(X)
+    assert np.abs(off[hidden] / std[hidden]).mean() < 0.1
+    ratio = draws.std(0)[hidden] / std[hidden]
+    np.testing.assert_allclose(np.median(ratio), 1, atol=0.05)
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    assert 0.85 < ((low <= truth) & (truth <= high))[hidden].mean() < 0.95
+    together = np.corrcoef(draws[:, 0, 1:].T) - np.eye(11)
+    assert np.abs(together).max() > 0.5
+    assert completer.sample(X[:3] + 0.1, 2).shape == (2, 3, 12)
+
+
 @pytest.mark.filterwarnings("ignore:.*no observed cell")
 def test_implicit_terms_use_the_set_of_rated_items():
     """People rate items that they like, so the choice is informative."""

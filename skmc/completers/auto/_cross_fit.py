@@ -198,8 +198,16 @@ class CrossFit:
 
     def held_out(self) -> Entries:
         """Cells that all members have predicted."""
+        return self.cells[self._order()]
+
+    def donors(self) -> np.ndarray:
+        """Numbers of the held-out cells' pairs of row and part."""
+        order = self._order()
+        return self.cells.rows[order] * self.n_parts + self.labels[order]
+
+    def _order(self) -> np.ndarray:
         parts = [self.labels == k for k in range(self.n_parts)]
-        return self.cells[np.concatenate([np.flatnonzero(part) for part in parts])]
+        return np.concatenate([np.flatnonzero(part) for part in parts])
 
     def _stacking(self, priors: Sequence[float] = PRIOR_CELLS) -> Stacking:
         cells = self.held_out()

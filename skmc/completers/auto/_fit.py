@@ -87,6 +87,7 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
         spread=Spread.of(
             stacking.residuals,
             stacking.variances,
+            race.donors(),
             race.held_out().cols,
             cells.shape[1],
         ),

@@ -78,6 +78,20 @@ class FittedStack(Completion):
         rest = np.where(hidden, cells.dtype.type(np.nan), cells)
         return self.statistics.fill(rest, self.row_map.combined(cells, values))
 
+    def sample(
+        self, cells: np.ndarray, n_samples: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Add errors of held-out cells, (n_samples, n_rows, n_cols)."""
+        missing, errors = np.isnan(cells), self.spread.errors
+        if not len(errors.values):
+            raise ValueError(
+                "sample needs errors of held-out cells, and the fit had too few cells "
+                "to hold any out."
+            )
+        whole, std = self.rows(cells), self.deviations(cells)
+        draws = [whole + std * errors.draw(missing, rng) for _ in range(n_samples)]
+        return np.stack(draws)
+
     def deviations(self, cells: np.ndarray) -> np.ndarray:
         """Standard deviations in the units of the matrix; 0 in observed cells."""
         variance = np.zeros(cells.shape)

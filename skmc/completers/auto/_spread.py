@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skmc.model_selection import HeldOutErrors
+
 TINY = np.finfo(float).tiny
 PRIOR = 10  # number of cells that the error of all columns counts as
 
@@ -32,25 +34,34 @@ class Spread:
     ----------
     std : ndarray of shape (n_cols,)
         Standard deviations :math:`s_j` of the columns.
-    scores : ndarray
-        Relative errors :math:`|r_{ij}| / u_{ij}`, in ascending order.
+    errors : HeldOutErrors
+        Relative errors :math:`r_{ij} / u_{ij}`.
     """
 
     std: np.ndarray
-    scores: np.ndarray
+    errors: HeldOutErrors
 
     @classmethod
     def of(
-        cls, residuals: np.ndarray, variances: np.ndarray, cols: np.ndarray, n_cols: int
+        cls,
+        residuals: np.ndarray,
+        variances: np.ndarray,
+        donors: np.ndarray,
+        cols: np.ndarray,
+        n_cols: int,
     ) -> Spread:
-        """Compute the spread of held-out cells in the columns ``cols``."""
+        """Compute the spread of held-out cells of ``donors`` in the columns ``cols``.
+
+        A donor is a row in one part of the cells.
+        """
         if not len(residuals):
-            return cls(np.full(n_cols, np.nan), residuals)
+            nothing = HeldOutErrors(residuals, donors, cols)
+            return cls(np.full(n_cols, np.nan), nothing)
         squares = np.square(residuals)
         total = np.bincount(cols, squares, n_cols) + PRIOR * squares.mean()
         std = np.sqrt(total / (np.bincount(cols, minlength=n_cols) + PRIOR))
         size = np.maximum(np.hypot(std[cols], np.sqrt(variances)), TINY)
-        return cls(std, np.sort(np.abs(residuals) / size))
+        return cls(std, HeldOutErrors.of(residuals / size, donors, cols))
 
     def deviations(self, variances: np.ndarray) -> np.ndarray:
         """Return :math:`u_{ij}` from :math:`v_{ij}`, of shape (n_rows, n_cols)."""
@@ -59,5 +70,6 @@ class Spread:
 
     def quantile(self, level: float) -> float:
         """Return ``q`` for intervals with the share ``level`` of the cells."""
-        n = len(self.scores)
-        return self.scores[min(math.ceil(level * (n + 1)), n) - 1] if n else np.nan
+        scores = np.sort(np.abs(self.errors.values))
+        n = len(scores)
+        return scores[min(math.ceil(level * (n + 1)), n) - 1] if n else np.nan

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import CompleterTags, FitTasks, Outcome, fit_with_sides, read_known
+from skmc.base import (
+    CompleterTags,
+    FitTasks,
+    Outcome,
+    fit_with_sides,
+    read_known,
+    sample,
+)
 from skmc.cells import Container, Given
 from skmc.completers.auto import _intervals
 from skmc.completers.auto._candidates import MAX_TIME
@@ -179,6 +186,7 @@ class AutoCompleter(TakesTables):
         outcome.attributes |= self._of_table(given)
         return outcome
 
+    sample = sample
     predict_std = _intervals.predict_std
     predict_interval = _intervals.predict_interval
 
