@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-DONORS = 64  # that all rows share in a round
-COMPARED = 0.1  # share of them that a row compares: with more, its draws are alike
+COMPARED = 6  # donors in each round; with more, the draws of a row are alike
+ROUNDS = 8  # after which the remaining cells get independent errors
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,9 @@ class HeldOutErrors:
         """Draw the errors of missing cells, together for each row.
 
         Each row takes the errors of the donor that has most of its missing cells, out
-        of about six random ones, and those of further donors for the cells that are
-        left. Columns that no donor has take random errors of other columns.
+        of six random ones, and those of further donors for the cells that are left.
+        After eight rounds, these take random errors of their columns. Columns without
+        held-out cells take random errors of other columns.
 
         Parameters
         ----------
@@ -66,32 +67,37 @@ class HeldOutErrors:
         ndarray of shape (n_rows, n_cols)
             Errors; 0 at the other cells.
         """
-        found = np.zeros(missing.shape)
-        known = np.bincount(self.cols, minlength=missing.shape[1]) > 0
-        other = missing & ~known
-        found[other] = rng.choice(self.values, other.sum())
-        left = missing & known
-        while left.any():
-            rows, cols = (np.flatnonzero(left.any(axis)) for axis in (1, 0))
-            useful = np.isin(self.cols, cols)
-            E = self._some(np.unique(self.donors[useful]), missing.shape[1], rng)
-            has, wanted = ~np.isnan(E), left[rows]
-            overlap = wanted.astype(np.float32) @ has.T.astype(np.float32)
-            overlap *= rng.random_sample(overlap.shape) < COMPARED
-            best = (overlap + rng.random_sample(overlap.shape)).argmax(1)
-            taken = wanted & has[best]
-            found[rows] = np.where(taken, E[best], found[rows])
-            left[rows] = wanted & ~taken
+        found, left = np.zeros(missing.shape), missing.copy()
+        for _ in range(ROUNDS):
+            asked = np.isin(self.cols, np.flatnonzero(left.any(0)))
+            useful = np.unique(self.donors[asked])
+            if not len(useful):
+                break
+            rows = np.flatnonzero(left.any(1))
+            best, most = rng.choice(useful, len(rows)), np.zeros(len(rows))
+            for _ in range(COMPARED):
+                donors = rng.choice(useful, len(rows))
+                which, at = self._cells_of(donors)
+                wanted = left[rows[which], self.cols[at]]
+                overlap = np.bincount(which, wanted, len(rows))
+                best, most = (
+                    np.where(overlap > most, donors, best),
+                    np.maximum(overlap, most),
+                )
+            which, at = self._cells_of(best)
+            i, j = rows[which], self.cols[at]
+            found[i, j] = np.where(left[i, j], self.values[at], found[i, j])
+            left[i, j] = False
+        for col in np.flatnonzero(left.any(0)):
+            own = self.values[self.cols == col]
+            values = own if len(own) else self.values
+            found[left[:, col], col] = rng.choice(values, left[:, col].sum())
         return found
 
-    def _some(
-        self, donors: np.ndarray, n_cols: int, rng: np.random.RandomState
-    ) -> np.ndarray:
-        """Errors of random donors, NaN in columns that they do not have."""
-        chosen = rng.choice(donors, min(DONORS, len(donors)), replace=False)
-        E = np.full((len(chosen), n_cols), np.nan)
-        starts = np.searchsorted(self.donors, chosen)
-        ends = np.searchsorted(self.donors, chosen, side="right")
-        for errors, start, end in zip(E, starts, ends, strict=True):
-            errors[self.cols[start:end]] = self.values[start:end]
-        return E
+    def _cells_of(self, donors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of the cells of donors, after the index of each one's donor."""
+        starts = np.searchsorted(self.donors, donors)
+        counts = np.searchsorted(self.donors, donors, side="right") - starts
+        which = np.repeat(np.arange(len(donors)), counts)
+        offset = np.repeat(starts - (counts.cumsum() - counts), counts)
+        return which, np.arange(len(which)) + offset
