@@ -676,7 +676,7 @@ def test_failures_leave_no_files(run, tmp_path, monkeypatch, failure, code, mess
         (
             ["in.csv", "out.csv", "--draws", "2", "--method", "svd"],
             2,
-            "--method svd: there are no draws; methods with draws: chained, gaussian",
+            "--method svd: there are no draws; methods with draws: auto, bayesian-",
         ),
         (
             ["in.csv", "-", "--draws", "2", "--method", "gaussian"],
@@ -864,12 +864,12 @@ def test_compare_draws(run, tmp_path):
     code, out, err = run(*quick)
     assert code == 0 and "not compared, because they have no draws: " in err
     names = re.findall(r"^  (\w+) +\d", out, re.MULTILINE)
-    assert sorted(names) == ["Gaussian", "copula"]
+    assert sorted(names) == ["Bayesian", "Gaussian", "copula"]
     assert "chained, donors" in out
     code, _, err = run(*quick, "--methods", "mean,svd")
     assert code == 2
     assert (
-        "--methods mean,svd: there are no draws; methods with draws: chained, gaussian"
+        "--methods mean,svd: there are no draws; methods with draws: auto, bayesian-"
         in err
     )
     code, _, err = run(*quick, "--metric", "rmse")
