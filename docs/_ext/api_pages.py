@@ -19,6 +19,7 @@ PARTS = {
         "skmc.model_selection",
         "skmc.pictures",
         "skmc.uncertainty",
+        "skmc.panel",
         "skmc.plot",
         "skmc.persistence",
         "skmc.distributed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -20,7 +20,7 @@ from skmc.base import (
 from skmc.cells import Given, SparseObserved
 from skmc.compatibility import Interval
 from skmc.completers.costs import Cost, Variant
-from skmc.linalg import Randomness, svd_of
+from skmc.linalg import LowRank, Randomness, svd_of
 from skmc.parameters import Count, NonNegative, Params, Positive, Seed
 from skmc.solvers import SoftImpute, Solver, largest_weight
 
@@ -34,23 +34,32 @@ class SoftImputeCompleter(IterativeCompleter):
 
     .. math::
 
-        \min_X \tfrac{1}{2} \|P(X - M)\|_F^2 + \lambda \|X\|_*
+        \min_{L, a, b} \tfrac{1}{2} \|P(X - M)\|_F^2 + \lambda \|L\|_*,
+        \quad X = L + a 1^\top + 1 b^\top
 
-    over matrices of rank at most ``max_rank``. The first term is half a *sum* over the
-    observed cells of the scaled data, which :math:`P` selects, and :math:`\|X\|_*` is
-    the *sum* of the singular values. See `skmc.solvers.soft_impute.SoftImpute`.
+    over matrices :math:`L` of rank at most ``max_rank``. The first term is half a *sum*
+    over the observed cells of the scaled data, which :math:`P` selects, and
+    :math:`\|L\|_*` is the *sum* of the singular values. By default, the effects
+    :math:`a` of the rows and :math:`b` of the columns are zero; ``fixed_effects`` fits
+    them without a penalty. See `skmc.solvers.soft_impute.SoftImpute`.
 
     Parameters
     ----------
     lambda_nuclear : float in (0, 1] or "auto", default="auto"
         Weight :math:`\lambda` relative to :math:`\|P(M)\|_2`, the largest singular
-        value of the scaled data with missing cells set to zero. At 1 the solution is
-        the mean. Values to try: .01, .03, .1, .3 (relative to that value). "auto"
-        follows the path 1, .7, .49, ... with a tenth of the observed cells held out,
-        starts each solve from the last solution, and stops when the error has risen
-        twice in a row. The best value is used for all cells.
+        value of the scaled data with missing cells set to zero; with effects, of the
+        residuals of their least-squares fit. At 1, :math:`L` is zero, so the solution
+        is the mean or the effects. Values to try: .01, .03, .1, .3 (relative to that
+        value). "auto" follows the path 1, .7, .49, ... with a tenth of the observed
+        cells held out, starts each solve from the last solution, and stops when the
+        error has risen twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None
-        Bound on the rank. None sets no bound.
+        Bound on the rank of :math:`L`. None sets no bound.
+    fixed_effects : {{"both", "rows", "columns"}} or None, default=None
+        The sides that have effects without a penalty. "both" is the model of panels of
+        units and times, known as MC-NNM. If a constant is added to all observed cells
+        of a row or column that has an effect, its completion changes by that constant.
+        For rows, this requires one scale for all columns.
     max_iter : int >= 1, default=500
         Maximum number of iterations at one value of :math:`\lambda`.
     {max_time}
@@ -60,6 +69,9 @@ class SoftImputeCompleter(IterativeCompleter):
     {warm_start}
         With "auto" the path is followed again, and its solution is the start.
     {scaling}
+        Effects are fitted to scaled data. If rows have effects, "auto" means "global":
+        with "columns", the effect of a row would be a number of standard deviations,
+        not a constant.
     {device}
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells of "auto". Otherwise nothing is random.
@@ -70,12 +82,12 @@ class SoftImputeCompleter(IterativeCompleter):
     lambda_nuclear_ : float
         The relative weight that was used.
     rank_ : int
-        The rank of the solution.
+        The rank of :math:`L`.
     path_ : dict of ndarray
         With "auto" and at least ten cells: "lambda_nuclear", "rank" and "error" (root
         mean square over the held-out cells, scaled) along the path.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
-        Their product is the scaled completion.
+        Their product is the scaled completion, with its effects.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
@@ -85,8 +97,9 @@ class SoftImputeCompleter(IterativeCompleter):
     Notes
     -----
     All rows, including new ones, are completed by ridge regression on ``V sqrt(D)`` of
-    the solution ``U D V'`` with weight :math:`\lambda`. This is the factored form of
-    the same penalty.
+    the solution ``L = U D V'`` with weight :math:`\lambda`. This is the factored form
+    of the same penalty. Each row has its own effect without a penalty, if rows have
+    effects.
 
     Memory of a sparse fit grows with the observed cells and with ``(n_samples +
     n_features) rank``, of a dense one with ``n_samples n_features``.
@@ -95,7 +108,9 @@ class SoftImputeCompleter(IterativeCompleter):
     References
     ----------
     Mazumder, Hastie, Tibshirani. Spectral regularization algorithms for learning large
-    incomplete matrices. Journal of Machine Learning Research 11 (2010).
+    incomplete matrices. Journal of Machine Learning Research 11 (2010). Effects: Athey,
+    Bayati, Doudchenko, Imbens, Khosravi. Matrix completion methods for causal panel
+    data models. Journal of the American Statistical Association 116 (2021).
 
     Examples
     --------
@@ -105,6 +120,12 @@ class SoftImputeCompleter(IterativeCompleter):
     >>> X[1, 2] = np.nan
     >>> SoftImputeCompleter(0.001, scaling=None).fit_transform(X)[1].round(1)
     array([2., 4., 8.])
+
+    Rows and columns that only add to each other:
+
+    >>> X = np.array([[1.0, 2.0, 5.0], [3.0, 4.0, 7.0], [2.0, 3.0, np.nan]])
+    >>> SoftImputeCompleter(1.0, fixed_effects="both").fit_transform(X)[2].round(6)
+    array([2., 3., 6.])
     """
 
     completer_tags = CompleterTags(recovers=0.05)
@@ -120,6 +141,7 @@ class SoftImputeCompleter(IterativeCompleter):
     ) = "auto"
     _: KW_ONLY
     max_rank: Count | None = None
+    fixed_effects: Literal["both", "rows", "columns"] | None = None
     max_iter: Count = 500
     max_time: Positive | None = None
     tol: NonNegative = 1e-3
@@ -131,6 +153,14 @@ class SoftImputeCompleter(IterativeCompleter):
     lambda_nuclear_: float = field(init=False)
     rank_: int = field(init=False)
     path_: dict[str, np.ndarray] = field(init=False)
+
+    def _scaled(self, given: Given) -> Given:
+        one_scale = self.scaling == "auto" and self.fixed_effects in ("both", "rows")
+        if one_scale and given.scaling is None:
+            scaling = given.data.scaling_of("global")
+            data = given.data.scaled(scaling)
+            given = replace(given, data=data, scaling=scaling)
+        return super()._scaled(given)
 
     def _choose(self, data: SparseObserved, trials: Trials) -> dict[str, Any]:
         if self.max_rank is not None and self.max_rank > min(data.shape):
@@ -147,24 +177,30 @@ class SoftImputeCompleter(IterativeCompleter):
     def _make_solver(
         self, data: SparseObserved, params: Params, rng: Randomness
     ) -> Solver:
-        start = getattr(params, "_start", None)
+        start, sides = getattr(params, "_start", None), self.fixed_effects
         if self.lambda_nuclear != "auto" and params.last is not None:
-            start = svd_of(params.last.factors()).to(data.values)
-        weight = params.lambda_nuclear * largest_weight(data)
-        return SoftImpute(weight or 1.0, params.max_rank, start)
+            X = params.last.factors()
+            # The last columns hold the effects.
+            rank = X.left.shape[1] - 1 - (sides in ("both", "rows"))
+            L = LowRank(X.left[:, :rank], X.right[:, :rank])
+            start = svd_of(L).to(data.values)
+        weight = params.lambda_nuclear * largest_weight(data, sides)
+        return SoftImpute(weight or 1.0, params.max_rank, start, sides)
 
     def _follow_path(self, trials: Trials) -> dict[str, Any]:
         """Find the weight with the smallest held-out error, and the solution there."""
         train, held_out = trials.cells
-        largest = largest_weight(train)
-        mean = math.sqrt(held_out.energy / len(held_out.values))
-        path: list[tuple[float, int, float]] = [(1.0, 0, mean)]
+        sides = self.fixed_effects
+        largest = largest_weight(train, sides)
+        nothing = SoftImpute(largest, sides=sides).init(train).X
+        error = math.sqrt(held_out.misfit(nothing) / len(held_out.values))
+        path: list[tuple[float, int, float]] = [(1.0, 0, error)]
         share, spectrum, best, risen = 1.0, None, (1.0, None), 0
         with trials.interruptible():
             while share >= SMALLEST_SHARE and risen < 2 and largest > 0:
                 share *= PATH_RATIO
                 trial = trials.run(
-                    SoftImpute(share * largest, self.max_rank, spectrum),
+                    SoftImpute(share * largest, self.max_rank, spectrum, sides),
                     max_iter=self.max_iter,
                     tol=max(self.tol, PATH_TOL),
                 )

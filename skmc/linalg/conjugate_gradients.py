@@ -13,6 +13,7 @@ def conjugate_gradients(
     right: Tensor,
     start: Tensor | None,
     n_steps: int,
+    accuracy: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Approximate ``Z`` with ``system(Z) = right``.
 
@@ -28,6 +29,9 @@ def conjugate_gradients(
         First guess; zero if None.
     n_steps : int
         Number of steps.
+    accuracy : Tensor of shape () or (k,), optional
+        Squared norm of the residual at which the steps end earlier. Comparing it waits
+        for the device.
 
     Returns
     -------
@@ -40,6 +44,8 @@ def conjugate_gradients(
     residual = right if start is None else right - system(start)
     direction, energy = residual, residual.square().sum(0)
     for _ in range(n_steps):
+        if accuracy is not None and (energy <= accuracy).all():
+            break
         image = system(direction)
         length = energy / (direction * image).sum(0).clamp_min(tiny)
         Z = Z + length * direction

@@ -68,23 +68,26 @@ class HeldOutErrors:
             Errors; 0 at the other cells.
         """
         found, left = np.zeros(missing.shape), missing.copy()
+        first = np.diff(self.donors, prepend=-1) > 0
+        donor, starts = first.cumsum() - 1, np.flatnonzero(first)
+        ends = np.append(starts[1:], len(first))
         for _ in range(ROUNDS):
             asked = np.isin(self.cols, np.flatnonzero(left.any(0)))
-            useful = np.unique(self.donors[asked])
+            useful = np.flatnonzero(np.bincount(donor[asked], minlength=len(starts)))
             if not len(useful):
                 break
             rows = np.flatnonzero(left.any(1))
             best, most = rng.choice(useful, len(rows)), np.zeros(len(rows))
             for _ in range(COMPARED):
                 donors = rng.choice(useful, len(rows))
-                which, at = self._cells_of(donors)
+                which, at = _within(starts[donors], ends[donors])
                 wanted = left[rows[which], self.cols[at]]
                 overlap = np.bincount(which, wanted, len(rows))
                 best, most = (
                     np.where(overlap > most, donors, best),
                     np.maximum(overlap, most),
                 )
-            which, at = self._cells_of(best)
+            which, at = _within(starts[best], ends[best])
             i, j = rows[which], self.cols[at]
             found[i, j] = np.where(left[i, j], self.values[at], found[i, j])
             left[i, j] = False
@@ -94,10 +97,10 @@ class HeldOutErrors:
             found[left[:, col], col] = rng.choice(values, left[:, col].sum())
         return found
 
-    def _cells_of(self, donors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of the cells of donors, after the index of each one's donor."""
-        starts = np.searchsorted(self.donors, donors)
-        counts = np.searchsorted(self.donors, donors, side="right") - starts
-        which = np.repeat(np.arange(len(donors)), counts)
-        offset = np.repeat(starts - (counts.cumsum() - counts), counts)
-        return which, np.arange(len(which)) + offset
+
+def _within(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions between starts and ends, after the index of each one's start."""
+    counts = ends - starts
+    which = np.repeat(np.arange(len(starts)), counts)
+    offset = np.repeat(starts - (counts.cumsum() - counts), counts)
+    return which, np.arange(len(which)) + offset

@@ -8,7 +8,9 @@ from skmc.cells import Container
 from skmc.linalg import Seed, seed_of
 from skmc.patterns._observed import begin, hide_likely, observed_in, spared
 
-MIN_MISSING = 20  # fewer missing cells may be adjacent by chance
+MIN_MISSING = 10  # fewer missing cells may be adjacent by chance
+CORRELATED = 0.3  # smallest correlation of indicators of missing cells
+BLOCK = 256  # columns whose correlations with all columns are held at a time
 MAX_MOVES = 20
 
 
@@ -17,11 +19,15 @@ def like_missing(
 ) -> np.ndarray:
     """Observed cells that are distributed like the missing ones.
 
-    Errors on these cells estimate the errors on the missing ones. If missing cells are
-    adjacent (holes in a picture, a sensor that was off), their pattern is shifted to
-    other places, repeatedly or in part, until ``fraction`` is reached. Otherwise cells
+    Errors on these cells estimate the errors on the missing ones. If missing cells of
+    consecutive rows are adjacent (a sensor that was off), their pattern is shifted to
+    other rows, repeatedly or in part, until ``fraction`` is reached, and to other
+    columns, if cells of these are adjacent, too (holes in a picture). Otherwise cells
     are chosen at random, from each column in proportion to its share of missing cells,
-    and at most a third of a column. If nothing is missing, the pattern is `random`.
+    and at most a third of a column. Columns that are missing together (a page of a
+    questionnaire, the last years of a panel) are hidden together: a chosen cell brings
+    along those that are missing in a random row in which its column is missing. If
+    nothing is missing, the pattern is `random`.
 
     Parameters
     ----------
@@ -42,7 +48,8 @@ def like_missing(
     -----
     Missing cells count as adjacent if the indicator of missing cells, centered by rows
     and columns, has a correlation of more than 0.3 with itself shifted by one row or by
-    one column. This rule is our own.
+    one column. Columns count as missing together if their indicators have a correlation
+    of more than 0.3 and of three standard deviations. Both rules are our own.
 
     Examples
     --------
@@ -59,9 +66,11 @@ def like_missing(
     free = spared(observed, rng)
     n_hidden = min(round(fraction * observed.sum()), free.sum())
     hidden = np.zeros(observed.shape, bool)
-    if n_hidden and _adjacent(~observed):
+    along_rows, along_cols = _adjacent(~observed)
+    if n_hidden and along_rows:
+        n_rows, n_cols = observed.shape
         for _ in range(MAX_MOVES):
-            shift = [rng.randint(size) for size in observed.shape]
+            shift = rng.randint(n_rows), rng.randint(n_cols) if along_cols else 0
             copy = np.roll(~observed, shift, (0, 1)) & free
             if (excess := copy.sum() / n_hidden) > 1.5:
                 copy &= _window(observed.shape, 1 / excess, rng)
@@ -77,7 +86,14 @@ def like_missing(
     n_hidden = min(n_hidden, round(likely.sum() / (likely.max() or 1) / 3))
     if not n_hidden:
         return hidden
-    return hide_likely(likely, observed, n_hidden / observed.sum(), rng)
+    hidden = hide_likely(likely, observed, n_hidden / observed.sum(), rng)
+    if not (related := _related(~observed)):
+        return hidden
+    larger = _brought_along(np.where(hidden, 0, -1), free, ~observed, related, rng)
+    share = n_hidden / observed.sum() * hidden.sum() / (larger == 0).sum()
+    hidden = hide_likely(likely, observed, share, rng)
+    labels = _brought_along(np.where(hidden, 0, -1), free, ~observed, related, rng)
+    return labels == 0
 
 
 def parts_like_missing(
@@ -88,7 +104,9 @@ def parts_like_missing(
     If missing cells are adjacent, each part is a draw of `like_missing` of ``1 /
     n_parts`` of the cells, without those of earlier parts. Otherwise the parts divide
     the columns with missing cells, or all columns if nothing is missing, at random and
-    evenly. Rows and columns with one observed cell keep it.
+    evenly. Cells of a row in columns that are missing together are in the same part, if
+    they are missing in a random other row. No part contains all observed cells of a row
+    or of a column.
 
     Parameters
     ----------
@@ -117,7 +135,7 @@ def parts_like_missing(
     observed = observed_in(X)
     seed = seed_of(random_state)
     labels = np.full(observed.shape, -1)
-    if _adjacent(~observed):
+    if _adjacent(~observed)[0]:
         for k in range(n_parts):
             drawn = like_missing(X, 1 / n_parts, random_state=seed + k)
             labels[drawn & (labels < 0)] = k
@@ -129,19 +147,74 @@ def parts_like_missing(
         lot = np.random.RandomState(seed % 2**32).permutation(len(rows))
         order = lot[np.argsort(cols[lot], kind="stable")]
         labels[rows[order], cols[order]] = np.arange(len(order)) % n_parts
+        rng = np.random.RandomState(seed % 2**32)
+        labels = _brought_along(labels, free, ~observed, _related(~observed), rng)
+    _spare(labels, observed)
+    _spare(labels.T, observed.T)
     # Numbers without a gap.
     found, number = np.unique(labels, return_inverse=True)
     return number.reshape(labels.shape) - int(found[0] < 0)
 
 
-def _adjacent(missing: np.ndarray) -> bool:
-    """Whether missing cells are adjacent more often than by chance."""
+def _spare(labels: np.ndarray, observed: np.ndarray) -> None:
+    """Leave a cell of each row out of the parts, if they were all in the same."""
+    highest = np.where(observed, labels, -1).max(1)
+    lowest = np.where(observed, labels, labels.max() + 1).min(1)
+    whole = np.flatnonzero((lowest == highest) & (lowest >= 0))
+    labels[whole, observed[whole].argmax(1)] = -1
+
+
+def _adjacent(missing: np.ndarray) -> tuple[bool, bool]:
+    """Whether cells of neighboring rows, and of neighboring columns, miss together."""
     R = missing - missing.mean(0) - missing.mean(1, keepdims=True) + missing.mean()
     energy = np.square(R).sum()
     if missing.sum() < MIN_MISSING or energy == 0:
-        return False
-    shifted = max((R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum())
-    return bool(shifted > 0.3 * energy)
+        return False, False
+    shifted = (R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum()
+    return bool(shifted[0] > CORRELATED * energy), bool(
+        shifted[1] > CORRELATED * energy
+    )
+
+
+def _related(missing: np.ndarray) -> dict[int, np.ndarray]:
+    """Other columns that are missing together with each column, if there are any."""
+    share = missing.mean(0)
+    partial = np.flatnonzero((share > 0) & (share < 1))
+    Z = (missing[:, partial] - share[partial]) / np.sqrt(share * (1 - share))[partial]
+    Z = Z.astype(np.float32) / np.sqrt(len(missing), dtype=np.float32)
+    least = max(CORRELATED, 3 / np.sqrt(len(missing)))
+    related = {}
+    for start in range(0, len(partial), BLOCK):
+        close = least < Z[:, start : start + BLOCK].T @ Z
+        for k, others in enumerate(close, start):
+            others[k] = False
+            if others.any():
+                related[int(partial[k])] = partial[others]
+    return related
+
+
+def _brought_along(
+    labels: np.ndarray,
+    free: np.ndarray,
+    missing: np.ndarray,
+    related: dict[int, np.ndarray],
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Give labels of cells to those that are missing together with them elsewhere."""
+    labels, free = labels.copy(), free.copy()
+    n_observed = (~missing).sum(1)
+    for col in rng.permutation([*related]):
+        rows, others = (
+            np.flatnonzero(free[:, col] & (labels[:, col] >= 0)),
+            related[col],
+        )
+        donors = rng.choice(np.flatnonzero(missing[:, col]), len(rows))
+        brought = missing[np.ix_(donors, others)] & free[np.ix_(rows, others)]
+        brought &= (brought.sum(1) + 1 < n_observed[rows])[:, None]  # some cells remain
+        i, j = np.nonzero(brought)
+        labels[rows[i], others[j]] = labels[rows[i], col]
+        free[rows[i], others[j]] = free[rows, col] = False
+    return labels
 
 
 def _window(

@@ -8,6 +8,7 @@ in other Axes.
 from skmc.plot.completion import CompletionDisplay
 from skmc.plot.history import HistoryDisplay
 from skmc.plot.laplacian import LaplacianDisplay
+from skmc.plot.panels import axes_for
 from skmc.plot.spectrum import SpectrumDisplay
 
 __all__ = [

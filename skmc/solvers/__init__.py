@@ -5,6 +5,7 @@ from skmc.solvers.alm import InexactALM, InexactALMState
 from skmc.solvers.als import ALS
 from skmc.solvers.alternating import HardRank
 from skmc.solvers.descent import Descent
+from skmc.solvers.effects import Sides
 from skmc.solvers.em import EM, FactorEM
 from skmc.solvers.gibbs import Gibbs
 from skmc.solvers.gradient_flow import GradientFlow

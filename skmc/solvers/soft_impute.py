@@ -10,6 +10,7 @@ from torch import Tensor
 
 from skmc.cells import SparseObserved
 from skmc.linalg import SVD, LowRank, RowModel, SparsePlusLowRank, shrink, spectral_norm
+from skmc.solvers.effects import Effects, Sides
 from skmc.solvers.momentum import Momentum
 from skmc.solvers.solver import Solver, State
 
@@ -23,28 +24,31 @@ class SoftImputeState(State):
     objective : Tensor of shape (\\*batch,)
         The objective at this iterate.
     X : LowRank
-        The completion.
+        The completion, ``L`` and the effects.
     spectrum : SVD
-        The SVD of ``X``.
+        The SVD of ``L``.
+    effects : Effects
+        The effects of rows and columns.
     seen : Tensor of shape (n_cells,)
         Values of ``X`` at the observed cells.
     before : SVD
-        SVD of the previous iterate.
+        SVD of the previous ``L``.
     seen_before : Tensor of shape (n_cells,)
         Previous iterate at the observed cells.
     momentum : Momentum
         Momentum of the next step.
     moved : Tensor of shape ()
-        ``|X - Y| / |X|``, where ``Y`` is the start of the last step.
+        ``|L - Y| / |L|``, where ``Y`` is the start of the last step.
     """
 
     X: LowRank
-    spectrum: SVD  # of X
+    spectrum: SVD  # of L
+    effects: Effects
     seen: Tensor  # (n_cells,), X at the observed cells
     before: SVD
     seen_before: Tensor
     momentum: Momentum
-    moved: Tensor  # (), |X - Y| / |X|, where Y is the start of the step
+    moved: Tensor  # (), |L - Y| / |L|, where Y is the start of the step
 
 
 @dataclass(eq=False)
@@ -53,21 +57,27 @@ class SoftImpute(Solver):
 
     .. math::
 
-        \min_X \tfrac12 \|P(X - M)\|_F^2 + \lambda \|X\|_*
-        \quad\text{subject to } \operatorname{rank} X \le \text{max\_rank}
+        \min_{L, a, b} \tfrac12 \|P(L + a 1^\top + 1 b^\top - M)\|_F^2
+        + \lambda \|L\|_*
+        \quad\text{subject to } \operatorname{rank} L \le \text{max\_rank}
 
-    a *sum* over observed cells. Each step fills the missing cells from ``Y`` and
-    shrinks the singular values, ::
+    a *sum* over observed cells. Without effects, ``a = b = 0``. Each step fills the
+    missing cells from ``Y`` and shrinks the singular values, ::
 
-        X <- D_lambda(P(M) + P_perp(Y))
+        L <- D_lambda(P(M) + P_perp(Y))
 
-    or with weights ``W``, whose largest is ``L``, ::
+    or with weights ``W``, whose largest is ``w``, ::
 
-        X <- D_(lambda / L)(Y + W P(M - Y) / L)
+        L <- D_(lambda / w)(Y + W P(M - Y) / w)
 
-    where ``Y`` is ``X`` with `Momentum`, which restarts whenever the objective would
+    where ``Y`` is ``L`` with `Momentum`, which restarts whenever the objective would
     rise. The filled matrix is sparse plus low-rank and is not formed; the search for
     its largest singular values starts from those of the last step.
+
+    Effects are eliminated: for every ``L``, they are the least-squares effects of
+    ``M - L``, so ``M - Y`` becomes its part ``Q(M - Y)`` without effects. The
+    projection ``Q`` is linear: the effects of ``Y`` are extrapolated as ``L`` is, and
+    the step length remains valid.
 
     Parameters
     ----------
@@ -76,14 +86,17 @@ class SoftImpute(Solver):
     max_rank : int, optional
         Largest rank of the completion; None sets no bound.
     start : SVD, optional
-        Initial iterate, such as the solution for a larger weight; zero by default.
+        Initial ``L``, such as the solution for a larger weight; zero by default.
+    sides : {"both", "rows", "columns"} or None, default=None
+        The sides that have effects.
 
     References
     ----------
     Mazumder, Hastie, Tibshirani. Spectral regularization algorithms for learning large
     incomplete matrices. Journal of Machine Learning Research 11 (2010). Momentum: Yao,
     Kwok. Accelerated inexact Soft-Impute for fast large-scale matrix completion.
-    IJCAI (2015).
+    IJCAI (2015). Effects: Athey, Bayati, Doudchenko, Imbens, Khosravi. Matrix
+    completion methods for causal panel data models. JASA 116 (2021).
     """
 
     svd_tol = 1e-4
@@ -93,11 +106,13 @@ class SoftImpute(Solver):
     weight: float
     max_rank: int | None = None
     start: SVD | None = None
+    sides: Sides | None = None
 
     def init(self, data: SparseObserved) -> SoftImputeState:
         m, n = data.shape
         empty = data.values.new_zeros
-        return self._state(data, self.start or SVD(empty(m, 0), empty(0), empty(n, 0)))
+        start = self.start or SVD(empty(m, 0), empty(0), empty(n, 0))
+        return self._state(data, start, Effects.zero(data))
 
     def step(self, data: SparseObserved, state: SoftImputeState) -> SoftImputeState:
         new = self._advance(data, state, state.momentum)
@@ -108,16 +123,17 @@ class SoftImpute(Solver):
     def _advance(
         self, data: SparseObserved, state: SoftImputeState, momentum: Momentum
     ) -> SoftImputeState:
-        Y, seen = state.X, state.seen
+        Y, seen = state.spectrum.low_rank(), state.seen
         if (beta := momentum.beta) > 0:
             Y = Y * (1 + beta) + state.before.low_rank() * -beta
             seen = seen + beta * (seen - state.seen_before)
         largest = data.largest_weight
         filled = data.plus(data.weighted(data.values - seen) / largest, Y)
         spectrum = self._shrink(filled, state.spectrum, self.weight / largest)
-        new = self._state(data, spectrum)
-        size = new.X.squared_norm().clamp_min(torch.finfo(seen.dtype).tiny)
-        moved = (new.X + Y * -1.0).squared_norm().clamp_min(0) / size
+        new = self._state(data, spectrum, state.effects)
+        low = spectrum.low_rank()
+        size = low.squared_norm().clamp_min(torch.finfo(seen.dtype).tiny)
+        moved = (low + Y * -1.0).squared_norm().clamp_min(0) / size
         return replace(
             new,
             before=state.spectrum,
@@ -126,14 +142,20 @@ class SoftImpute(Solver):
             moved=moved.sqrt(),
         )
 
-    def _state(self, data: SparseObserved, spectrum: SVD) -> SoftImputeState:
+    def _state(
+        self, data: SparseObserved, spectrum: SVD, effects: Effects
+    ) -> SoftImputeState:
         X = spectrum.low_rank()
         seen = data.at(X)
+        if self.sides is not None:
+            effects = effects.fitted(data, data.values - seen, self.sides)
+            X, seen = X + effects.low_rank(), seen + effects.at(data)
         misfit = data.weighted((seen - data.values).square()).sum()
         return SoftImputeState(
             X=X,
             objective=misfit / 2 + self.weight * spectrum.s.sum(),
             spectrum=spectrum,
+            effects=effects,
             seen=seen,
             before=spectrum,
             seen_before=seen,
@@ -158,10 +180,13 @@ class SoftImpute(Solver):
     ) -> Tensor:
         """Duality gap relative to the objective, which bounds the suboptimality.
 
-        The dual variable is the misfit ``W P(M - X)``, scaled down to spectral norm
-        ``weight``; that norm has a relative accuracy of 1e-4. If ``max_rank`` is
-        reached, the problem is not convex, and the measure is the relative change in
-        the last step, ``|X - Y| / |X|``.
+        The dual problem maximizes ``<Z, M> - |W^(-1/2) Z|^2 / 2`` over ``Z`` of
+        spectral norm at most ``weight`` on the observed cells, whose sums over each row
+        and each column with an effect are zero. The dual variable is the misfit ``W P(M
+        - X)``, scaled down to that norm, which has a relative accuracy of 1e-4. Its
+        sums are zero because the effects are those of least squares, and ``<Z, M>`` is
+        ``<Z, M - a 1' - 1 b'>``. If ``max_rank`` is reached, the problem is not convex,
+        and the measure is the relative change in the last step, ``|L - Y| / |L|``.
 
         Parameters
         ----------
@@ -178,22 +203,29 @@ class SoftImpute(Solver):
         """
         if self.max_rank is not None and current.spectrum.rank >= self.max_rank:
             return current.moved
+        values = data.values
+        if self.sides is not None:
+            values = values - current.effects.at(data)
         R = data.values - current.seen
         WR = data.weighted(R)
         start = current.spectrum.V[:, :1]
         misfit = data.plus(WR, data.zero())
         largest = spectral_norm(misfit, start)
         share = (self.weight / largest.clamp_min(self.weight)).clamp(max=1)
-        dual = share * (WR * data.values).sum() - share**2 * (WR * R).sum() / 2
+        dual = share * (WR * values).sum() - share**2 * (WR * R).sum() / 2
         scale = current.objective.clamp_min(torch.finfo(R.dtype).tiny)
         return (current.objective - dual) / scale
 
     def outputs(self, state: SoftImputeState) -> dict[str, Any]:
-        V = state.spectrum.V * state.spectrum.s.sqrt()
-        eye = torch.eye(V.shape[1], dtype=V.dtype, device=V.device)
-        rows = RowModel(
-            V, V.new_zeros(len(V)), self.weight * eye, V.new_zeros(V.shape[1])
-        )
+        F = state.spectrum.V * state.spectrum.s.sqrt()
+        penalties = F.new_full(F.shape[1:], self.weight)
+        if self.sides in ("both", "rows"):
+            F = torch.cat([F, F.new_ones(len(F), 1)], 1)
+            # Zero would make the system of an empty row singular.
+            tiny = F.new_full((1,), torch.finfo(F.dtype).tiny)
+            penalties = torch.cat([penalties, tiny])
+        mean = torch.zeros_like(penalties)
+        rows = RowModel(F, state.effects.b, penalties.diag(), mean)
         return {"X": state.X, "spectrum": state.spectrum, "rows": [rows]}
 
 
@@ -207,17 +239,28 @@ def initial_momentum() -> Momentum:
     return Momentum(torch.ones((), dtype=torch.float64))
 
 
-def largest_weight(data: SparseObserved) -> float:
+def largest_weight(data: SparseObserved, sides: Sides | None = None) -> float:
     """``|W P(M)|_2``, the smallest weight for which the solution is zero.
+
+    With effects, ``M`` is replaced by its part without them, and the solution is the
+    effects.
 
     Parameters
     ----------
     data : SparseObserved
         The observed cells.
+    sides : {"both", "rows", "columns"} or None, default=None
+        The sides that have effects.
 
     Returns
     -------
     float
     """
-    whole = data.plus(data.weighted(data.values), data.zero())
+    R = data.values
+    if sides is not None:
+        R = R - Effects.zero(data).fitted(data, R, sides).at(data)
+        noise = torch.finfo(R.dtype).eps ** 1.5 * data.energy
+        if data.weighted(R.square()).sum() <= noise:
+            return 0.0
+    whole = data.plus(data.weighted(R), data.zero())
     return float(spectral_norm(whole)) * (1 + 1e-6)

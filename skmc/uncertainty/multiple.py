@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from skmc import patterns
 from skmc.base import Estimator, FitTasks
 from skmc.cells import Container, Entries, to_cells
 from skmc.compatibility import (
@@ -27,30 +26,42 @@ from skmc.compatibility import (
     with_callbacks,
 )
 from skmc.linalg import Seed, seed_of
-from skmc.model_selection import PATTERNS, CellSplit, batch_pays, fit_batch
+from skmc.model_selection import (
+    PATTERNS,
+    CellSplit,
+    HeldOutErrors,
+    batch_pays,
+    fit_batch,
+)
 from skmc.parameters import Workers, constrained
+from skmc.patterns import parts_like_missing
 from skmc.tables import Source, completed_by, has_words, source_of
 
-LEFT_OUT = 1 / math.e  # share of the cells that a bootstrap sample leaves out
+LIKE_MISSING = "like_missing"
+MAX_PARTS = 10  # each draw leaves out one of them
+INFLATIONS = 1, 2, 4, 8  # tried factors of the variance between draws
 PRIOR = 10  # number of cells that the noise of all columns counts as
 
 
 @constrained
 @dataclass(eq=False, repr=False)
 class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
-    r"""Several completions of one matrix, each from a random part of its cells.
+    r"""Several completions of one matrix, each from most of its cells.
 
-    Each draw fits the completer, with its own seed, to the observed cells without a
-    random share ``1/e``, the share that a bootstrap sample leaves out. The uncertainty
-    has two parts: the variance between the draws, and the noise of single cells, which
-    is estimated from the errors on left-out cells. The interval of a cell is ::
+    Each draw fits the completer, with its own seed, to the observed cells without one
+    of ten parts of them, in the pattern of the missing cells
+    (`skmc.patterns.parts_like_missing`). After ten draws, the cells are divided anew.
+    The uncertainty has two parts: the variance between the draws, and the remaining
+    errors on left-out cells. The interval of a cell is ::
 
-        m +- q sqrt(v + sigma^2),
+        m +- q sqrt(c v + sigma^2),
 
     where ``m`` is the mean and ``v`` the variance of the draws at this cell.
     ``sigma^2`` is the mean squared error on the left-out cells of the column minus
-    their mean ``v``, at least 0. ``q`` is the quantile of ``|x - m| / sqrt(v +
-    sigma^2)`` over all left-out cells, the conformal correction. Left-out cells are
+    their mean ``c v``, at least 0. ``q`` is the quantile of ``|x - m| / sqrt(c v +
+    sigma^2)`` over all left-out cells, the conformal correction. Draws from almost the
+    same cells are alike, so their variance is multiplied by ``c``: the one of 1, 2, 4
+    and 8 for which the errors have the largest normal likelihood. Left-out cells are
     predicted only by draws that did not see them. Each column's ``sigma^2`` is shrunk
     towards that of all columns, in units of the columns' standard deviations, with the
     weight of ten cells.
@@ -62,11 +73,12 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         saves time (see `skmc.model_selection.batch_pays`), all draws are fitted in one,
         otherwise separately.
     n_draws : int >= 2, default=20
-        Number of completions.
-    pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
-        Pattern of the left-out cells, see `skmc.model_selection.CellSplit`. The
-        correction holds for missing cells if they are missing in the same way. Patterns
-        other than "mcar" leave out a fifth of the cells.
+        Number of completions. With fewer than 20, there are half as many parts.
+    pattern : str, default="like_missing"
+        Pattern of the left-out cells: "like_missing", that of the missing ones, or a
+        fifth of the cells as in `skmc.model_selection.CellSplit`: "mcar", "patch",
+        "rows", "mar" or "mnar". The correction holds for missing cells if they are
+        missing in the same way.
     n_jobs : int or None, default=None
         Number of parallel fits if the draws are not one batch.
     random_state : int, RandomState instance or None, default=None
@@ -77,12 +89,12 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     draws_ : ndarray of shape (n_draws, n_rows, n_cols)
         The models' values for all cells. Of a table, numbers and positions of levels.
     mean_, std_ : ndarray of shape (n_rows, n_cols)
-        Mean and standard deviation of the draws. ``std_`` is the uncertainty of the
-        model alone. NaN for categories.
+        Mean of the draws, and ``sqrt(c)`` times their standard deviation, which is the
+        uncertainty of the model alone. NaN for categories.
     noise_ : ndarray of shape (n_cols,)
         Standard deviation ``sigma`` of the noise of each column.
     scores_ : ndarray
-        ``|x - m| / sqrt(v + sigma^2)`` at left-out cells, in ascending order.
+        ``|x - m| / sqrt(c v + sigma^2)`` at left-out cells, in ascending order.
 
     References
     ----------
@@ -110,7 +122,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     completer: Annotated[Estimator, HasMethods(["fit_transform", "score"])]
     n_draws: Annotated[int, Interval(Integral, 2, None, closed="left")] = 20
     _: KW_ONLY
-    pattern: Annotated[str, StrOptions(set(PATTERNS))] = "mcar"
+    pattern: Annotated[str, StrOptions({LIKE_MISSING, *PATTERNS})] = LIKE_MISSING
     n_jobs: Workers = None
     random_state: Seed = None
 
@@ -140,7 +152,8 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         if not measured.any():
             raise ValueError("X has only categories; use MixedCompleter.predict_proba.")
         rng = check_random_state(self.random_state)
-        left_out = np.stack([self._leave_out(cells, rng) for _ in range(self.n_draws)])
+        masks = _left_out(cells, self.pattern, self.n_draws, rng)
+        left_out = np.stack(masks[: self.n_draws])
         seeds = rng.randint(2**31 - 1, size=self.n_draws)
         draws = [clone(self.completer) for _ in seeds]
         for draw, seed in zip(draws, seeds, strict=True):
@@ -163,36 +176,38 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         self._calibrate(left_out & ~np.isnan(self.draws_), measured)
         return self
 
-    def _leave_out(self, cells: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        if self.pattern == "mcar":
-            return patterns.random(cells, LEFT_OUT, spare=True, random_state=rng)
-        entries = Entries(cells)
-        split = CellSplit(self.pattern, n_splits=1, random_state=seed_of(rng))
-        _, test = next(split.split(entries))
-        hidden = np.zeros(cells.shape, bool)
-        hidden[entries.rows[test], entries.cols[test]] = True
-        return hidden
-
     def _calibrate(self, left_out: np.ndarray, measured: np.ndarray) -> None:
-        """Set ``noise_`` and ``scores_`` from cells left out by at least two draws."""
+        """Compare draws with the cells that they left out."""
         count = (left_out & measured).sum(0)
-        judged = count >= 2
-        if not judged.any():
-            raise ValueError(
-                f"No cell is left out by two of n_draws={self.n_draws} draws; raise "
-                "n_draws."
-            )
-        share = count[judged]
-        drawn, out = self.draws_[:, judged], left_out[:, judged]
+        rows, cols = np.nonzero(count)
+        if not len(rows):
+            raise ValueError("X has too few observed cells: none can be left out.")
+        share = count[rows, cols]
+        drawn, out = self.draws_[:, rows, cols], left_out[:, rows, cols]
         mean = np.where(out, drawn, 0).sum(0) / share
-        spread = np.where(out, (drawn - mean) ** 2, 0).sum(0) / (share - 1)
-        error = self.cells_[judged] - mean
-        noise = self._noise(error**2 - spread, np.nonzero(judged)[1])
+        spread = np.where(out, (drawn - mean) ** 2, 0).sum(0) / np.maximum(share - 1, 1)
+        values = self.cells_[rows, cols]
+        likelihood = -np.inf
+        for inflation in INFLATIONS:
+            noise = self._noise((values - mean) ** 2 - inflation * spread, cols)
+            variance = inflation * spread + noise[cols] ** 2
+            known = variance > 0  # rounded draws may be equal
+            ratio = (values - mean)[known] ** 2 / variance[known]
+            found = -np.mean(np.log(variance[known]) + ratio) if known.any() else 0.0
+            if found > likelihood:
+                likelihood, best = found, (inflation, noise, np.sqrt(variance))
+        self._inflation, noise, size = best
+        self.std_ *= np.sqrt(self._inflation)
         self.noise_ = np.where(measured, noise, np.nan)
-        size = np.sqrt(spread + self.noise_[np.nonzero(judged)[1]] ** 2)
-        usable = (size > 0) | (error == 0)  # rounded draws may be equal
-        self._signed = error[usable] / np.maximum(size[usable], np.finfo(float).tiny)
-        self.scores_ = np.sort(np.abs(self._signed))
+        usable = (size > 0) | (mean == values)
+        size[size == 0] = np.inf
+        self.scores_ = np.sort((np.abs(values - mean) / size)[usable])
+        draw, at = np.nonzero(out & usable)
+        self._errors = HeldOutErrors.of(
+            (values[at] - drawn[draw, at]) / size[at],
+            rows[at] * len(out) + draw,
+            cols[at],
+        )
 
     def _noise(self, excess: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """``sigma`` of each column, from squared errors minus the draws' variance."""
@@ -228,7 +243,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         n = len(self.scores_)
         q = self.scores_[min(math.ceil(level * (n + 1)), n) - 1]
-        half = q * np.sqrt(np.square(self.std_) + self.noise_**2)
+        half = q * np.hypot(self.std_, self.noise_)
         missing = np.isnan(self.cells_)
         low = np.where(missing, self.mean_ - half, self.cells_)
         high = np.where(missing, self.mean_ + half, self.cells_)
@@ -244,8 +259,10 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
     ) -> Any:
         """Completed matrices for multiple imputation, with the noise of single cells.
 
-        The noise is ``sigma`` times the error of a random left-out cell, in units of
-        the uncertainty of that cell.
+        A draw's difference from the mean is multiplied by ``sqrt(c)``. The noise is
+        ``sigma`` times the error of a left-out cell of the same column in units of its
+        uncertainty. The missing cells of a row take errors of one row that one draw has
+        left out, as far as there are any.
 
         Parameters
         ----------
@@ -263,9 +280,13 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
         rng = check_random_state(random_state)
         order = [rng.permutation(len(self.draws_)) for _ in range(n_samples)]
         chosen = np.concatenate(order)[:n_samples]
-        noise = rng.choice(self._signed, size=(n_samples, *self.cells_.shape))
-        found = self.draws_[chosen] + np.nan_to_num(self.noise_) * noise
-        found = np.where(np.isnan(self.cells_), found, self.cells_)
+        missing = np.isnan(self.cells_)
+        noise = np.stack([self._errors.draw(missing, rng) for _ in chosen])
+        found = self.draws_[chosen]
+        # A mean of categories is NaN; their draws stay.
+        found += np.nan_to_num((np.sqrt(self._inflation) - 1) * (found - self.mean_))
+        found += np.nan_to_num(self.noise_) * noise
+        found = np.where(missing, found, self.cells_)
         return found if self._source is None else [*map(self._source.completed, found)]
 
 
@@ -274,3 +295,22 @@ def _drawn(draw: Any, part: np.ndarray, source: Source | None) -> np.ndarray:
     if source is not None:
         return completed_by(draw, source, part)
     return np.asarray(draw.fit(part).reconstruction_)
+
+
+def _left_out(
+    cells: np.ndarray, pattern: str, n_draws: int, rng: np.random.RandomState
+) -> list[np.ndarray]:
+    """Masks of left-out cells, for at least ``n_draws`` draws."""
+    masks: list[np.ndarray] = []
+    if pattern == LIKE_MISSING:
+        n_parts = min(max(2, n_draws // 2), MAX_PARTS)
+        while len(masks) < n_draws:
+            labels = parts_like_missing(cells, n_parts, random_state=rng)
+            masks += [labels == part for part in range(max(1, labels.max() + 1))]
+        return masks
+    entries = Entries(cells)
+    split = CellSplit(pattern, n_draws, random_state=seed_of(rng))
+    for _, test in split.split(entries):
+        masks.append(np.zeros(cells.shape, bool))
+        masks[-1][entries.rows[test], entries.cols[test]] = True
+    return masks

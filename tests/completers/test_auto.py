@@ -421,6 +421,38 @@ def test_parts_are_distributed_like_the_missing_cells():
         patterns.parts_like_missing(X, 1)
 
 
+def test_columns_that_are_missing_together_are_held_out_together():
+    rng = np.random.RandomState(0)
+    X = rng.randn(300, 6)
+    X[:, 5] = X[:, 4] + 0.1 * rng.randn(300)
+    pairs = rng.rand(300) < 0.3
+    X[rng.rand(300) < 0.2, 0] = np.nan
+    truth = X.copy()
+    X[np.ix_(pairs, [4, 5])] = np.nan
+    parts = patterns.parts_like_missing(X, 5, random_state=0)
+    np.testing.assert_array_equal(parts[~pairs, 4], parts[~pairs, 5])
+    assert (parts[:, [4, 5, 0]] >= 0).sum() == np.isfinite(X[:, [4, 5, 0]]).sum()
+    hidden = patterns.like_missing(X, 0.1, random_state=0)
+    assert 0.07 < hidden.sum() / np.isfinite(X).sum() < 0.11
+    # Of five observed cells of a row, one is always spared.
+    assert (hidden[:, 4] & hidden[:, 5]).sum() > 0.7 * hidden[:, 4:].any(1).sum()
+    # Each of the two would be known almost exactly if only the other one were missing.
+    candidates = {"svd": SVDCompleter(1), "means": MeanCompleter()}
+    stack = AutoCompleter(candidates, random_state=0).fit(X)
+    std = np.sqrt(np.square(stack.predict_std(X)[pairs, 4:]).mean())
+    error = np.sqrt(np.square((stack.transform(X) - truth)[pairs, 4:]).mean())
+    assert 0.8 < std / error < 1.25
+    # A block of the last columns is hidden in the other rows, at any size.
+    X = rng.randn(39, 31)
+    X[3, 19:] = np.nan
+    parts = patterns.parts_like_missing(X, 8, random_state=0)
+    assert (parts[:, :19] == -1).all() and (parts[3] == -1).all()
+    assert (np.delete(parts, 3, 0)[:, 19:].std(1) == 0).all()
+    # An outage of one sensor is moved along its own times.
+    parts = patterns.parts_like_missing(X.T, 8, random_state=0)
+    assert (np.delete(parts, 3, 1) == -1).all()
+
+
 def test_too_few_cells_for_a_comparison():
     auto = AutoCompleter(random_state=0).fit([[1.0, 2.0]])
     assert auto.weights_ == {"means": 1.0}

@@ -71,6 +71,7 @@ VARIANTS = [(c, {}) for c in COMPLETERS if issubclass(c, IterativeCompleter)] + 
     (AutoencoderCompleter, {"hidden": (8, 4), "batch_size": 7}),
     (DMFCompleter, {"regularizer": "dirichlet"}),
     (SoftImputeCompleter, {"random_state": np.random.RandomState(0)}),
+    (SoftImputeCompleter, {"fixed_effects": "both"}),
     (TNNRCompleter, {"solver": "apgl"}),
     (TNNRCompleter, {"weighted": True}),
     (OwnCompleter, {}),

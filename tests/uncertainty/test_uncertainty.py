@@ -106,7 +106,21 @@ def test_samples_are_completions_with_noise():
         np.sqrt(many.std_**2 + many.noise_**2)[hidden].mean(), rel=0.2
     )
     assert np.array_equal(samples, many.sample(25, random_state=1))
-    assert many.noise_.mean() == pytest.approx(0.3, rel=0.2)
+    error = np.sqrt(np.square(many.mean_ - truth)[hidden].mean())
+    assert np.sqrt(np.square(spread).mean()) == pytest.approx(error, rel=0.2)
+
+
+def test_missing_cells_of_a_row_are_drawn_together():
+    """Two columns that are missing together have correlated errors."""
+    rng = np.random.RandomState(0)
+    truth = rng.randn(400, 4)
+    truth[:, 1] = truth[:, 0] + 0.2 * rng.randn(400)
+    X = truth.copy()
+    X[rng.rand(400) < 0.3, :2] = np.nan
+    many = MultipleCompletion(MeanCompleter(), random_state=0).fit(X)
+    missing = np.isnan(X[:, 0])
+    sample = many.sample(1, random_state=0)[0][missing]
+    assert np.corrcoef(sample[:, 0], sample[:, 1])[0, 1] > 0.9
 
 
 def test_draws_in_one_batch_equal_separate_draws(monkeypatch):

@@ -1,0 +1,242 @@
+"""An estimated effect, with placebos, intervals, a plot and a report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skmc.plot import axes_for
+
+
+def mean_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
+    """Mean gaps of treated cells, and of all cells of units that are ever treated.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (n_units, n_times)
+        Observed minus predicted outcomes, NaN where a cell is missing.
+    treated : bool ndarray of shape (n_units, n_times)
+        The treated cells.
+
+    Returns
+    -------
+    ndarray of shape (2, n_times)
+        NaN at times without such a cell.
+    """
+    ever = treated.any(1, keepdims=True) & ~np.isnan(gaps)
+    found = []
+    for cells in (treated & ~np.isnan(gaps), ever):
+        count = cells.sum(0)
+        sums = np.where(cells, gaps, 0).sum(0)
+        found.append(np.where(count > 0, sums / np.maximum(count, 1), np.nan))
+    return np.array(found)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PanelEffect:
+    """An estimated effect of a treatment, see `effect`.
+
+    Parameters
+    ----------
+    units : ndarray of shape (n_units,)
+        Labels of the units.
+    times : ndarray of shape (n_times,)
+        Labels of the times.
+    observed : ndarray or DataFrame of shape (n_units, n_times)
+        The observed outcomes.
+    treated : bool ndarray of shape (n_units, n_times)
+        The treated cells.
+    counterfactual : ndarray or DataFrame of shape (n_units, n_times)
+        The model's value of every cell, as if there were no treatment.
+    effects : ndarray or DataFrame of shape (n_units, n_times)
+        Observed minus counterfactual at the treated cells, NaN elsewhere.
+    placebo_gaps : ndarray of shape (n_placebos, 2, n_times)
+        Mean gaps of groups of never-treated units: of the cells with the placebo
+        treatment, and of all times.
+    time_placebo : ndarray of shape (n_times,)
+        Mean gap if the treatment is moved earlier, NaN at other times.
+    level : float
+        Probability of the intervals.
+    draws : ndarray of shape (n_draws,) or None
+        Average effects for draws of the counterfactual.
+
+    Attributes
+    ----------
+    figure_, axes_ : matplotlib Figure, ndarray of two matplotlib Axes
+        Figure and Axes of the last `plot`.
+    """
+
+    units: np.ndarray
+    times: np.ndarray
+    observed: Any
+    treated: np.ndarray
+    counterfactual: Any
+    effects: Any
+    placebo_gaps: np.ndarray
+    time_placebo: np.ndarray
+    level: float
+    draws: np.ndarray | None = None
+
+    @property
+    def att(self) -> float:
+        """Mean effect on the treated cells."""
+        return float(np.nanmean(np.asarray(self.effects)))
+
+    @property
+    def by_period(self) -> np.ndarray:
+        """Mean effect on the units treated at each time, NaN without any."""
+        return self._gaps[0]
+
+    @property
+    def placebo_att(self) -> np.ndarray:
+        """Mean over the times of each placebo, weighted as in `att`."""
+        count = self.treated.sum(0)
+        if not len(self.placebo_gaps):
+            return np.empty(0)
+        gaps = self.placebo_gaps[:, 0]
+        weights = np.where(np.isnan(gaps), 0, count)
+        found: np.ndarray = (np.nan_to_num(gaps) * weights).sum(1) / weights.sum(1)
+        return found
+
+    @property
+    def p_value(self) -> float:
+        """Share of placebos, and the estimate itself, that are as large as it."""
+        placebos = np.abs(self.placebo_att)
+        if not len(placebos):
+            return math.nan
+        return float((1 + (placebos >= abs(self.att)).sum()) / (1 + len(placebos)))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Interval of `att`: the estimate plus or minus a quantile of the placebos.
+
+        The quantile is the ``ceil(level (n + 1))``-th smallest absolute value of ``n``
+        placebos. If treated and other units are exchangeable, the interval holds the
+        effect with at least this probability. It is infinite for few placebos.
+        """
+        half = _half_width(self.placebo_att, self.level)
+        return self.att - half, self.att + half
+
+    @property
+    def period_intervals(self) -> np.ndarray:
+        """Intervals of the means in `by_period`, (2, n_times)."""
+        half = np.full(len(self.times), math.inf)
+        if len(self.placebo_gaps):
+            for t, gaps in enumerate(self.placebo_gaps[:, 0].T):
+                half[t] = _half_width(gaps[~np.isnan(gaps)], self.level)
+        return np.array([self.by_period - half, self.by_period + half])
+
+    @property
+    def interval_by_draws(self) -> tuple[float, float] | None:
+        """Central interval of `draws`, None without draws."""
+        if self.draws is None:
+            return None
+        tail = (1 - self.level) / 2
+        low, high = np.quantile(self.draws, (tail, 1 - tail))
+        return float(low), float(high)
+
+    @property
+    def coverage(self) -> float:
+        """Share of placebos whose interval, from the other placebos, contains zero."""
+        placebos = self.placebo_att
+        if not len(placebos):
+            return math.nan
+        inside = [
+            abs(own) <= _half_width(np.delete(placebos, k), self.level)
+            for k, own in enumerate(placebos)
+        ]
+        return float(np.mean(inside))
+
+    @property
+    def _gaps(self) -> np.ndarray:
+        gaps = np.asarray(self.observed) - np.asarray(self.counterfactual)
+        return mean_gaps(gaps, self.treated)
+
+    def summary(self) -> str:
+        """Report the effect, its interval and the placebos.
+
+        Returns
+        -------
+        str
+            Text of several lines.
+        """
+        level, n = f"{100 * self.level:g} %", len(self.placebo_gaps)
+        ever = self.treated.any(1).sum()
+        lines = [
+            f"Average effect on the treated: {self.att:.4g} "
+            f"({self.treated.sum()} cells of {ever} of {len(self.units)} units)"
+        ]
+        if n:
+            low, high = self.interval
+            lines += [
+                f"Placebo units: {level} interval [{low:.4g}, {high:.4g}], "
+                f"p = {self.p_value:.3f}, {n} placebos",
+            ]
+        if self.interval_by_draws:
+            low, high = self.interval_by_draws
+            lines.append(f"Draws: {level} interval [{low:.4g}, {high:.4g}]")
+        pretended = self.times[~np.isnan(self.time_placebo)]
+        if len(pretended):
+            lines.append(
+                f"Placebo in time, {pretended[0]} to {pretended[-1]}: mean gap "
+                f"{np.nanmean(self.time_placebo):.4g}"
+            )
+        lines.append(f"{'time':>12} {'effect':>10} {'low':>10} {'high':>10}")
+        table = zip(self.times, self.by_period, *self.period_intervals, strict=True)
+        lines += [
+            f"{time!s:>12} {mean:10.4g} {low:10.4g} {high:10.4g}"
+            for time, mean, low, high in table
+            if not math.isnan(mean)
+        ]
+        return "\n".join(lines)
+
+    __str__ = summary
+
+    def __repr__(self) -> str:
+        return f"<PanelEffect: att={self.att:.4g}, {len(self.placebo_gaps)} placebos>"
+
+    def plot(self, *, ax: Any = None) -> PanelEffect:
+        """Draw the outcomes and the gaps, each the mean over the treated units.
+
+        The first panel shows the observed outcome and the counterfactual. The second
+        one shows their difference, with the placebo units in gray. A dotted line marks
+        the first treatment.
+
+        Parameters
+        ----------
+        ax : array-like of two matplotlib Axes, default=None
+            Axes of the panels; None makes a figure.
+
+        Returns
+        -------
+        PanelEffect
+            The effect itself, with ``figure_`` and ``axes_``.
+        """
+        self.figure_, self.axes_ = axes_for(ax, 2, 4.6, 0.75)
+        outcomes, gaps = self.axes_
+        ever = self.treated.any(1)
+        observed = mean_gaps(np.asarray(self.observed), self.treated)[1]
+        counterfactual = np.asarray(self.counterfactual)[ever].mean(0)
+        outcomes.plot(self.times, observed, color="black", label="observed")
+        outcomes.plot(
+            self.times, counterfactual, color="C3", ls="--", label="counterfactual"
+        )
+        for k, placebo in enumerate(self.placebo_gaps):
+            label = "placebo units" if k == 0 else None
+            gaps.plot(self.times, placebo[1], color="0.8", lw=0.8, label=label)
+        gaps.plot(self.times, self._gaps[1], color="black", label="treated")
+        gaps.axhline(0, color="0.5", lw=0.8)
+        start = self.times[self.treated.any(0).argmax()]
+        for axis, label in ((outcomes, "outcome"), (gaps, "gap")):
+            axis.axvline(start, color="0.3", ls=":", lw=1)
+            axis.set(xlabel="time", ylabel=label)
+            axis.legend(fontsize="small")
+        return self
+
+
+def _half_width(errors: np.ndarray, level: float) -> float:
+    rank = math.ceil(level * (len(errors) + 1))
+    return float(np.sort(np.abs(errors))[rank - 1]) if rank <= len(errors) else math.inf

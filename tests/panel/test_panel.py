@@ -1,0 +1,199 @@
+"""Effects of treatments in panels."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmc import GaussianCompleter, SoftImputeCompleter
+from skmc.panel import effect
+
+matplotlib.use("Agg")
+
+MCNNM = SoftImputeCompleter(0.3, fixed_effects="both")
+
+
+def panel(seed=0, n_units=24, n_times=20, size=2.0, first=(14,)):
+    """A panel with effects and two factors; the first units are treated."""
+    rng = np.random.RandomState(seed)
+    X = 5 * rng.randn(n_units, 1) + np.linspace(0, 4, n_times)
+    X += rng.randn(n_units, 2) @ np.cumsum(rng.randn(2, n_times), 1) * 0.1
+    X += 0.1 * rng.randn(n_units, n_times)
+    treated = np.zeros(X.shape, bool)
+    for unit, start in enumerate(first):
+        treated[unit, start:] = True
+    X[treated] += size
+    return X, treated
+
+
+@pytest.mark.parametrize("first", [(14,), (14, 14, 14), (10, 14, 17)])
+def test_a_known_effect_is_found(first):
+    X, treated = panel(size=2.0, first=first)
+    found = effect(X, treated, n_placebos=0)
+    assert found.att == pytest.approx(2.0, abs=0.4)
+    assert found.att == np.nanmean(found.effects)
+    np.testing.assert_array_equal(~np.isnan(found.effects), treated)
+    np.testing.assert_array_equal(~np.isnan(found.by_period), treated.any(0))
+    # An additive change of the treated cells changes only the effects.
+    more = effect(X + 3.0 * treated, treated, n_placebos=0)
+    assert more.att == pytest.approx(found.att + 3, abs=1e-9)
+    np.testing.assert_allclose(more.counterfactual, found.counterfactual)
+    # Means over the units that are treated at each time.
+    one = np.array([np.mean(found.effects[treated[:, t], t]) for t in range(14, 20)])
+    np.testing.assert_allclose(found.by_period[14:], one)
+
+
+def test_the_counterfactual_is_the_completion_without_the_treated_cells():
+    X, treated = panel()
+    found = effect(X, treated, MCNNM, n_placebos=0)
+    completed = MCNNM.fit_transform(np.where(treated, np.nan, X))
+    np.testing.assert_allclose(found.counterfactual[treated], completed[treated])
+    np.testing.assert_allclose(found.effects[treated], (X - completed)[treated])
+
+
+def test_placebos_take_the_place_of_the_treated_unit():
+    """Each once, without the treated unit; here the order does not matter."""
+    X, treated = panel(n_units=8)
+    found = effect(X, treated, MCNNM)
+    expected = []
+    for k in range(7):
+        placebo = np.zeros((7, 20), bool)
+        placebo[k, 14:] = True
+        own = effect(X[1:], placebo, MCNNM, n_placebos=0)
+        expected.append(own.att)
+    np.testing.assert_allclose(sorted(found.placebo_att), sorted(expected))
+    assert found.p_value == (1 + sum(np.abs(expected) >= found.att)) / 8
+
+
+def test_groups_take_the_place_of_several_units():
+    X, treated = panel(n_units=11, first=(10, 14, 17))
+    found = effect(X, treated, MCNNM, random_state=0)
+    assert found.placebo_gaps.shape == (8, 2, 20)
+    started = ~np.isnan(found.placebo_gaps[:, 0])
+    np.testing.assert_array_equal(started, np.tile(treated.any(0), (8, 1)))
+    again = effect(X, treated, MCNNM, random_state=0)
+    np.testing.assert_array_equal(found.placebo_att, again.placebo_att)
+    assert len(effect(X, treated, MCNNM, n_placebos=3).placebo_att) == 3
+
+
+def test_intervals_hold_the_effect_as_often_as_they_say():
+    inside = []
+    for seed in range(40):
+        X, treated = panel(seed, n_units=20, n_times=12, first=(8,))
+        found = effect(X, treated, MCNNM, level=0.8)
+        low, high = found.interval
+        inside.append(low <= 2 <= high)
+    assert 0.68 <= np.mean(inside) <= 0.95
+    # The same rule for each time.
+    assert found.period_intervals[:, 8:].shape == (2, 4)
+    assert np.isfinite(found.period_intervals[:, 8:]).all()
+    assert 0.7 <= found.coverage <= 0.9
+
+
+def test_no_effect_has_large_p_values():
+    p = []
+    for seed in range(20):
+        X, treated = panel(seed, n_units=12, n_times=12, size=0.0, first=(8,))
+        p.append(effect(X, treated, MCNNM).p_value)
+    assert 0.3 < np.mean(p) < 0.8
+    X, treated = panel(0, n_units=12, n_times=12, size=20.0, first=(8,))
+    assert effect(X, treated, MCNNM).p_value == pytest.approx(1 / 12)
+
+
+def test_a_placebo_in_time_is_before_the_treatment():
+    X, treated = panel(first=(12, 15))
+    found = effect(X, treated, MCNNM, n_placebos=0)
+    times = np.flatnonzero(~np.isnan(found.time_placebo))
+    np.testing.assert_array_equal(times, [8, 9, 10, 11, 12, 13, 14])
+    assert abs(np.nanmean(found.time_placebo)) < 1
+    # It does not see the treated cells.
+    other = effect(X + 50 * treated, treated, MCNNM, n_placebos=0)
+    np.testing.assert_allclose(other.time_placebo, found.time_placebo)
+
+
+def test_missing_cells_and_containers():
+    X, treated = panel()
+    X[3, 5] = X[7, 16] = np.nan
+    frame = pd.DataFrame(X, [f"unit {i}" for i in range(24)], range(1990, 2010))
+    mask = pd.DataFrame(treated, frame.index, frame.columns)
+    answers = [
+        effect(*args, MCNNM, random_state=0)
+        for args in ((X, treated), (frame, mask), (frame, treated.astype(int)))
+    ]
+    for found in answers[1:]:
+        assert found.effects.index.equals(frame.index)
+        assert found.counterfactual.columns.equals(frame.columns)
+        np.testing.assert_array_equal(found.effects, answers[0].effects)
+        np.testing.assert_array_equal(found.placebo_gaps, answers[0].placebo_gaps)
+    assert np.isfinite(answers[0].placebo_att).all()
+    assert "2004" in str(answers[1]) and "placebo" in str(answers[1])
+
+
+def test_draws_give_a_second_interval():
+    X, treated = panel(n_units=60, n_times=10, first=(7,))
+    found = effect(X, treated, GaussianCompleter(), n_placebos=0, random_state=0)
+    assert found.draws.shape == (200,)
+    low, high = found.interval_by_draws
+    assert low < found.att < high < low + 8
+    assert "Draws" in found.summary()
+    assert effect(X, treated, MCNNM, n_placebos=0).interval_by_draws is None
+
+
+def test_plot():
+    import matplotlib.pyplot as plt
+
+    X, treated = panel(n_units=9)
+    found = effect(X, treated, MCNNM)
+    display = found.plot()
+    assert display is found
+    outcomes, gaps = display.axes_
+    observed, counterfactual = outcomes.lines[:2]
+    np.testing.assert_array_equal(observed.get_ydata(), X[0])
+    np.testing.assert_array_equal(counterfactual.get_ydata(), found.counterfactual[0])
+    assert len([line for line in gaps.lines if line.get_color() == "0.8"]) == 8
+    _, own = plt.subplots(1, 2)
+    np.testing.assert_array_equal(found.plot(ax=own).axes_, own)
+    plt.close("all")
+
+
+def test_without_enough_units_there_are_no_placebos():
+    X, treated = panel(n_units=5, first=(10, 14, 17))
+    with pytest.warns(UserWarning, match="2 never-treated units"):
+        found = effect(X, treated, MCNNM)
+    assert np.isnan(found.p_value) and np.isnan(found.coverage)
+    assert found.interval == (-np.inf, np.inf)
+    assert found.summary() and found.plot()
+
+
+BAD = {
+    "shape": (lambda X, T: (X, T[:, 1:]), "treated has shape"),
+    "none": (lambda X, T: (X, T & False), "no treated cell"),
+    "values": (lambda X, T: (X, T * 2), "must hold bools"),
+    "axes": (lambda X, T: (X[0], T[0]), "two axes"),
+    "missing": (lambda X, T: (np.where(T, np.nan, X), T), "unit 0 at time 14 is miss"),
+    "always": (lambda X, T: (X, T | (np.arange(24) == 2)[:, None]), "Unit 2 has no"),
+    "everyone": (lambda X, T: (X, T | (np.arange(20) == 15)), "At time 15"),
+    "labels": (
+        lambda X, T: (pd.DataFrame(X), pd.DataFrame(T).rename(index={0: "a"})),
+        "different labels in their index",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    spoil, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        effect(*spoil(*panel()))
+
+
+def test_bad_parameters():
+    X, treated = panel()
+    with pytest.raises(ValueError, match="level"):
+        effect(X, treated, level=90)
+    with pytest.raises(ValueError, match="n_placebos"):
+        effect(X, treated, n_placebos=-1)
+    with pytest.raises(TypeError, match="completer"):
+        effect(X, treated, "MC-NNM")
