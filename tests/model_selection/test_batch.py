@@ -41,7 +41,11 @@ VARIANTS = {
         {"regularizer": "tv", "n_iter_no_change": 50, "lr": 0.05},
         {"regularizer": "dirichlet", "early_stopping": False},
     ],
-    "SNNCompleter": [{}, {"init": "spectral"}, {"layers": (2, 2), "max_iter": 100}],
+    "SNNCompleter": [
+        {"max_iter": 100},
+        {"init": "spectral", "max_iter": 100},
+        {"layers": (2, 2), "max_iter": 50},
+    ],
     "LinkedFactorizationCompleter": [{}],
     "NSRCompleter": [{}, {"batch_size": 8, "max_iter": 100}],
     "AutoencoderCompleter": [
