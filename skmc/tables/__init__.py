@@ -1,10 +1,19 @@
 """Tables as matrices: numbers, ordered levels, categories and dates."""
 
+from skmc.tables.date_formats import DateFormat
 from skmc.tables.doubts import doubtful_number, doubtful_word
 from skmc.tables.errors import errors
-from skmc.tables.frames import as_table
+from skmc.tables.frames import (
+    as_table,
+    column_of,
+    filled,
+    position_of,
+    raw_columns,
+    same_columns,
+)
 from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
 from skmc.tables.masked import MaskedToNaN
+from skmc.tables.raw_column import RawColumn
 from skmc.tables.reading import matrix_weights, read_table_weights, table_for
 from skmc.tables.source import Source, numeric_deviations
 from skmc.tables.table import Table

@@ -1,0 +1,312 @@
+"""Series of many sensors, shops or states, completed over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skmc.base import BaseCompleter, Estimator, FitTasks
+from skmc.cells import Container, Observed, Scaling
+from skmc.compatibility import fit_context, with_callbacks
+from skmc.completers._series_stack import SeriesStack, members_for
+from skmc.completers.auto._units import standardized
+from skmc.completers.gaussian import GaussianCompleter
+from skmc.linalg import seed_of
+from skmc.parameters import Count, Seed
+from skmc.series import SeasonalMean, Span, TimeGrid, TimeTable, find_periods
+from skmc.tables import as_table
+
+Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
+
+
+class SeriesCompleter(Estimator):
+    r"""Completes the gaps of series: a row for each time, a column for each series.
+
+    Series that repeat themselves can be arranged in matrices in several ways. Time
+    :math:`t = d P + j` is slot j of period d, for example of a day:
+
+    - *times*: a row for each time, with the cells of all series;
+    - *periods*: a row for each period and series, with the cells of all slots;
+    - *slots*: a row for each slot and series, with the cells of all periods.
+
+    In each of them, rows can also have the cells at neighboring times or in neighboring
+    periods. ``completer`` completes these matrices, with neighbors and without. Linear
+    interpolation and the means of slots are further members. The completion is
+
+    .. math::
+
+        X_{ts} = \sum_k w_{lk} X^{(k)}_{ts}, \qquad w_{lk} \ge 0, \quad
+        \sum_k w_{lk} = 1,
+
+    where l is the class of the length of the gap: 1, 2 to 3, 4 to 7, and so on. The
+    weights minimize the squared error on a tenth of the observed cells, which are held
+    out in gaps like those of the missing cells: the pattern of these is moved in time
+    and to other series.
+
+    Parameters
+    ----------
+    completer : completer or None, default=None
+        Completer of the matrices, which is cloned. None is
+        ``GaussianCompleter(tol=1e-3)``, which uses factors above 300 columns.
+    period : "auto", int >= 2, sequence of int or None, default="auto"
+        Numbers of times in a period, at most half of the series. "auto" takes a day, a
+        week and a year from the index if the series repeat after them, and otherwise
+        the peaks of the autocorrelation; at most two. None means that there are none.
+    time : str, int or None, default=None
+        Column of the times, which is returned unchanged. None means the index of a
+        pandas data frame, if it has dates or distinct whole numbers; other rows are at
+        consecutive times.
+    causal : bool, default=False
+        Whether the completion of a time uses cells of this and of earlier times only,
+        as a forecast does. What `fit` learns still depends on all times of the fit.
+    scaling : {"auto", "columns"} or None, default="auto"
+        "columns" standardizes the series, for series of different units. None leaves
+        them, and minimizes the squared error in their unit. "auto" is None if their
+        deviations are similar, or less similar than the ratios of deviations and means:
+        series of one unit vary more if they are larger.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the held-out cells.
+
+    Attributes
+    ----------
+    periods_ : list of int
+        The periods.
+    weights_ : dict of str to ndarray of shape (n_classes,)
+        Weights :math:`w_{lk}` of each member, for gaps of length 1, 2 to 3, 4 to 7, ...
+    error_ : float
+        Root mean squared error on the held-out cells, of weights that are fitted to
+        others; in standard deviations if the series are standardized.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input has names
+
+    Notes
+    -----
+    Times become positions on a grid of equal steps: months if all times are on the same
+    day of months, otherwise the most frequent difference. Times without a row are
+    missing for all series. Rows need not be sorted. Times with a zone are converted to
+    UTC, where no hour is lost or doubled; so the hours of a day are those of UTC.
+
+    Columns that are not numbers, and series without an observed cell, are returned
+    unchanged, with a warning.
+
+    `transform` completes rows whose times are those of the fit, or lie between them,
+    in the grid of the fit; rows without times are those of the fit if there are equally
+    many. Other rows are at later times, and follow the fit if they have no times. They
+    are completed by members whose rows do not depend on the periods of the fit, with
+    weights of their own. In both cases, cells are completed from the cells of the call
+    and from what `fit` has learned.
+
+    A completer is fitted to at most 10 000 random rows of each matrix, twice. Windows
+    with neighbors have at most 300 columns. The arrangements, the classes of gaps and
+    the choice of held-out cells are ours.
+
+    References
+    ----------
+    Chen, Sun. Bayesian temporal factorization for multidimensional time series
+    prediction. IEEE Transactions on Pattern Analysis and Machine Intelligence 44
+    (2022), for the matrices of series. Breiman. Stacked regressions. Machine Learning
+    24 (1996).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skmc import SeriesCompleter
+    >>> hours = pd.date_range("2024-01-01", periods=24 * 14, freq="h")
+    >>> rng = np.random.RandomState(0)
+    >>> daily = 10 + 3 * np.sin(2 * np.pi * hours.hour.to_numpy() / 24)
+    >>> load = pd.DataFrame(
+    ...     {"north": daily + 0.1 * rng.randn(336), "south": 2 * daily}, index=hours
+    ... )
+    >>> load.iloc[50:60, 0] = np.nan
+    >>> completer = SeriesCompleter(random_state=0).fit(load)
+    >>> completer.periods_
+    [24]
+    >>> completed = completer.transform(load)
+    >>> bool(abs(completed["north"] - daily).max() < 0.5)
+    True
+    """
+
+    completer: BaseCompleter | None = None
+    _: KW_ONLY
+    period: Literal["auto"] | Count | Periods | None = "auto"
+    time: str | int | None = None
+    causal: bool = False
+    scaling: Literal["auto", "columns"] | None = "auto"
+    random_state: Seed = None
+
+    periods_: list[int] = field(init=False)
+    weights_: dict[str, np.ndarray] = field(init=False)
+    error_: float = field(init=False)
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Container, y: object = None) -> SeriesCompleter:
+        """Learn how the series depend on each other and on time.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or container as for completers, of shape \
+(n_times, n_columns)
+            Series. NaN, None and pandas' NA mark missing cells.
+        y : Ignored
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            There is a single time, or no column of numbers with an observed cell; a
+            time is missing or occurs twice; a number is infinite; or ``period`` is
+            longer than half of the series.
+        """
+        X = as_table(X)
+        validate_data(self, X, skip_check_array=True)
+        table = TimeTable.read(X, self.time)
+        grid = table.grid()
+        seed = seed_of(self.random_state)
+        at = table.positions(grid)
+        start = int(at.min())
+        cells = np.full((int(at.max()) + 1 - start, len(table.columns)), np.nan)
+        cells[at - start] = table.cells
+        scaling = _scaling_of(cells, self.scaling)
+        scaled = standardized(cells, scaling)
+        self.periods_ = self._periods_of(scaled, grid)
+        completer = self.completer
+        if completer is None:
+            completer = GaussianCompleter(tol=1e-3, random_state=0)
+        span = Span(start, *cells.shape)
+        members = members_for(completer, self.periods_, span, self.causal, seed % 2**32)
+        present = np.zeros(len(cells), bool)
+        present[at - start] = True
+        mean = SeasonalMean(self.periods_[0] if self.periods_ else 1)
+        rng = np.random.RandomState(seed % 2**32)
+        with FitTasks(self, X, y, None) as tasks:
+            stack = SeriesStack.fit(
+                scaled, start, present, members, mean, self.causal, tasks, rng
+            )
+        self._stack, self._scaling_, self._grid, self._span = stack, scaling, grid, span
+        self._columns = table.columns
+        self.error_ = stack.own.error
+        self.weights_ = {
+            m.name: w for m, w in zip(stack.members, stack.own.weights.T, strict=True)
+        }
+        return self
+
+    def transform(self, X: Container) -> Any:
+        """Complete the series at the times of the fit, or at other times.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_times, n_columns)
+            Series with the columns of the fit.
+
+        Returns
+        -------
+        DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
+            Observed cells and columns that are not series are unchanged.
+        """
+        table, values, _ = self._predicted(X)
+        return table.completed(values)
+
+    def predict_std(self, X: Container) -> Any:
+        """Standard deviation of the cells that `transform` returns.
+
+        It is made of the errors of the held-out cells of the series in gaps of similar
+        length, and of the variance of the members.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_times, n_columns)
+            Series with the columns of the fit.
+
+        Returns
+        -------
+        DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
+            0 in observed cells, NaN in columns that are not series.
+        """
+        table, _, std = self._predicted(X)
+        return table.like(np.where(np.isnan(table.cells), std, 0.0))
+
+    def predict_interval(self, X: Container, level: float = 0.9) -> tuple[Any, Any]:
+        """Intervals that contain a share ``level`` of the missing cells.
+
+        The share is that of the held-out cells, over all series and gaps.
+
+        Parameters
+        ----------
+        X : container as in `fit`, of shape (n_times, n_columns)
+            Series with the columns of the fit.
+        level : float in (0, 1), default=0.9
+            Share of the missing cells.
+
+        Returns
+        -------
+        low : DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
+        high : DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
+            The interval of an observed cell is its value.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie in (0, 1), got {level}.")
+        table, values, std = self._predicted(X)
+        half = std * self._stack.own.spread.quantile(level)
+        return table.completed(values - half), table.completed(values + half)
+
+    def _predicted(self, X: Container) -> tuple[TimeTable, np.ndarray, np.ndarray]:
+        check_is_fitted(self)
+        X = as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        table = TimeTable.read(X, self.time, self._columns)
+        span = self._span
+        at = table.positions(self._grid)
+        if table.ticks is None and len(at) != span.n_times:
+            at = at + span.n_times
+        first = span.start
+        inside = at.min() >= first and at.max() < first + span.n_times
+        start = first if inside else int(at.min())
+        n_times = span.n_times if inside else int(at.max()) + 1 - start
+        cells = np.full((n_times, span.n_series), np.nan)
+        cells[at - start] = table.cells
+        scaled = standardized(cells, self._scaling_)
+        values, std = self._stack.predict(scaled, start, not inside)
+        values = self._scaling_.undo(torch.from_numpy(values)).numpy()
+        std = std * self._scaling_.scale.numpy()
+        return table, values[at - start], std[at - start]
+
+    def _periods_of(self, cells: np.ndarray, grid: TimeGrid) -> list[int]:
+        if isinstance(self.period, str):
+            return find_periods(cells, grid.calendar)
+        found = [] if self.period is None else np.atleast_1d(self.period).tolist()
+        for period in found:
+            if not (isinstance(period, int) and 2 <= period <= len(cells) // 2):
+                raise ValueError(
+                    f"period={self.period!r} must have whole numbers of times between "
+                    f"2 and half of the series, {len(cells) // 2}; got {period!r}."
+                )
+        return found
+
+
+def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
+    """Standardize series of different units.
+
+    The deviations of series of one unit grow with their levels: ratios of deviations to
+    means are more similar than deviations.
+    """
+    data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
+    if how == "auto":
+        how = "columns" if bool(Scaling.unlike(data)) else None
+        means, deviations = np.nanmean(cells, 0), np.nanstd(cells, 0)
+        varies = deviations > 0
+        if (means[varies] > 0).all():
+            sizes = np.log(deviations[varies])
+            ratios = sizes - np.log(means[varies])
+            how = None if ratios.std() < sizes.std() else how
+    return Scaling.of(data, how)

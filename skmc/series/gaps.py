@@ -1,0 +1,115 @@
+"""Gaps of series: their lengths, and observed cells in gaps like them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MAX_MOVES = 20  # of the pattern of the missing cells
+
+
+def gap_lengths(missing: np.ndarray, *, so_far: bool = False) -> np.ndarray:
+    """Length of the gap that each missing cell is in.
+
+    Parameters
+    ----------
+    missing : bool ndarray of shape (n_times, n_series)
+        Missing cells.
+    so_far : bool, default=False
+        Whether the cells of a gap are counted from its start up to the cell.
+
+    Returns
+    -------
+    int ndarray of shape (n_times, n_series)
+        Number of consecutive missing cells of the series; 0 for observed cells.
+    """
+    _, start, stop = _gaps(missing)
+    sizes, found = stop - start, np.zeros(missing.shape[::-1], int)
+    lengths = np.repeat(sizes, sizes)
+    if so_far:
+        lengths = np.arange(1, len(lengths) + 1) - np.repeat(
+            np.cumsum(sizes) - sizes, sizes
+        )
+    found[missing.T] = lengths
+    return found.T
+
+
+def like_gaps(
+    missing: np.ndarray,
+    observed: np.ndarray,
+    step: int,
+    share: float,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Choose observed cells in gaps like those of the missing ones.
+
+    The pattern of the missing cells is moved in time and to other series, and some of
+    its gaps are hidden. If gaps of several series begin and end together, so many of
+    them are hidden together that the number of series without a cell at these times
+    approaches that of the pattern. If nothing is missing, single cells are hidden.
+
+    Parameters
+    ----------
+    missing : bool ndarray of shape (n_times, n_series)
+        Missing cells.
+    observed : bool ndarray of shape (n_times, n_series)
+        Observed cells. Times without a row in the data are neither.
+    step : int
+        The pattern is moved by multiples of this number of times.
+    share : float in (0, 1)
+        Approximate share of the observed cells to hide. Each series keeps at least half
+        of them.
+    rng : RandomState
+        Source of the random choice.
+
+    Returns
+    -------
+    bool ndarray of shape (n_times, n_series)
+        True at the cells to hide.
+    """
+    n_times, n_series = missing.shape
+    hidden, n_hidden = np.zeros(missing.shape, bool), round(share * observed.sum())
+    if not missing.any():
+        hidden.flat[rng.permutation(np.flatnonzero(observed))[:n_hidden]] = True
+    for _ in range(MAX_MOVES if missing.any() else 0):
+        shift = step * rng.randint(n_times // step), rng.randint(n_series)
+        moved = np.roll(missing, shift, (0, 1))
+        series, start, stop = _gaps(moved)
+        for k in _chosen(moved.sum(1) - (~observed | hidden).sum(1), start, stop, rng):
+            if n_hidden <= 0:
+                break
+            gap = np.s_[start[k] : stop[k], series[k]]
+            n_hidden -= (observed[gap] & ~hidden[gap]).sum()
+            hidden[gap] |= observed[gap]
+    hidden[:, hidden.sum(0) > observed.sum(0) / 2] = False
+    return hidden
+
+
+def _chosen(
+    lacking: np.ndarray,
+    start: np.ndarray,
+    stop: np.ndarray,
+    rng: np.random.RandomState,
+) -> np.ndarray:
+    """Choose gaps: for each start and stop together, as many as are lacking there.
+
+    ``lacking`` is the number of series to hide at each time.
+    """
+    total = np.append(0, lacking.cumsum())
+    wanted = np.maximum(1, np.rint((total[stop] - total[start]) / (stop - start)))
+    _, event = np.unique([start, stop], axis=1, return_inverse=True)
+    order = np.lexsort([rng.rand(len(event)), event])
+    first = np.flatnonzero(np.diff(event[order], prepend=-1))
+    number = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
+    taken = order[number < wanted[order]]
+    lot = rng.permutation(len(first))
+    chosen: np.ndarray = taken[np.argsort(lot[event[taken]], kind="stable")]
+    return chosen
+
+
+def _gaps(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Series, start and stop of each gap, series by series."""
+    padded = np.zeros((missing.shape[1], len(missing) + 2), np.int8)
+    padded[:, 1:-1] = missing.T
+    change = np.diff(padded, axis=1)
+    series, start = np.nonzero(change == 1)
+    return series, start, np.nonzero(change == -1)[1]

@@ -1,0 +1,99 @@
+"""Periods of series, by their autocorrelation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import fft
+
+LEAST = 0.1  # smallest autocorrelation of a period
+SHARE = 0.5  # of the largest autocorrelation, for the shortest period
+GAIN = 0.02  # of a multiple of the shortest period over its neighbors
+MAX_PERIODS = 2
+
+
+def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
+    """Find the lengths of periods that repeat at least twice.
+
+    These are a day, a week and a year, as far as they have whole numbers of times and
+    the autocorrelation of the observed cells is above .1. If there are none, it is the
+    shortest peak of the autocorrelation of at least half of the highest, and this one.
+    A multiple of the shortest period is left out if the autocorrelation is not .02
+    higher there than at the multiples before and after it.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_times, n_series)
+        Cells, NaN where missing.
+    calendar : sequence of int
+        Numbers of times in a day, a week and a year, as far as they are known.
+
+    Returns
+    -------
+    list of int
+        At most two periods.
+    """
+    related = autocorrelation(cells)
+    known = [p for p in calendar if 2 <= p <= len(cells) // 2 and related[p] > LEAST]
+    if known:
+        return _distinct(known, related)
+    lags = np.arange(1, len(related) - 1)
+    peak = (related[1:-1] > related[:-2]) & (related[1:-1] >= related[2:])
+    peak &= (related[1:-1] > LEAST) & (lags >= 2)
+    if not peak.any():
+        return []
+    lags = lags[peak]
+    highest = int(lags[related[lags].argmax()])
+    shortest = int(lags[related[lags] >= SHARE * related[highest]][0])
+    return _distinct([shortest, highest], related)
+
+
+def _distinct(periods: list[int], related: np.ndarray) -> list[int]:
+    """The shortest period, and the best of the others that are not its multiples."""
+    first, *longer = periods
+
+    def gain(p: int) -> float:
+        around = [k for k in (p - first, p + first) if 0 < k < len(related)]
+        return float(related[p] - related[around].max(initial=0))
+
+    found = [p for p in longer if p != first and gain(p) > GAIN]
+    return [first, *sorted(found, key=lambda p: -related[p])[: MAX_PERIODS - 1]]
+
+
+def autocorrelation(cells: np.ndarray) -> np.ndarray:
+    """Autocorrelation of the observed cells around a quadratic trend of each series.
+
+    All series are standardized, and the mean is over all pairs of cells.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_times, n_series)
+        Cells, NaN where missing.
+
+    Returns
+    -------
+    ndarray of shape (n_times // 2 + 1,)
+        Autocorrelation at lags of 0, 1, ...; 0 at lags without a pair.
+    """
+    seen = ~np.isnan(cells)
+    z = np.where(seen, cells - _trend(cells, seen), 0.0)
+    z /= np.sqrt(np.maximum(np.square(z).sum(0) / np.maximum(seen.sum(0), 1), 1e-300))
+    size = fft.next_fast_len(2 * len(cells), real=True)
+
+    def of_pairs(values: np.ndarray) -> np.ndarray:
+        power = np.square(np.abs(fft.rfft(values, size, axis=0))).sum(1)
+        found: np.ndarray = fft.irfft(power, size)[: len(cells) // 2 + 1]
+        return found
+
+    counts = np.rint(of_pairs(seen.astype(float)))
+    return np.where(counts > 0, of_pairs(z) / np.maximum(counts, 1), 0.0)
+
+
+def _trend(cells: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Polynomial of degree 2 that is fitted to the observed cells of each series."""
+    basis = np.polynomial.legendre.legvander(np.linspace(-1, 1, len(cells)), 2)
+    found = np.empty(cells.shape)
+    for s, mask in enumerate(seen.T):
+        found[:, s] = basis @ np.linalg.lstsq(basis[mask], cells[mask, s])[0]
+    return found
