@@ -85,7 +85,8 @@ def effect(
     -----
     The interval and the p-value assume that, without the treatment, the errors of the
     treated units would be distributed like those of the others. Without enough
-    never-treated units there are no placebos, and a warning says so.
+    never-treated units there are no placebos, and a warning says so. The interval of
+    draws assumes that units are independent, and is too short if they are not.
 
     References
     ----------
