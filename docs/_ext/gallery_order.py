@@ -22,6 +22,7 @@ ORDER = [
     "passenger_list",
     "pooled_estimate",
     "gaussian_intervals",
+    "state_policy",
     "stack_table",
     "hidden_link",
     "sense_picture",

@@ -452,10 +452,33 @@ def device() -> str:
     return "\n".join(lines) + "\n"
 
 
+def panel() -> str:
+    """Effects of policies and errors of placebos, as Markdown."""
+    record = json.loads((RECORDS / "panel.json").read_text())
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for key, entry in record.items():
+        name, method, _ = key.split("/")
+        if "rmse" in entry:
+            found.setdefault(method, {})[name] = entry
+    names = ("prop99", "germany", "basque")
+    lines = [
+        "| method | Proposition 99: ATT | placebo RMSE | seconds | Germany: RMSE"
+        " | Basque Country: RMSE |",
+        "|---" * 6 + "|",
+    ]
+    for method, panels in sorted(found.items(), key=lambda m: m[1]["prop99"]["rmse"]):
+        own = panels["prop99"]
+        errors = [panels[name]["rmse"] for name in names]
+        shown = [f"{e:.0f}" if e >= 1000 else f"{e:#.3g}" for e in errors]
+        cells = [method, f"{own['att']:.1f}", shown[0], f"{own['seconds']:.1f}"]
+        lines += ["| " + " | ".join([*cells, *shown[1:]]) + " |"]
+    return "\n".join(lines) + "\n"
+
+
 def write(app) -> None:
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    made = (decisions, speed, busy, device, spark, workers)
+    made = (decisions, speed, busy, device, spark, workers, panel)
     tables = {function.__name__: function() for function in made}
     for name, text in tables.items():
         path = folder / f"{name}.md"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -22,7 +22,7 @@ EARLIER = 3  # the placebo in time takes the last third of the shortest history
 
 def effect(
     X: Container,
-    treated: ArrayLike,
+    treated: Container,
     completer: BaseCompleter | None = None,
     *,
     level: float = 0.9,
@@ -50,8 +50,9 @@ def effect(
     Parameters
     ----------
     X : DataFrame, array or other container of shape (n_units, n_times)
-        Outcomes. Other cells than the treated ones may be missing.
-    treated : array-like of bool of shape (n_units, n_times)
+        Outcomes, with the times in order. Other cells than the treated ones may be
+        missing. The names of the columns of a data frame are the times.
+    treated : container of bool of shape (n_units, n_times)
         True at the treated cells: a block, or cells that follow a staggered adoption.
     completer : completer or None, default=None
         Completer, which is cloned. None means
@@ -61,7 +62,8 @@ def effect(
         Probability of the intervals.
     n_placebos : int >= 0 or None, default=None
         Number of placebos in place of the treated units, each of which is a fit. None
-        means the number of never-treated units.
+        means the number of never-treated units, which is the largest for one treated
+        unit.
     random_state : int, RandomState instance or None, default=None
         Source of the random choice of placebos, and of draws.
 
@@ -74,16 +76,17 @@ def effect(
     ValueError
         ``treated`` has another shape, other labels or other values than bools, or no
         treated cell; a treated cell is missing; a unit has no untreated observed cell,
-        or a time with treated cells has none; ``level`` or ``n_placebos`` is out of
-        range.
+        or a time with treated cells has none; times that are numbers or dates do not
+        increase; ``level`` or ``n_placebos`` is out of range.
     TypeError
-        ``completer`` is another object.
+        ``completer`` or ``n_placebos`` is another object.
 
     Notes
     -----
     The interval and the p-value assume that, without the treatment, the errors of the
     treated units would be distributed like those of the others. Without enough
-    never-treated units there are no placebos, and a warning says so.
+    never-treated units there are no placebos, and a warning says so. The interval of
+    draws assumes that units are independent, and is too short if they are not.
 
     References
     ----------
@@ -107,6 +110,8 @@ def effect(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie in (0, 1), got {level}.")
+    if not isinstance(n_placebos, Integral | None):
+        raise TypeError(f"n_placebos must be an integer or None, got {n_placebos!r}.")
     if n_placebos is not None and n_placebos < 0:
         raise ValueError(f"n_placebos must be at least 0, got {n_placebos}.")
     if not isinstance(completer, BaseCompleter | None):
@@ -157,7 +162,7 @@ def _placebos(
 ) -> Iterator[np.ndarray]:
     """Yield the mean gaps of groups of never-treated units, (2, n_times) each."""
     ever = treated.any(1)
-    patterns, rest = treated[ever], cells[~ever]
+    patterns, rest = treated[ever], cells[~ever & ~np.isnan(cells).all(1)]
     observed, during = ~np.isnan(rest), patterns.any(0)
     able = (observed & during).any(1) & (observed & ~during).any(1)
     candidates, size = np.flatnonzero(able), len(patterns)
@@ -170,16 +175,19 @@ def _placebos(
             "interval and no p-value. Add never-treated units."
         )
         return
-    n_groups = len(candidates) // size
-    for k in range(n_placebos or len(candidates)):
+    n_groups, n_placebos = len(candidates) // size, n_placebos or len(candidates)
+    # Single units that take the place again would be the same placebos, and the
+    # p-value would be too small.
+    for k in range(n_placebos if size > 1 else min(n_placebos, len(candidates))):
         if k % n_groups == 0:
             order = rng.permutation(candidates)
         group = order[k % n_groups * size :][:size]
         placebo = np.zeros(rest.shape, bool)
         placebo[group] = patterns
-        placebo &= observed
-        _, whole = _complete(completer, rest, placebo)
-        yield mean_gaps(rest - whole, placebo)
+        placebo &= observed & (observed & ~placebo).any(0)
+        if placebo.any():
+            _, whole = _complete(completer, rest, placebo)
+            yield mean_gaps(rest - whole, placebo)
 
 
 def _earlier(
@@ -191,7 +199,8 @@ def _earlier(
     by = first[ever].min() // EARLIER
     until = first[:, None] - times
     pretended = np.logical_and(until > 0, until <= by)
-    pretended &= ever[:, None] & ~np.isnan(cells)
+    known = ~treated & ~np.isnan(cells)
+    pretended &= ever[:, None] & known & (known & ~pretended).any(0)
     rest = np.where(treated | pretended, np.nan, cells)
     if not pretended.any() or np.isnan(rest[ever]).all(1).any():
         return np.full(len(times), np.nan)
@@ -205,9 +214,25 @@ def _labels(X: Any, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"X must have two axes, units and times, got shape {cells.shape}; pivot a "
             "long table first."
         )
-    if hasattr(X, "columns") and hasattr(X, "index"):
-        return np.asarray(X.index), np.asarray(X.columns)
-    return np.arange(cells.shape[0]), np.arange(cells.shape[1])
+    index, columns = _names(X)
+    units = np.arange(cells.shape[0]) if index is None else np.asarray(index)
+    times = np.arange(cells.shape[1]) if columns is None else np.asarray(columns)
+    if times.dtype.kind in "iufM":
+        back = times[1:] <= times[:-1]
+        if back.any():
+            t = back.argmax()
+            raise ValueError(
+                f"The times in the columns of X must increase, got {times[t + 1]} "
+                f"after {times[t]}; sort X by them, or pass an array in that order."
+            )
+    return units, times
+
+
+def _names(X: Any) -> tuple[Any, Any]:
+    """Labels of the rows and columns of a data frame, or None; polars has no index."""
+    if not hasattr(X, "columns"):
+        return None, None
+    return getattr(X, "index", None), X.columns
 
 
 def _like(X: Any, values: np.ndarray) -> Any:
@@ -218,21 +243,24 @@ def _like(X: Any, values: np.ndarray) -> Any:
 
 
 def _read_treated(treated: Any, X: Any, cells: np.ndarray) -> np.ndarray:
-    T = np.asarray(treated)
+    T = to_cells(treated, name="treated")
     if T.shape != cells.shape:
         raise ValueError(
             f"treated has shape {T.shape}, X has {cells.shape}; pass one bool for each "
             "cell of X."
         )
-    for axis in ("index", "columns"):
-        ours, theirs = getattr(X, axis, None), getattr(treated, axis, None)
+    names = zip(("index", "columns"), _names(X), _names(treated), strict=True)
+    for axis, ours, theirs in names:
         if ours is not None and theirs is not None and list(ours) != list(theirs):
             raise ValueError(
                 f"treated and X have different labels in their {axis}; reindex treated "
                 "like X."
             )
     if not np.isin(T, (0, 1)).all():
-        raise ValueError("treated must hold bools: True at the treated cells.")
+        raise ValueError(
+            "treated must hold bools, none of which is missing: True at the treated "
+            "cells."
+        )
     if not T.any():
         raise ValueError("treated has no treated cell; set it to True at some cells.")
     return T.astype(bool)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skmc.plot import axes_for
+
+N_TICKS = 5  # of times that are names
 
 
 def mean_gaps(gaps: np.ndarray, treated: np.ndarray) -> np.ndarray:
@@ -181,13 +184,13 @@ class PanelEffect:
         pretended = self.times[~np.isnan(self.time_placebo)]
         if len(pretended):
             lines.append(
-                f"Placebo in time, {pretended[0]} to {pretended[-1]}: mean gap "
-                f"{np.nanmean(self.time_placebo):.4g}"
+                f"Placebo in time, {_text(pretended[0])} to {_text(pretended[-1])}: "
+                f"mean gap {np.nanmean(self.time_placebo):.4g}"
             )
         lines.append(f"{'time':>12} {'effect':>10} {'low':>10} {'high':>10}")
         table = zip(self.times, self.by_period, *self.period_intervals, strict=True)
         lines += [
-            f"{time!s:>12} {mean:10.4g} {low:10.4g} {high:10.4g}"
+            f"{_text(time):>12} {mean:10.4g} {low:10.4g} {high:10.4g}"
             for time, mean, low, high in table
             if not math.isnan(mean)
         ]
@@ -217,24 +220,37 @@ class PanelEffect:
         """
         self.figure_, self.axes_ = axes_for(ax, 2, 4.6, 0.75)
         outcomes, gaps = self.axes_
-        ever = self.treated.any(1)
-        observed = mean_gaps(np.asarray(self.observed), self.treated)[1]
-        counterfactual = np.asarray(self.counterfactual)[ever].mean(0)
-        outcomes.plot(self.times, observed, color="black", label="observed")
+        numeric = self.times.dtype.kind in "iufM"
+        times = self.times if numeric else np.arange(len(self.times))
+        cells = np.asarray(self.observed)
+        observed = mean_gaps(cells, self.treated)[1]
+        seen = np.where(np.isnan(cells), np.nan, np.asarray(self.counterfactual))
+        counterfactual = mean_gaps(seen, self.treated)[1]  # of the same cells
+        outcomes.plot(times, observed, color="black", label="observed")
         outcomes.plot(
-            self.times, counterfactual, color="C3", ls="--", label="counterfactual"
+            times, counterfactual, color="C3", ls="--", label="counterfactual"
         )
         for k, placebo in enumerate(self.placebo_gaps):
             label = "placebo units" if k == 0 else None
-            gaps.plot(self.times, placebo[1], color="0.8", lw=0.8, label=label)
-        gaps.plot(self.times, self._gaps[1], color="black", label="treated")
+            gaps.plot(times, placebo[1], color="0.8", lw=0.8, label=label)
+        gaps.plot(times, self._gaps[1], color="black", label="treated")
         gaps.axhline(0, color="0.5", lw=0.8)
-        start = self.times[self.treated.any(0).argmax()]
+        start = times[self.treated.any(0).argmax()]
         for axis, label in ((outcomes, "outcome"), (gaps, "gap")):
             axis.axvline(start, color="0.3", ls=":", lw=1)
+            if not numeric:
+                some = times[:: math.ceil(len(times) / N_TICKS)]
+                axis.set_xticks(some, [_text(self.times[t]) for t in some])
+            elif times.dtype.kind in "iu":
+                axis.xaxis.get_major_locator().set_params(integer=True)
             axis.set(xlabel="time", ylabel=label)
             axis.legend(fontsize="small")
         return self
+
+
+def _text(time: Any) -> str:
+    """Write a time; dates at midnight have no time of day."""
+    return re.sub(r"[T ]00:00:00(\.0+)?$", "", str(time))
 
 
 def _half_width(errors: np.ndarray, level: float) -> float:

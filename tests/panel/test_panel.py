@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import matplotlib
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import torch
 
 from skmc import GaussianCompleter, SoftImputeCompleter
 from skmc.panel import effect
@@ -65,6 +69,9 @@ def test_placebos_take_the_place_of_the_treated_unit():
         expected.append(own.att)
     np.testing.assert_allclose(sorted(found.placebo_att), sorted(expected))
     assert found.p_value == (1 + sum(np.abs(expected) >= found.att)) / 8
+    # The same placebos again are no evidence.
+    more = effect(X, treated, MCNNM, n_placebos=50)
+    assert len(more.placebo_att) == 7 and more.p_value == found.p_value
 
 
 def test_groups_take_the_place_of_several_units():
@@ -131,6 +138,77 @@ def test_missing_cells_and_containers():
     assert "2004" in str(answers[1]) and "placebo" in str(answers[1])
 
 
+def test_any_container_of_treated_cells():
+    """Lists have an ``index`` and tensors ``columns``-like methods, but no labels."""
+    X, treated = panel(n_units=8)
+    expected = effect(X, treated, MCNNM, n_placebos=0).effects
+    frame, mask = pl.DataFrame(X), pl.DataFrame(treated)
+    for args in (
+        (X.tolist(), treated.tolist()),
+        (torch.tensor(X), torch.tensor(treated)),
+        (frame, mask),
+        (pd.DataFrame(X), pd.DataFrame(treated).astype("boolean")),
+    ):
+        found = effect(*args, MCNNM, n_placebos=0)
+        np.testing.assert_allclose(found.effects, expected)
+    assert list(effect(frame, mask, MCNNM, n_placebos=0).times) == frame.columns
+    with pytest.raises(ValueError, match="different labels in their columns"):
+        effect(frame, mask[:, ::-1], MCNNM)
+
+
+TIMES = {
+    "years": (range(1990, 2010), "2004"),
+    "dates": (pd.date_range("2000-01", periods=20, freq="MS"), "2001-03-01 "),
+    "periods": (pd.period_range("2000-01", periods=20, freq="M"), "2001-03"),
+    "names": ([f"wave {t}" for t in range(20)], "wave 14"),
+    "pairs": (pd.MultiIndex.from_product([range(5), list("abcd")]), "(3, 'c')"),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_labels_of_times(name):
+    """The report and the plot have the labels of the times."""
+    import matplotlib.pyplot as plt
+
+    times, first = TIMES[name]
+    X, treated = panel(n_units=6)
+    frame = pd.DataFrame(X, columns=times)
+    found = effect(frame, treated, MCNNM, n_placebos=0).plot()
+    assert found.summary().splitlines()[3].strip().startswith(first)
+    found.figure_.canvas.draw()
+    shown = [label.get_text() for label in found.axes_[0].get_xticklabels()]
+    assert len(shown) < 12
+    if name in ("periods", "names", "pairs"):
+        assert set(shown) <= {str(time) for time in frame.columns}
+    plt.close("all")
+
+
+def test_missing_cells_leave_placebos_that_others_predict():
+    """No completion has a column without cells, or a unit without any."""
+    X, treated = panel(n_units=8, n_times=12, first=(8,))
+    X[3:, 9] = X[5] = np.nan
+    X[2, 9] = X[1, 8:10] = np.nan
+    X[1, 9] = 0.0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Row 5")  # of X, once; not of placebos
+        found = effect(X, treated, MCNNM, random_state=0)
+    assert found.placebo_gaps.shape == (6, 2, 12)
+    assert np.isfinite(found.placebo_att).all()
+    assert np.isnan(found.placebo_gaps[:, 0, 9]).all()
+
+
+def test_plot_compares_the_same_cells():
+    import matplotlib.pyplot as plt
+
+    X, treated = panel(n_units=9, first=(14, 14))
+    X[0] += 100
+    X[0, 5] = np.nan
+    found = effect(X, treated, MCNNM, n_placebos=0).plot()
+    observed, counterfactual = (line.get_ydata() for line in found.axes_[0].lines[:2])
+    assert abs(observed - counterfactual)[:14].max() < 5
+    plt.close("all")
+
+
 def test_draws_give_a_second_interval():
     X, treated = panel(n_units=60, n_times=10, first=(7,))
     found = effect(X, treated, GaussianCompleter(), n_placebos=0, random_state=0)
@@ -171,6 +249,18 @@ BAD = {
     "shape": (lambda X, T: (X, T[:, 1:]), "treated has shape"),
     "none": (lambda X, T: (X, T & False), "no treated cell"),
     "values": (lambda X, T: (X, T * 2), "must hold bools"),
+    "unknown": (
+        lambda X, T: (X, np.ma.masked_array(T, T)),
+        "must hold bools, none of which is missing",
+    ),
+    "na": (
+        lambda X, T: (X, pd.DataFrame(T).astype("boolean").mask(T)),
+        "must hold bools, none of which is missing",
+    ),
+    "order": (
+        lambda X, T: (pd.DataFrame(X).iloc[:, ::-1], T),
+        "times in the columns of X must increase, got 18 after 19",
+    ),
     "axes": (lambda X, T: (X[0], T[0]), "two axes"),
     "missing": (lambda X, T: (np.where(T, np.nan, X), T), "unit 0 at time 14 is miss"),
     "always": (lambda X, T: (X, T | (np.arange(24) == 2)[:, None]), "Unit 2 has no"),
@@ -195,5 +285,7 @@ def test_bad_parameters():
         effect(X, treated, level=90)
     with pytest.raises(ValueError, match="n_placebos"):
         effect(X, treated, n_placebos=-1)
+    with pytest.raises(TypeError, match="n_placebos"):
+        effect(X, treated, n_placebos=1.5)
     with pytest.raises(TypeError, match="completer"):
         effect(X, treated, "MC-NNM")

@@ -276,6 +276,9 @@ def test_tables_equal_the_recorded_results(extensions):
     for line in lines[2:]:
         called = re.findall(r"`(\w+Completer)\(", line)
         assert len(called) == 3 and set(called) <= completers, line
+    page = (DOCS / "reproduction" / "panel.md").read_text()
+    for line in measured.panel().splitlines()[2:]:
+        assert f"| {line.split(' | ')[0].strip('| ')}" in page
     source = (ROOT / "benchmarks" / "reproduce" / "__main__.py").read_text()
     for command in measured.COMMANDS.values():
         assert f'"{command.split()[0]}"' in source
