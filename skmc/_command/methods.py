@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import skmc
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
-from skmc.completers import advice_of, name_of, title_of
+from skmc.completers import advice_of, methods, name_of, title_of
 
 if TYPE_CHECKING:
     from skmc.base import BaseCompleter
@@ -24,15 +24,8 @@ OBSERVED_SHARE = 0.8  # of the cells, in estimates of time
 IMPUTER = "iterative-imputer"
 
 
-# Names of classes, so that parsing arguments imports none of them. `MixedCompleter`
-# needs another completer.
-METHODS = dict(
-    sorted(
-        (name_of(title), title)
-        for title in dir(skmc)
-        if title.endswith("Completer") and title != "MixedCompleter"
-    )
-)
+# Names of classes, so that parsing arguments imports none of them.
+METHODS = dict(sorted((name_of(title), title) for title in methods()))
 
 
 def class_of(name: str) -> type[BaseCompleter]:

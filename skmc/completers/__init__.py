@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from skmc.completers._discovery import (
         advice_of,
         completer_classes,
+        methods,
         name_of,
         title_of,
     )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from skmc.completers.nonlocal_groups import NonlocalCompleter as NonlocalCompleter
     from skmc.completers.nsr import NSRCompleter as NSRCompleter
     from skmc.completers.patch_cnn import PatchCNNCompleter as PatchCNNCompleter
+    from skmc.completers.series import SeriesCompleter as SeriesCompleter
     from skmc.completers.snn import SNNCompleter as SNNCompleter
     from skmc.completers.soft_impute import SoftImputeCompleter as SoftImputeCompleter
     from skmc.completers.svd import SVDCompleter as SVDCompleter

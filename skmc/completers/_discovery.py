@@ -11,7 +11,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-__all__ = ["advice_of", "completer_classes", "name_of", "title_of"]
+__all__ = ["advice_of", "completer_classes", "methods", "name_of", "title_of"]
 
 FOLDER = Path(__file__).parent
 
@@ -25,6 +25,31 @@ def modules() -> dict[str, str]:
         for name in re.findall(r"^class ([A-Z]\w*Completer)\b", text, re.MULTILINE):
             found[name] = ".".join(("skmc.completers", *parts))
     return dict(sorted(found.items()))
+
+
+def methods() -> list[str]:
+    """List the classes that complete a matrix by themselves.
+
+    Returns
+    -------
+    list of str
+        Names of the completers, except those that work with another one, which are
+        derived from `skmc.base.Estimator` directly.
+    """
+    found = modules()
+    return [title for title in found if "(Estimator)" not in _heading(title)]
+
+
+def _heading(title: str) -> str:
+    """The first line of a class."""
+    text = _path(title).read_text(encoding="utf-8")
+    return re.findall(rf"^class {title}\b.*", text, re.MULTILINE)[0]
+
+
+def _path(title: str) -> Path:
+    """The file of a class."""
+    parts = modules()[title].split(".")[2:]
+    return FOLDER.joinpath(*parts).with_suffix(".py")
 
 
 def completer_classes() -> list[type]:
@@ -77,8 +102,7 @@ def title_of(text: str) -> str:
     ValueError
         No method has this name; the message suggests a similar one.
     """
-    # `MixedCompleter` needs another completer.
-    titles = {t: name_of(t) for t in modules() if t != "MixedCompleter"}
+    titles = {title: name_of(title) for title in methods()}
     plain = {name.replace("-", ""): title for title, name in titles.items()}
     wanted = re.sub(r"[-_\s]", "", text.lower()).removesuffix("completer")
     if wanted not in plain:
@@ -103,8 +127,7 @@ def advice_of(name: str) -> str:
     str
         The class attribute ``advice``, or the first line of the docstring.
     """
-    path = FOLDER.joinpath(*modules()[name].split(".")[2:]).with_suffix(".py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(_path(name).read_text(encoding="utf-8"))
     (cls,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     for node in cls.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "advice":

@@ -34,4 +34,4 @@ from skmc.linalg.threads import (
 )
 from skmc.linalg.variogram import expected_error
 
-__all__ = ["apply_to_singular_values", "diffuse"]
+__all__ = ["apply_to_singular_values"]

@@ -8,10 +8,11 @@ from sklearn.impute import MissingIndicator
 from torch import nn
 
 from skmc.base import BaseCompleter
-from skmc.completers import MixedCompleter, completer_classes
+from skmc.completers import MixedCompleter, SeriesCompleter, completer_classes
 from skmc.solvers import Solver, State
 
-BASES = (BaseCompleter, MixedCompleter, Solver, State, nn.Module)  # terms are modules
+COMPLETERS = (BaseCompleter, MixedCompleter, SeriesCompleter)
+BASES = (*COMPLETERS, Solver, State, nn.Module)  # terms are modules
 REGISTERED: list[type] = [MissingIndicator]
 completer_classes()  # imported, so that files may name them
 

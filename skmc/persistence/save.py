@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 
 from skmc.base import HOOKS, BaseCompleter
-from skmc.completers import MixedCompleter
+from skmc.completers import MixedCompleter, SeriesCompleter
 from skmc.persistence import files
+from skmc.persistence.classes import COMPLETERS
 from skmc.persistence.serialize import StorageError
 
-COMPLETERS = (BaseCompleter, MixedCompleter)
+Completer = BaseCompleter | MixedCompleter | SeriesCompleter
 
 
-def save(completer: BaseCompleter | MixedCompleter, path: str | os.PathLike) -> None:
+def save(completer: Completer, path: str | os.PathLike) -> None:
     """Write a completer, with everything it has learned, to a file.
 
     The file is in the safetensors format. Arrays and tensors are stored in binary form,
@@ -66,7 +67,7 @@ def save(completer: BaseCompleter | MixedCompleter, path: str | os.PathLike) -> 
     files.write(path, "completer", completer, omit=HOOKS)
 
 
-def load(path: str | os.PathLike) -> BaseCompleter | MixedCompleter:
+def load(path: str | os.PathLike) -> Completer:
     """Read a completer that `save` wrote.
 
     Loading executes nothing that the file names and imports nothing. The file may name

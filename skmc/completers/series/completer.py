@@ -13,12 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skmc.base import BaseCompleter, Estimator, FitTasks
 from skmc.cells import Container, Observed, Scaling
 from skmc.compatibility import fit_context, with_callbacks
-from skmc.completers._series_stack import SeriesStack, members_for
 from skmc.completers.auto._units import standardized
 from skmc.completers.gaussian import GaussianCompleter
+from skmc.completers.series._grid import TimeGrid
+from skmc.completers.series._members import SeasonalMean
+from skmc.completers.series._periods import find_periods
+from skmc.completers.series._stack import SeriesStack, members_for
+from skmc.completers.series._table import TimeTable
+from skmc.completers.series._windows import Span
 from skmc.linalg import seed_of
 from skmc.parameters import Count, Seed
-from skmc.series import SeasonalMean, Span, TimeGrid, TimeTable, find_periods
 from skmc.tables import as_table
 
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]

@@ -12,16 +12,9 @@ from skmc.base import FitTasks
 from skmc.completers.auto._cross_fit import MIN_WEIGHT
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._stacking import Stacking, rms
-from skmc.series import (
-    Interpolation,
-    SeasonalMean,
-    Span,
-    Windowed,
-    Windows,
-    gap_lengths,
-    like_gaps,
-    widest,
-)
+from skmc.completers.series._gaps import gap_lengths, like_gaps
+from skmc.completers.series._members import Interpolation, SeasonalMean, Windowed
+from skmc.completers.series._windows import Span, Windows, widest
 
 HELD_OUT = 0.1  # share of the observed cells
 N_COLUMNS = 300  # largest number of columns of windows with offsets
@@ -86,7 +79,7 @@ class SeriesStack:
     Parameters
     ----------
     members : list
-        Members, see `skmc.series`.
+        Members, in `skmc.completers.series._members`.
     own, later : GapWeights
         Weights for the times of the fit, and for other times.
     mean : SeasonalMean

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from skmc.series.windows import Span, Windows
+from skmc.completers.series._windows import Span, Windows
 
 MAX_ROWS = 10_000  # rows of windows that a completer is fitted to
 CHUNK = 10_000  # rows that are completed at a time

@@ -9,7 +9,7 @@ import numpy as np
 
 from skmc.base import warn_user
 from skmc.cells import Container
-from skmc.series.grid import TimeGrid, ticks_of
+from skmc.completers.series._grid import TimeGrid, ticks_of
 from skmc.tables import (
     DateFormat,
     RawColumn,
