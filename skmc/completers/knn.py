@@ -222,7 +222,7 @@ class KNNCompleter(BaseCompleter):
             return self._watched(cells, everywhere)
         return super()._model_values(cells, everywhere)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def _watched(self, cells: np.ndarray, everywhere: bool) -> np.ndarray:
         """Complete rows in parts, so that progress can be shown."""
         parts = np.array_split(cells, min(PARTS, -(-len(cells) // ROWS_AT_ONCE)))

@@ -157,7 +157,7 @@ default=numpy.nan
     missing_values: float | str | dt.date | dt.timedelta | Values = np.nan
     keep_empty_features: bool = True
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Container, y: object = None, *, cell_weight: Container | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from skmc.base import warn_user
 DAY = 86_400_000_000  # microseconds
 MONTH = 28 * DAY  # no month is shorter
 ALMOST = 0.01
-MOST_POSITIONS = 10  # times the number of rows
+MOST_POSITIONS = 10  # for each row, in long series
+LONG = 100_000  # positions
 
 
 def ticks_of(times: Sequence[object], name: str) -> np.ndarray:
@@ -60,8 +62,7 @@ def ticks_of(times: Sequence[object], name: str) -> np.ndarray:
 
 
 def _is_whole(time: object) -> bool:
-    number = isinstance(time, int | float | np.integer | np.floating)
-    return number and float(time) == np.rint(float(time))  # type: ignore[arg-type]
+    return isinstance(time, SupportsFloat) and float(time) == np.rint(float(time))
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class TimeGrid:
         step = int(sizes[often.argmax()])
         if (np.diff(np.rint((counts - counts[0]) / step)) < 1).any():
             step = int(np.gcd.reduce(steps))
-            if (counts[-1] - counts[0]) / step > MOST_POSITIONS * len(ticks):
+            if int(counts[-1] - counts[0]) // step > MOST_POSITIONS * len(ticks):
                 step = max(1, int(steps.min()))
                 warn_user(
                     f"{name} is irregular; its times are moved to the nearest of equal "
@@ -143,6 +144,11 @@ class TimeGrid:
         # Times that share a position take the next ones.
         index = np.arange(len(found))
         found[order] = np.maximum.accumulate(found[order] - index) + index
+        if np.ptp(found) > max(LONG, MOST_POSITIONS * len(found)):
+            raise ValueError(
+                f"{len(found)} times span {np.ptp(found)} steps, so most of the series "
+                "would be empty; resample them, or pass the values without times."
+            )
         return found
 
     @property

@@ -31,6 +31,11 @@ class Span:
     n_times: int
     n_series: int
 
+    @property
+    def stop(self) -> int:
+        """Position after the last time."""
+        return self.start + self.n_times
+
     def periods(self, period: int) -> np.ndarray:
         """List the periods with a time of this span.
 
@@ -43,8 +48,7 @@ class Span:
         -------
         int ndarray of shape (n_periods,)
         """
-        stop = self.start + self.n_times
-        return np.arange(self.start // period, -(-stop // period))
+        return np.arange(self.start // period, -(-self.stop // period))
 
 
 @dataclass(frozen=True)

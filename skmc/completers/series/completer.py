@@ -7,21 +7,13 @@ from dataclasses import KW_ONLY, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base import BaseCompleter, Estimator, FitTasks
-from skmc.cells import Container, Observed, Scaling
+from skmc.cells import Container
 from skmc.compatibility import fit_context, with_callbacks
-from skmc.completers.auto._units import standardized
-from skmc.completers.gaussian import GaussianCompleter
-from skmc.completers.series._grid import TimeGrid
-from skmc.completers.series._members import SeasonalMean
-from skmc.completers.series._periods import find_periods
-from skmc.completers.series._stack import SeriesStack, members_for
+from skmc.completers.series._fitted import FittedSeries
 from skmc.completers.series._table import TimeTable
-from skmc.completers.series._windows import Span
-from skmc.linalg import seed_of
 from skmc.parameters import Count, Seed
 from skmc.tables import as_table
 
@@ -147,8 +139,9 @@ class SeriesCompleter(Estimator):
     periods_: list[int] = field(init=False)
     weights_: dict[str, np.ndarray] = field(init=False)
     error_: float = field(init=False)
+    _fitted: FittedSeries = field(init=False)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Container, y: object = None) -> SeriesCompleter:
         """Learn how the series depend on each other and on time.
@@ -175,34 +168,10 @@ class SeriesCompleter(Estimator):
         X = as_table(X)
         validate_data(self, X, skip_check_array=True)
         table = TimeTable.read(X, self.time)
-        grid = table.grid()
-        seed = seed_of(self.random_state)
-        at = table.positions(grid)
-        start = int(at.min())
-        cells = np.full((int(at.max()) + 1 - start, len(table.columns)), np.nan)
-        cells[at - start] = table.cells
-        scaling = _scaling_of(cells, self.scaling)
-        scaled = standardized(cells, scaling)
-        self.periods_ = self._periods_of(scaled, grid)
-        completer = self.completer
-        if completer is None:
-            completer = GaussianCompleter(tol=1e-3, random_state=0)
-        span = Span(start, *cells.shape)
-        members = members_for(completer, self.periods_, span, self.causal, seed % 2**32)
-        present = np.zeros(len(cells), bool)
-        present[at - start] = True
-        mean = SeasonalMean(self.periods_[0] if self.periods_ else 1)
-        rng = np.random.RandomState(seed % 2**32)
         with FitTasks(self, X, y, None) as tasks:
-            stack = SeriesStack.fit(
-                scaled, start, present, members, mean, self.causal, tasks, rng
-            )
-        self._stack, self._scaling_, self._grid, self._span = stack, scaling, grid, span
-        self._columns = table.columns
-        self.error_ = stack.own.error
-        self.weights_ = {
-            m.name: w for m, w in zip(stack.members, stack.own.weights.T, strict=True)
-        }
+            self._fitted = FittedSeries.fit(self, table, tasks)
+        self.periods_ = self._fitted.periods
+        self.error_, self.weights_ = self._fitted.error, self._fitted.weights
         return self
 
     def transform(self, X: Container) -> Any:
@@ -261,56 +230,12 @@ class SeriesCompleter(Estimator):
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
         table, values, std = self._predicted(X)
-        half = std * self._stack.own.spread.quantile(level)
+        half = std * self._fitted.quantile(level)
         return table.completed(values - half), table.completed(values + half)
 
     def _predicted(self, X: Container) -> tuple[TimeTable, np.ndarray, np.ndarray]:
         check_is_fitted(self)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        table = TimeTable.read(X, self.time, self._columns)
-        span = self._span
-        at = table.positions(self._grid)
-        if table.ticks is None and len(at) != span.n_times:
-            at = at + span.n_times
-        first = span.start
-        inside = at.min() >= first and at.max() < first + span.n_times
-        start = first if inside else int(at.min())
-        n_times = span.n_times if inside else int(at.max()) + 1 - start
-        cells = np.full((n_times, span.n_series), np.nan)
-        cells[at - start] = table.cells
-        scaled = standardized(cells, self._scaling_)
-        values, std = self._stack.predict(scaled, start, not inside)
-        values = self._scaling_.undo(torch.from_numpy(values)).numpy()
-        std = std * self._scaling_.scale.numpy()
-        return table, values[at - start], std[at - start]
-
-    def _periods_of(self, cells: np.ndarray, grid: TimeGrid) -> list[int]:
-        if isinstance(self.period, str):
-            return find_periods(cells, grid.calendar)
-        found = [] if self.period is None else np.atleast_1d(self.period).tolist()
-        for period in found:
-            if not (isinstance(period, int) and 2 <= period <= len(cells) // 2):
-                raise ValueError(
-                    f"period={self.period!r} must have whole numbers of times between "
-                    f"2 and half of the series, {len(cells) // 2}; got {period!r}."
-                )
-        return found
-
-
-def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
-    """Standardize series of different units.
-
-    The deviations of series of one unit grow with their levels: ratios of deviations to
-    means are more similar than deviations.
-    """
-    data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
-    if how == "auto":
-        how = "columns" if bool(Scaling.unlike(data)) else None
-        means, deviations = np.nanmean(cells, 0), np.nanstd(cells, 0)
-        varies = deviations > 0
-        if (means[varies] > 0).all():
-            sizes = np.log(deviations[varies])
-            ratios = sizes - np.log(means[varies])
-            how = None if ratios.std() < sizes.std() else how
-    return Scaling.of(data, how)
+        table = TimeTable.read(X, self.time, self._fitted.columns)
+        return table, *self._fitted.predict(table)

@@ -1,0 +1,147 @@
+"""What a fit to series has learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from skmc.base import FitTasks
+from skmc.cells import Observed, Scaling
+from skmc.completers.auto._units import standardized
+from skmc.completers.gaussian import GaussianCompleter
+from skmc.completers.series._grid import TimeGrid
+from skmc.completers.series._members import SeasonalMean
+from skmc.completers.series._periods import find_periods
+from skmc.completers.series._stack import SeriesStack, members_for
+from skmc.completers.series._table import TimeTable
+from skmc.completers.series._windows import Span
+from skmc.linalg import seed_of
+
+if TYPE_CHECKING:
+    from skmc.completers.series.completer import SeriesCompleter
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSeries:
+    """A stack, and where the series of the fit were.
+
+    Parameters
+    ----------
+    columns : list of int
+        Columns of the table that are series.
+    grid : TimeGrid
+        Positions of times.
+    span : Span
+        Positions of the fit.
+    scaling : Scaling
+        Standardization of the series.
+    periods : list of int
+        Periods.
+    stack : SeriesStack
+        Members and weights.
+    """
+
+    columns: list[int]
+    grid: TimeGrid
+    span: Span
+    scaling: Scaling
+    periods: list[int]
+    stack: SeriesStack
+
+    @classmethod
+    def fit(
+        cls, params: SeriesCompleter, table: TimeTable, tasks: FitTasks
+    ) -> FittedSeries:
+        """Fit the members that the parameters ask for to the series of a table."""
+        grid, rng = (
+            table.grid(),
+            np.random.RandomState(seed_of(params.random_state) % 2**32),
+        )
+        at = table.positions(grid)
+        span = Span(int(at.min()), int(np.ptp(at)) + 1, len(table.columns))
+        cells = _placed(table.cells, at, span)
+        scaling = _scaling_of(cells, params.scaling)
+        scaled = standardized(cells, scaling)
+        periods = _periods_of(scaled, params.period, grid)
+        completer: Any = params.completer
+        if completer is None:
+            completer = GaussianCompleter(tol=1e-3, random_state=0)
+        members = members_for(
+            completer, periods, span, params.causal, rng.randint(2**31)
+        )
+        mean = SeasonalMean(periods[0] if periods else 1)
+        present = np.isin(np.arange(span.start, span.stop), at)
+        stack = SeriesStack.fit(
+            scaled, span.start, present, members, mean, params.causal, tasks, rng
+        )
+        return cls(table.columns, grid, span, scaling, periods, stack)
+
+    @property
+    def error(self) -> float:
+        """Error on the held-out cells."""
+        return self.stack.own.error
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """Weights of the members for each class of gaps."""
+        columns = self.stack.own.weights.T
+        pairs = zip(self.stack.members, columns, strict=True)
+        return {member.name: own for member, own in pairs}
+
+    def quantile(self, level: float) -> float:
+        """Quantile of the errors relative to their deviations."""
+        return self.stack.own.spread.quantile(level)
+
+    def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray]:
+        """Values and standard deviations of the missing cells of a table."""
+        at, span = table.positions(self.grid), self.span
+        if table.ticks is None and len(at) != span.n_times:
+            at = at + span.n_times
+        later = at.min() < span.start or at.max() >= span.stop
+        if later:
+            span = Span(int(at.min()), int(np.ptp(at)) + 1, span.n_series)
+        scaled = standardized(_placed(table.cells, at, span), self.scaling)
+        values, std = self.stack.predict(scaled, span.start, later)
+        values = self.scaling.undo(torch.from_numpy(values)).numpy()
+        std = std * self.scaling.scale.numpy()
+        return values[at - span.start], std[at - span.start]
+
+
+def _placed(cells: np.ndarray, at: np.ndarray, span: Span) -> np.ndarray:
+    found = np.full((span.n_times, span.n_series), np.nan)
+    found[at - span.start] = cells
+    return found
+
+
+def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
+    if isinstance(asked, str):
+        return find_periods(cells, grid.calendar)
+    found = [] if asked is None else np.atleast_1d(asked).tolist()
+    for period in found:
+        if not (isinstance(period, int) and 2 <= period <= len(cells) // 2):
+            raise ValueError(
+                f"period={asked!r} must have whole numbers of times between 2 and half "
+                f"of the series, {len(cells) // 2}; got {period!r}."
+            )
+    return sorted(found)
+
+
+def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
+    """Standardize series of different units.
+
+    The deviations of series of one unit grow with their levels: ratios of deviations to
+    means are more similar than deviations.
+    """
+    data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
+    if how == "auto":
+        how = "columns" if bool(Scaling.unlike(data)) else None
+        means, deviations = np.nanmean(cells, 0), np.nanstd(cells, 0)
+        varies = deviations > 0
+        if (means[varies] > 0).all():
+            sizes = np.log(deviations[varies])
+            ratios = sizes - np.log(means[varies])
+            how = None if ratios.std() < sizes.std() else how
+    return Scaling.of(data, how)
