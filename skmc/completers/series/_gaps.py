@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 MAX_MOVES = 20  # of the pattern of the missing cells
@@ -73,37 +75,36 @@ def like_gaps(
     for _ in range(MAX_MOVES if missing.any() else 0):
         shift = step * rng.randint(n_times // step), rng.randint(n_series)
         moved = np.roll(missing, shift, (0, 1))
-        series, start, stop = _gaps(moved)
-        for k in _chosen(moved.sum(1) - (~observed | hidden).sum(1), start, stop, rng):
+        gaps, lacking = _gaps(moved), moved.sum(1) - (~observed | hidden).sum(1)
+        for series, start, stop in _events(*gaps, lacking, rng):
             if n_hidden <= 0:
                 break
-            gap = np.s_[start[k] : stop[k], series[k]]
-            n_hidden -= (observed[gap] & ~hidden[gap]).sum()
-            hidden[gap] |= observed[gap]
+            where = np.s_[start:stop, series]
+            n_hidden -= (observed[where] & ~hidden[where]).sum()
+            hidden[where] |= observed[where]
     hidden[:, hidden.sum(0) > observed.sum(0) / 2] = False
     return hidden
 
 
-def _chosen(
-    lacking: np.ndarray,
+def _events(
+    series: np.ndarray,
     start: np.ndarray,
     stop: np.ndarray,
+    lacking: np.ndarray,
     rng: np.random.RandomState,
-) -> np.ndarray:
-    """Choose gaps: for each start and stop together, as many as are lacking there.
+) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Yield series of gaps that begin and end together, in random order.
 
-    ``lacking`` is the number of series to hide at each time.
+    There are as many series as are ``lacking`` at one of the times, and at least one.
     """
-    total = np.append(0, lacking.cumsum())
-    wanted = np.maximum(1, np.rint((total[stop] - total[start]) / (stop - start)))
-    _, event = np.unique([start, stop], axis=1, return_inverse=True)
-    order = np.lexsort([rng.rand(len(event)), event])
-    first = np.flatnonzero(np.diff(event[order], prepend=-1))
-    number = np.arange(len(order)) - np.repeat(first, np.diff([*first, len(order)]))
-    taken = order[number < wanted[order]]
-    lot = rng.permutation(len(first))
-    chosen: np.ndarray = taken[np.argsort(lot[event[taken]], kind="stable")]
-    return chosen
+    order = np.lexsort([rng.rand(len(series)), stop, start])
+    series, start, stop = series[order], start[order], stop[order]
+    first = np.diff(start, prepend=-1) | np.diff(stop, prepend=-1)
+    bounds = [*np.flatnonzero(first), len(series)]
+    for k in rng.permutation(len(bounds) - 1):
+        a, b = bounds[k : k + 2]
+        n_series = max(1, lacking[start[a] : stop[a]].max())
+        yield series[a : min(b, a + n_series)], start[a], stop[a]
 
 
 def _gaps(missing: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

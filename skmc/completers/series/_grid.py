@@ -53,10 +53,10 @@ def ticks_of(times: Sequence[object], name: str) -> np.ndarray:
     ticks = np.array(plain, "M8[us]" if all(dates) else np.int64)
     values, counts = np.unique(ticks, return_counts=True)
     if (counts > 1).any():
-        time = values[counts > 1][0]
+        first = (counts > 1).argmax()
         raise ValueError(
-            f"{name} has the time {time} {counts.max()} times; drop or average "
-            "duplicates. If clocks were set back, give the times a time zone."
+            f"{name} has the time {values[first]} {counts[first]} times; drop or "
+            "average duplicates. If clocks were set back, give the times a time zone."
         )
     return ticks
 

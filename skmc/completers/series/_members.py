@@ -97,6 +97,7 @@ class Windowed:
     completer: Any
     seed: int
     used: np.ndarray = field(init=False)  # columns with an observed cell
+    fitted: Any = field(init=False)
 
     @property
     def transfers(self) -> bool:

@@ -9,8 +9,9 @@ from scipy import fft
 
 LEAST = 0.1  # smallest autocorrelation of a period
 SHARE = 0.5  # of the largest autocorrelation, for the shortest period
-GAIN = 0.02  # of a multiple of the shortest period over its neighbors
+GAIN = 0.05  # of a multiple of the shortest period over its neighbors
 MAX_PERIODS = 2
+ROUNDING = 1e-9  # of the largest value; a smaller deviation is rounding
 
 
 def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
@@ -19,7 +20,7 @@ def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
     These are a day, a week and a year, as far as they have whole numbers of times and
     the autocorrelation of the observed cells is above .1. If there are none, it is the
     shortest peak of the autocorrelation of at least half of the highest, and this one.
-    A multiple of the shortest period is left out if the autocorrelation is not .02
+    A multiple of the shortest period is left out if the autocorrelation is not .05
     higher there than at the multiples before and after it.
 
     Parameters
@@ -78,7 +79,9 @@ def autocorrelation(cells: np.ndarray) -> np.ndarray:
     """
     seen = ~np.isnan(cells)
     z = np.where(seen, cells - _trend(cells, seen), 0.0)
-    z /= np.sqrt(np.maximum(np.square(z).sum(0) / np.maximum(seen.sum(0), 1), 1e-300))
+    deviation = np.sqrt(np.square(z).sum(0) / seen.sum(0))
+    varies = deviation > ROUNDING * np.nanmax(np.abs(cells), 0)
+    z *= np.where(varies, 1 / np.where(varies, deviation, 1), 0)
     size = fft.next_fast_len(2 * len(cells), real=True)
 
     def of_pairs(values: np.ndarray) -> np.ndarray:

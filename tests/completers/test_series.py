@@ -1,0 +1,324 @@
+"""Series: arrangements, gaps, times, and their weighted completion."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skmc import GaussianCompleter, KNNCompleter, SeriesCompleter
+from skmc.completers.series._gaps import gap_lengths, like_gaps
+from skmc.completers.series._grid import TimeGrid, ticks_of
+from skmc.completers.series._members import Interpolation, SeasonalMean
+from skmc.completers.series._periods import find_periods
+from skmc.completers.series._windows import Span, Windows, widest
+from skmc.metrics import rmse
+from skmc.persistence import load, save
+
+HOURS = pd.date_range("2024-01-01", periods=24 * 15, freq="h")
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Eight series with a daily profile whose size differs between days."""
+    rng = np.random.RandomState(0)
+    time = np.arange(len(HOURS))
+    profile = 2 + np.sin(2 * np.pi * time / 24) + np.sin(4 * np.pi * time / 24 + 1)
+    size = np.repeat(1 + 0.3 * rng.randn(15, 2) @ rng.randn(2, 8), 24, axis=0)
+    values = rng.uniform(1, 3, 8) * size * profile[:, None] + 0.1 * rng.randn(360, 8)
+    return pd.DataFrame(20 + values, HOURS, [f"s{k}" for k in range(8)])
+
+
+def with_gaps(truth, kind):
+    rng = np.random.RandomState(1)
+    if kind == "cells":
+        hidden = rng.rand(*truth.shape) < 0.3
+    elif kind == "days":
+        hidden = np.repeat(rng.rand(15, 8) < 0.25, 24, axis=0)
+    else:  # all series at once
+        hidden = np.repeat(rng.rand(90, 1) < 0.2, 4, axis=0) & np.ones((1, 8), bool)
+    return truth.mask(hidden), hidden
+
+
+@pytest.fixture(scope="module")
+def fitted(truth):
+    X, _ = with_gaps(truth, "cells")
+    return SeriesCompleter(random_state=0).fit(X), X
+
+
+@pytest.mark.parametrize("kind", ["cells", "days", "outages"])
+def test_recovers_gaps_of_every_kind(truth, kind):
+    X, hidden = with_gaps(truth, kind)
+    completer = SeriesCompleter(random_state=0).fit(X)
+    completed = completer.transform(X)
+    assert completer.periods_ == [24]
+    error = rmse(completed, truth, hidden)
+    cells = X.to_numpy()
+    with warnings.catch_warnings(action="ignore"):  # times without a cell
+        plain = GaussianCompleter(random_state=0).fit_transform(cells)
+    seasonal = SeasonalMean(24).fit(cells, 0).predict(cells, 0)
+    line = Interpolation().fit(cells, 0).predict(cells, 0)
+    assert error < 1.03 * rmse(plain, truth, hidden)  # the right one for whole days
+    for other in (seasonal, line):
+        assert error < 0.3 * rmse(other, truth, hidden)
+    low, high = completer.predict_interval(X)
+    inside = (low <= truth) & (truth <= high)
+    assert 0.8 < inside.to_numpy()[hidden].mean() < 0.97
+    assert 0.4 < completer.error_ / error < 2.5
+    pd.testing.assert_frame_equal(completed.mask(hidden), X)
+
+
+def test_a_line_is_completed_like_interpolation():
+    """Without anything to learn, interpolation gets the weight."""
+    rng = np.random.RandomState(0)
+    walks = rng.randn(300, 3).cumsum(0)
+    hidden = rng.rand(300, 3) < 0.2
+    cells = np.where(hidden, np.nan, walks)
+    found = SeriesCompleter(random_state=0).fit_transform(cells)
+    line = Interpolation().fit(cells, 0).predict(cells, 0)
+    assert rmse(found, walks, hidden) < 1.03 * rmse(line, walks, hidden)
+
+
+def test_order_gaps_and_containers_of_times(truth, fitted):
+    completer, X = fitted
+    whole = completer.transform(X)
+    with pytest.warns(UserWarning, match="not sorted"):
+        mixed = SeriesCompleter(random_state=0).fit_transform(
+            X.sample(frac=1, random_state=0)
+        )
+    pd.testing.assert_frame_equal(mixed.sort_index(), whole, check_freq=False)
+    # A time without a row is one whose cells are missing.
+    absent = X.drop(HOURS[100:103])
+    empty = X.mask(~X.index.isin(absent.index)[:, None] & np.ones(X.shape, bool))
+    np.testing.assert_allclose(
+        completer.transform(absent), completer.transform(empty).loc[absent.index]
+    )
+    column = X.reset_index(names="when").assign(note="a")
+    with pytest.warns(UserWarning, match=r"not numbers.*'note'"):
+        named = SeriesCompleter(time="when", random_state=0).fit(column)
+    found = named.transform(column)
+    assert (found[["when", "note"]] == column[["when", "note"]]).all(axis=None)
+    np.testing.assert_allclose(found[X.columns], whole)
+    text = column.drop(columns="note").astype({"when": str})
+    for frame in (text, pl.from_pandas(column.drop(columns="note"))):
+        found = SeriesCompleter(time="when", random_state=0).fit_transform(frame)
+        assert type(found) is type(frame)
+        np.testing.assert_allclose(found[list(X.columns)].to_numpy(), whole)
+    zone = X.tz_localize("UTC").tz_convert("Europe/Berlin")
+    found = SeriesCompleter(random_state=0).fit_transform(zone)
+    np.testing.assert_allclose(found, whole)
+    plain = SeriesCompleter(period=24, random_state=0).fit_transform(X.to_numpy())
+    np.testing.assert_allclose(plain, whole)
+    whole_numbers = X.round().astype("Int64")
+    found = SeriesCompleter(random_state=0).fit_transform(whole_numbers)
+    assert found.notna().all(axis=None)
+
+
+def test_later_times_are_completed_from_what_was_learned(truth):
+    X, hidden = with_gaps(truth, "cells")
+    completer = SeriesCompleter(random_state=0).fit(X[:240])
+    later = completer.transform(X[240:])
+    error = rmse(later, truth[240:], hidden[240:])
+    line = Interpolation().predict(X[240:].to_numpy(), 0)
+    assert error < 0.7 * rmse(line, truth[240:], hidden[240:])
+    # Other cells of the call, but not those of other calls, have an influence.
+    day = completer.transform(X[264:288])
+    far = completer.transform(X[240:])[24:48]
+    assert rmse(day, truth[264:288], hidden[264:288]) < 0.5
+    assert not np.allclose(day, far)
+    plain = SeriesCompleter(period=24, random_state=0).fit(X[:240].to_numpy())
+    np.testing.assert_allclose(plain.transform(X[240:].to_numpy()), later)
+
+
+def test_causal_completions_do_not_see_later_times(truth):
+    X, hidden = with_gaps(truth, "cells")
+    completer = SeriesCompleter(causal=True, random_state=0).fit(X)
+    whole = completer.transform(X)
+    rest = X.copy()
+    rest[200:] = np.nan
+    np.testing.assert_allclose(completer.transform(rest)[:200], whole[:200])
+    last = X.ffill().bfill()
+    assert rmse(whole, truth, hidden) < 0.7 * rmse(last, truth, hidden)
+
+
+def test_a_completer_of_the_users_choice_in_a_pipeline(truth, fitted, tmp_path):
+    X, hidden = with_gaps(truth, "cells")
+    own = SeriesCompleter(KNNCompleter(), period=[24], random_state=0)
+    pipeline = make_pipeline(clone(own), FunctionTransformer())
+    assert rmse(pipeline.fit_transform(X), truth, hidden) < 0.5
+    completer, X = fitted
+    save(completer, tmp_path / "series.safetensors")
+    again = load(tmp_path / "series.safetensors")
+    pd.testing.assert_frame_equal(again.transform(X), completer.transform(X))
+    std = completer.predict_std(X)
+    assert ((std == 0) == X.notna()).all(axis=None)
+    with pytest.raises(ValueError, match=r"level must lie in \(0, 1\)"):
+        completer.predict_interval(X, 1.0)
+
+
+def frame(index, n=6):
+    return pd.DataFrame({"a": np.arange(n) + 0.5, "b": [1.0, np.nan] * (n // 2)}, index)
+
+
+BAD = {
+    "a time twice": (lambda: frame([1, 2, 3, 4, 5, 6]).iloc[[0, 0, 1]], None),
+    "duplicate dates": (
+        lambda: frame(pd.to_datetime(["2024-01-01"] * 2 + ["2024-01-02"] * 4)),
+        "has the time 2024-01-01.* 2 times",
+    ),
+    "the doubled hour": (
+        lambda: frame(
+            pd.date_range(
+                "2024-10-27", periods=6, freq="h", tz="Europe/Berlin"
+            ).tz_localize(None)
+        ),
+        "clocks were set back",
+    ),
+    "no time": (lambda: frame([pd.NaT, *HOURS[:5]]), "NaT in row 0"),
+    "mixed": (lambda: frame([1, *HOURS[:5]]), "both dates and numbers"),
+    "a single time": (lambda: frame(range(6))[:1], "single time"),
+    "no series": (lambda: frame(range(6)) * np.nan, "no series"),
+    "infinite": (lambda: frame(range(6)).replace(1.0, np.inf), "infinite"),
+    "far apart": (
+        lambda: frame(HOURS[:2].append(HOURS[2:6] + pd.Timedelta("40000D"))),
+        "most of the series would be empty",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Series without")
+@pytest.mark.parametrize("name", BAD)
+def test_times_and_cells_that_are_refused(name):
+    make, message = BAD[name]
+    if message is None:  # rows that are only numbered
+        SeriesCompleter().fit(make())
+        return
+    with pytest.raises(ValueError, match=message):
+        SeriesCompleter().fit(make())
+
+
+def test_other_input_that_is_refused(fitted):
+    completer, X = fitted
+    for period in (1, 1000, [24, 24.5]):
+        with pytest.raises(ValueError, match="between 2 and half of the series, 180"):
+            SeriesCompleter(period=period).fit(X)
+    with pytest.raises(ValueError, match="time names column 'when'"):
+        SeriesCompleter(time="when").fit(X)
+    with pytest.raises(ValueError, match="not numbers"):
+        completer.transform(X.assign(s0="high"))
+    with pytest.warns(UserWarning, match="stay missing"):
+        empty = SeriesCompleter(period=None).fit_transform(X[:50].assign(e=np.nan))
+    assert empty["e"].isna().all()
+    assert empty.drop(columns="e").notna().all(axis=None)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 1), (40, 1), (20, 60)])
+def test_short_and_wide_series(shape):
+    rng = np.random.RandomState(0)
+    cells = rng.randn(*shape)
+    cells[1, 0] = np.nan
+    found = SeriesCompleter(random_state=0).fit_transform(cells)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("kind", ["times", "periods", "slots"])
+def test_every_cell_is_in_one_row_of_an_arrangement(kind):
+    span = Span(5, 17, 3)
+    windows = Windows(kind, 4, (-1, 4))
+    place = windows.places(np.arange(windows.n_rows(span)), span)
+    n_own = windows.n_own(span)
+    assert place.shape[1] == 3 * n_own
+    own = place[:, :n_own]
+    assert sorted(own[own < 51]) == list(range(51))
+    # The cell of an offset belongs to the same series, so much later.
+    time, series = np.divmod(np.where(place < 51, place, -1), 3)
+    for k, offset in enumerate((-1, 4), 1):
+        there = place[:, k * n_own : (k + 1) * n_own]
+        both = (own < 51) & (there < 51)
+        assert (there[both] - own[both] == 3 * offset).all()
+    cells = np.arange(51.0)
+    rows = np.append(cells, np.nan)[own]
+    if kind == "periods":  # slot j of period d is at time 4 d + j
+        assert (np.nanmax(rows, 1) - np.nanmin(rows, 1) <= 9).all()
+    assert series.max() == 2 and time.max() == 16
+
+
+def test_wide_windows_have_few_columns():
+    span = Span(0, 1000, 100)
+    offsets = [(-24, 24), (-1, 1), (-2, 2)]
+    assert widest(Windows("times"), offsets, span, 300).offsets == (-24, 24)
+    assert widest(Windows("times"), offsets, span, 700).offsets == (-24, 24, -1, 1)
+    assert widest(Windows("times"), offsets, span, 299).offsets == ()
+
+
+def test_lengths_of_gaps():
+    missing = np.array([[1, 0, 1, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0, 0]], bool).T
+    assert gap_lengths(missing).T.tolist() == [[1, 0, 2, 2, 0, 3, 3, 3], [0] * 8]
+    so_far = gap_lengths(missing, so_far=True).T.tolist()
+    assert so_far == [[1, 0, 1, 2, 0, 1, 2, 3], [0] * 8]
+
+
+def test_hidden_gaps_are_like_the_missing_ones():
+    rng = np.random.RandomState(0)
+    outage = np.repeat(rng.rand(100, 1) < 0.2, 5, axis=0) & np.ones((1, 10), bool)
+    hidden = like_gaps(outage, ~outage, 1, 0.1, rng)
+    counts = hidden.sum(1)[hidden.any(1)]
+    assert (counts == 10).mean() > 0.95  # all series together
+    assert not (hidden & outage).any()
+    assert 0.08 < hidden.sum() / (~outage).sum() < 0.15
+    runs = np.zeros((500, 10), bool)
+    for s, start in enumerate(rng.randint(0, 480, 10)):
+        runs[start : start + 20, s] = True
+    hidden = like_gaps(runs, ~runs, 1, 0.03, rng)
+    assert np.median(gap_lengths(hidden)[hidden]) == 20
+    assert hidden.sum(1).max() <= 3  # not together
+    most = rng.rand(60, 4) < 0.8
+    hidden = like_gaps(most, ~most, 1, 0.9, rng)
+    assert (hidden.sum(0) <= (~most).sum(0) / 2).all()
+    single = like_gaps(np.zeros((50, 4), bool), np.ones((50, 4), bool), 1, 0.1, rng)
+    assert single.sum() == 20
+
+
+def test_grids_of_times():
+    def grid(index):
+        ticks = ticks_of(list(index), "time")
+        found = TimeGrid.of(ticks, "time")
+        return found, found.positions(ticks).tolist()
+
+    months, at = grid(pd.date_range("2020-01-31", periods=14, freq="ME"))
+    assert months.unit == "M" and at == list(range(14)) and months.calendar == [12]
+    quarters, at = grid(pd.date_range("2020-01-01", periods=8, freq="QS"))
+    assert at == list(range(8)) and quarters.calendar == [4]
+    hours, at = grid(HOURS[[7, 8, 9, 12]])
+    assert at == [7, 8, 9, 12]  # from midnight
+    assert hours.calendar[:2] == [24, 168]
+    weeks, _ = grid(pd.date_range("2020-01-04", periods=5, freq="7D"))
+    assert weeks.calendar == [1, 52]
+    spring = pd.date_range("2024-03-31", periods=5, freq="h", tz="Europe/Berlin")
+    assert grid(spring)[1] == [23, 24, 25, 26, 27]  # in UTC, from midnight
+    years, at = grid([1970, 1971, 1974])
+    assert at == [0, 1, 4] and years.calendar == []
+    noise = pd.to_timedelta(np.random.RandomState(0).randint(0, 900, 360), unit="s")
+    with pytest.warns(UserWarning, match="irregular"):
+        _, at = grid(HOURS + noise)
+    assert (np.diff(at) > 0).all()
+
+
+def test_periods():
+    rng = np.random.RandomState(0)
+    time = np.arange(600)
+    daily = np.sin(2 * np.pi * time / 24)[:, None] + 0.3 * rng.randn(600, 2)
+    cells = np.where(rng.rand(600, 2) < 0.3, np.nan, daily + 0.01 * time[:, None])
+    assert find_periods(cells, []) == [24]
+    weekend = daily * np.where(time // 24 % 7 < 5, 1.0, 0.2)[:, None]
+    assert find_periods(weekend, []) == [24, 168]
+    assert find_periods(weekend, [24, 168, 8766]) == [24, 168]
+    assert find_periods(daily, [24, 168]) == [24]
+    assert find_periods(rng.randn(600, 2), [24, 168]) == []
+    assert find_periods(np.ones((50, 2)), []) == []
