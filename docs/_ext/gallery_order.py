@@ -22,6 +22,7 @@ ORDER = [
     "passenger_list",
     "pooled_estimate",
     "gaussian_intervals",
+    "broken_week",
     "state_policy",
     "stack_table",
     "hidden_link",

@@ -475,10 +475,31 @@ def panel() -> str:
     return "\n".join(lines) + "\n"
 
 
+def series() -> str:
+    """Errors of completed series, as Markdown."""
+    record = json.loads((RECORDS / "series.json").read_text())
+    cases = [
+        (name, kind)
+        for name in ("Hangzhou", "Birmingham")
+        for kind in ("cells", "days", "blocks")
+    ]
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for key, entry in record.items():
+        case, method, _ = key.split("/")
+        name, kind = case.split(", ")
+        found.setdefault(method, {})[name, kind] = entry["rmse"]
+    heads = [f"{name}, {kind}" for name, kind in cases]
+    lines = ["| method | " + " | ".join(heads) + " |", "|---" * 7 + "|"]
+    for method, errors in found.items():
+        shown = [f"{errors[case]:#.3g}" for case in cases]
+        lines += [f"| {method} | " + " | ".join(shown) + " |"]
+    return "\n".join(lines) + "\n"
+
+
 def write(app) -> None:
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    made = (decisions, speed, busy, device, spark, workers, panel)
+    made = (decisions, speed, busy, device, spark, workers, panel, series)
     tables = {function.__name__: function() for function in made}
     for name, text in tables.items():
         path = folder / f"{name}.md"

@@ -83,6 +83,13 @@ def _add_complete(commands: Commands) -> None:
         help="limit the time of the fit; auto compares methods for as long (default: "
         "60 for auto, none for others)",
     )
+    parser.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="complete the columns of numbers over the times in this column, such as "
+        "dates or years; --method then completes rows, days and slots of days "
+        "(default: gaussian)",
+    )
     several = parser.add_mutually_exclusive_group()
     several.add_argument(
         "--draws",

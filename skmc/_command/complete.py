@@ -24,7 +24,14 @@ def run(options: Namespace, messages: Messages) -> None:
     settings = dict(options.set)
     if options.time_limit is not None:
         settings["max_time"] = options.time_limit
-    completer = methods.make(method, settings, options.seed, options.device)
+    if options.time is not None and options.method is None:
+        if settings or options.draws:
+            raise UsageError(
+                "--time needs --method for --set, --time-limit and --draws"
+            )
+        completer, method = None, "series"
+    else:
+        completer = methods.make(method, settings, options.seed, options.device)
     if options.draws is not None and not hasattr(completer, "sample"):
         methods.refuse_draws(method, "--method")
     large = file.estimate(completer)

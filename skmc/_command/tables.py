@@ -52,7 +52,7 @@ class TableFile(File, ABC):
     """A file with named columns, of which only the missing cells change."""
 
     options: ClassVar[tuple[str, ...]] = (
-        *("index", "categorical", "ordinal", "draws", "intervals"),
+        *("index", "categorical", "ordinal", "draws", "intervals", "time"),
     )
     matrix_of = " Only numeric columns are compared, standardized."
     columns: list[Column]
@@ -62,6 +62,7 @@ class TableFile(File, ABC):
     def __init__(self, path: str, options: Namespace, names: Sequence[str]):
         super().__init__(path, options)
         self.names = list(names)
+        self.time: str | None = getattr(options, "time", None)
         self.drawn: list[dict[int, list]] = []
         self.changes: dict[int, list] = {}  # position of a column -> filled values
         self.bounds: dict[int, tuple[list, ...]] = {}  # ... -> ends of intervals
@@ -82,6 +83,8 @@ class TableFile(File, ABC):
     def describe(self, options: Namespace, index: Collection[int]) -> None:
         """Determine the kinds of the columns; those in ``index`` are unchanged."""
         index = {*index, *self._chosen(options.index, "--index")}
+        if self.time is not None:
+            index |= self._chosen([self.time], "--time")
         categorical = self._chosen(options.categorical, "--categorical")
         ordinal = dict(options.ordinal)
         for k in self._chosen(list(ordinal), "--ordinal") & (index | categorical):
@@ -182,6 +185,8 @@ class TableFile(File, ABC):
                 f"{self.path} has no observed cell; at least one is needed"
             )
         self._warn_of_doubts()
+        if self.time is not None:
+            return self._complete_over_time(completer)
         used = [
             k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
@@ -238,6 +243,16 @@ class TableFile(File, ABC):
                 if not np.isnan(ends[:, :, place]).all():
                     self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))
         return int(missing.sum())
+
+    def _complete_over_time(self, completer: BaseCompleter) -> int:
+        from skmc._command.series import complete_series
+
+        found, bounds, n_filled = complete_series(self, self.time, completer)
+        if self.level is not None:
+            self._check_names(found)
+        self.drawn, self.bounds = [found], bounds
+        self.choose(0)
+        return n_filled
 
     def choose(self, k: int) -> None:
         self.changes = self.drawn[k]

@@ -1283,3 +1283,49 @@ def test_a_terminal_with_a_limited_encoding(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
     assert main(["compare", "in.csv", "--methods", "mean", "--splits", "1"]) == 0
     assert b"? std. error" in raw.getvalue()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_series_are_completed_over_time(run, tmp_path, suffix):
+    rng = np.random.RandomState(0)
+    hours = pd.date_range("2024-03-01", periods=24 * 10, freq="h")
+    daily = 10 + 3 * np.sin(2 * np.pi * np.arange(240) / 24)
+    truth = (daily + 0.1 * rng.randn(240)).round(2)
+    table = pd.DataFrame({"when": hours, "north": truth, "south": (20 * daily).round()})
+    table.loc[50:73, "north"] = np.nan
+    table["note"] = "ok"
+    write = getattr(table, f"to_{suffix}")
+    write(tmp_path / f"in.{suffix}", index=False)
+    code, _, err = run(
+        "complete", f"in.{suffix}", f"out.{suffix}", "--time", "when", "--intervals"
+    )
+    assert code == 0, err
+    assert "24 of 960 cells completed by series" in err
+    assert "columns left unchanged: 'when', 'note'" in err
+    found = getattr(pd, f"read_{suffix}")(tmp_path / f"out.{suffix}")
+    gap = slice(50, 73)
+    assert abs(found.loc[gap, "north"] - truth[50:74]).max() < 1
+    inside = found["north lower"] <= found["north"]
+    assert inside[50:74].all() and found["north upper"].notna().sum() == 24
+    if suffix == "csv":
+        lines = (tmp_path / "in.csv").read_text().splitlines()
+        after = (tmp_path / "out.csv").read_text().splitlines()
+        assert after[10].split(",")[::3][0] == lines[10].split(",")[0]
+        code, _, err = run("complete", "in.csv", "o.csv", "--time", "note")
+        assert code == 1 and "column 'note' are not dates" in err
+        for more in (["--draws", "2"], ["--set", "max_iter=3"]):
+            code, _, err = run("complete", "in.csv", "o.csv", "--time", "when", *more)
+            assert code == 2 and "--time" in err
+
+
+def test_years_are_times(run, tmp_path):
+    years = pd.DataFrame({"year": range(1970, 2000), "a": np.arange(30.0) ** 2})
+    years.loc[[5, 6], "a"] = np.nan
+    years.to_csv(tmp_path / "in.csv", index=False)
+    code, _, err = run(
+        *("complete", "in.csv", "out.csv", "--time", "year", "--method", "knn")
+    )
+    assert code == 0, err
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert abs(found["a"][5] - 25) < 5
+    assert (found["year"] == years["year"]).all()
