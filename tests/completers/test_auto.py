@@ -267,6 +267,50 @@ def test_the_time_limit_skips_candidates(matrix, monkeypatch):
     assert "of 2 candidates" in auto.verdict_
 
 
+def checked(matrix, monkeypatch, seconds, max_time=2.2):
+    """Fit two candidates; the second seems to need more time than ``max_time``."""
+    rows = []
+
+    class Watched(SVDCompleter):
+        def _fit_cells(self, given, y=None):
+            rows.append(len(given.matrix))
+            time.sleep(seconds * len(given.matrix) / 60)
+            return super()._fit_cells(given, y)
+
+    found = [
+        Candidate("means", MeanCompleter(), lambda s: 1e-9),
+        Candidate("svd", Watched(), lambda s: s.n_rows / 40),  # 1.5 s
+    ]
+    monkeypatch.setattr(_candidates, "family", lambda seed, device: found)
+    auto = AutoCompleter(max_time=max_time, random_state=0)
+    return auto.fit(matrix[1]), rows
+
+
+def test_a_fit_to_a_few_rows_corrects_a_high_estimate(matrix, monkeypatch):
+    auto, rows = checked(matrix, monkeypatch, 0.0)
+    assert rows[:2] == [8, 60]
+    assert auto.weights_["svd"] > 0.9
+
+
+def test_a_fit_to_a_few_rows_confirms_a_correct_estimate(matrix, monkeypatch):
+    auto, rows = checked(matrix, monkeypatch, 1.5)
+    assert rows == [8]
+    said = re.search(
+        r"svd \(a fit and the last fits take about ([\d.]+) s", auto.verdict_
+    )
+    assert 3 <= float(said[1]) < 4.5
+    assert np.isnan(board(auto).loc["svd", "error"])
+
+
+def test_estimates_are_not_checked_where_it_is_hopeless_or_not_needed(
+    matrix, monkeypatch
+):
+    assert checked(matrix, monkeypatch, 0.0, 0.9)[1] == []  # over three times too long
+    assert set(checked(matrix, monkeypatch, 0.0, 30)[1]) == {60}
+    monkeypatch.setattr(_fit, "MAX_ROWS", 50)  # 2.5 s for two fits to the sample
+    assert checked(matrix, monkeypatch, 0.0)[1] == []
+
+
 def test_one_fit_of_trees_predicts_every_part(monkeypatch):
     """By trees of other rows: noise stays as unpredictable as it is."""
     noise = np.random.RandomState(0).randn(150, 6)
@@ -775,6 +819,7 @@ def test_a_slow_member_does_not_keep_others_from_being_tried():
         race.trials.append(
             Trial(candidate, seconds, 1.0, seconds=seconds, residuals=[residuals])
         )
-    asked = [Trial(Candidate("new", SVDCompleter()), cost, 1.0) for cost in (450, 550)]
+    new = Candidate("new", SVDCompleter(), lambda size: 450)
+    asked = [Trial(new, cost, 1.0) for cost in (450, 550)]
     assert race._against(asked[0], named=False) is None
     assert "about 1.1e+03 s, 1e+03 s are left" in race._against(asked[1], named=False)

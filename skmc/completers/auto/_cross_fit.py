@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skmc.base import FitTasks
+from skmc.base import FitTasks, known_of_rows
 from skmc.cells import Entries
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
@@ -21,6 +21,9 @@ from skmc.model_selection import predict_cells
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
 MIN_WEIGHT = 0.02  # smallest weight of a member of the stack
 CELLS_TO_DROP = 10  # for each candidate, before any is dropped
+CHECK_SHARE_OF_MAX_TIME = 0.1  # for all fits that check estimates
+CHECK_STEPS = (8, 16, 32)  # such a fit gets every eighth row, or fewer
+LARGEST_OVERESTIMATE = 3  # estimated over measured times of most classes
 
 
 @dataclass
@@ -55,6 +58,11 @@ class Trial:
         if self.out_of_bag:
             return self.seconds * self.growth if self.growth > 1 else 0.0
         return self.seconds_per_part * self.growth
+
+    def seconds_needed(self, speed: float, last: float) -> float:
+        """Estimated time of a fit, and of a second one or another last fit."""
+        seconds = self.cost * speed
+        return seconds + max(0.0 if self.out_of_bag else seconds, last)
 
     def run(self, cells: Entries, labels: np.ndarray, known: Mapping[str, Any]) -> None:
         """Predict the next part from the others; a failure becomes the status."""
@@ -98,11 +106,13 @@ class CrossFit:
     """Successive fits of candidates to parts, with fewer candidates in each round.
 
     In the first round, each candidate that fits the time left predicts one part, in
-    order of cost. Then candidates with small weights in all stacks of `Stacking` are
-    dropped, if there are at least ten cells for each candidate. The others
-    predict as many parts again, or as many as the time left allows, and so on. This
-    ends when the error of the stack on cells that its weights have not seen is within a
-    hundredth of that on its own cells: more parts would hardly improve the weights.
+    order of cost. If a candidate does not fit according to its estimate, a fit to an
+    eighth of the rows or fewer may correct the estimate. Then candidates with small
+    weights in all stacks of `Stacking` are dropped, if there are at least ten cells for
+    each candidate. The others predict as many parts again, or as many as the time left
+    allows, and so on. This ends when the error of the stack on cells that its weights
+    have not seen is within a hundredth of that on its own cells: more parts would
+    hardly improve the weights.
 
     Parameters
     ----------
@@ -129,7 +139,9 @@ class CrossFit:
         self.known = known
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
-        self.end = time.perf_counter() + (np.inf if max_time is None else max_time)
+        seconds = np.inf if max_time is None else max_time
+        self.end = time.perf_counter() + seconds
+        self.seconds_for_checks = CHECK_SHARE_OF_MAX_TIME * seconds
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
         self.n_parts = 0  # parts that all members have predicted
@@ -250,16 +262,36 @@ class CrossFit:
             R = np.stack([t.first(1) for t in judged], 1)
             if simplex_minimum(R.T @ R)[names.index(similar)] == 0:
                 return f"{similar}, which is similar, has no weight"
-        best = min(judged, key=lambda t: rms(t.first(1)))
-        seconds = trial.cost * self._speed()
-        again = 0.0 if trial.out_of_bag else seconds
-        needed = seconds + max(again, best.seconds_per_part)
+        last = min(judged, key=lambda t: rms(t.first(1))).seconds_per_part
+        needed, left = trial.seconds_needed(self._speed(), last), self.seconds_left
+        if left < needed < LARGEST_OVERESTIMATE * left:
+            speed = self._checked_speed(trial.candidate, left - last)
+            needed = trial.seconds_needed(speed, last)
         left = max(0.0, self.seconds_left)
         if needed <= left:
             return None
         return (
             f"a fit and the last fits take about {needed:.2g} s, {left:.2g} s are left"
         )
+
+    def _checked_speed(self, candidate: Candidate, seconds: float) -> float:
+        """The speed after a fit to a fraction of the rows, if there is time for one.
+
+        It is the geometric mean of the general and the measured speed, because few rows
+        may need fewer or more iterations. A sample of the rows is not checked: the last
+        fits, to all rows, need the time.
+        """
+        speed, matrix = self._speed(), self.cells.to_cells()
+        for step in CHECK_STEPS if self.size == self.full_size else ():
+            cells = Entries.of_matrix(matrix[::step])
+            cost = candidate.cost(Size(*cells.matrix_shape, len(cells)))
+            if cost * speed <= min(seconds, self.seconds_for_checks):
+                known = known_of_rows(self.known, np.arange(0, len(matrix), step))
+                check = Trial(candidate, cost, 1.0)
+                check.run(cells, self.labels[self.cells.rows % step == 0], known)
+                self.seconds_for_checks -= check.seconds
+                return (speed * check.seconds / cost) ** 0.5 if check.fitted else speed
+        return speed
 
     def _speed(self) -> float:
         """Measured seconds per estimated second: a median, including two times one.

@@ -79,9 +79,11 @@ class AutoCompleter(TakesTables):
         Time limit in seconds; None sets none. A candidate of "auto" is skipped if there
         is no time for its fit and for a second one, or for the final fit of the best so
         far if it takes longer. Times of fits are estimated from the shape and the
-        number of observed cells, corrected by the times measured so far. A running fit
-        is not interrupted. Members of the stack without time for a final fit
-        keep an earlier one, to fewer cells.
+        number of observed cells, corrected by the times measured so far. Up to a tenth
+        of ``max_time`` is spent on candidates that seem up to three times too slow:
+        they are fitted to at most an eighth of the rows, and tried if the estimate
+        corrected by this time allows. A running fit is not interrupted. Members of
+        the stack without time for a final fit keep an earlier one, to fewer cells.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
