@@ -11,6 +11,7 @@ the folder ``SKMC_DATA``.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
@@ -66,8 +67,7 @@ def ours(cells: np.ndarray) -> np.ndarray:
 
 def line(cells: np.ndarray) -> np.ndarray:
     """Linear interpolation of pandas."""
-    import pandas as pd
-
+    pd = importlib.import_module("pandas")
     by_time = pd.DataFrame(cells.reshape(len(cells), -1).T)
     found = by_time.interpolate(limit_direction="both")
     return found.to_numpy().T.reshape(cells.shape)

@@ -6,10 +6,14 @@ import time
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from skmc._command import files, methods
 from skmc._command.failure import UsageError
 from skmc._command.messages import Messages
+
+if TYPE_CHECKING:
+    from skmc import SeriesCompleter
 
 
 def run(options: Namespace, messages: Messages) -> None:
@@ -24,14 +28,11 @@ def run(options: Namespace, messages: Messages) -> None:
     settings = dict(options.set)
     if options.time_limit is not None:
         settings["max_time"] = options.time_limit
-    if options.time is not None and options.method is None:
-        if settings or options.draws:
-            raise UsageError(
-                "--time needs --method for --set, --time-limit and --draws"
-            )
-        completer, method = None, "series"
-    else:
+    completer: Any
+    if options.time is None:
         completer = methods.make(method, settings, options.seed, options.device)
+    else:
+        completer, method = _over_time(options, settings), options.method or "series"
     if options.draws is not None and not hasattr(completer, "sample"):
         methods.refuse_draws(method, "--method")
     large = file.estimate(completer)
@@ -68,6 +69,20 @@ def run(options: Namespace, messages: Messages) -> None:
         f"{written}: {n_filled} of {file.n_cells} {file.unit} completed by "
         f"{method} in {seconds:.1f} s"
     )
+
+
+def _over_time(options: Namespace, settings: dict[str, Any]) -> SeriesCompleter:
+    """The completer of series, around the method if one is named."""
+    from skmc import SeriesCompleter
+
+    if options.draws is not None:
+        raise UsageError("--draws: series have no draws; leave --time or --draws out")
+    inner = None
+    if options.method is not None:
+        inner = methods.make(options.method, settings, options.seed, options.device)
+    elif settings:
+        raise UsageError("--set and --time-limit with --time need --method, too")
+    return SeriesCompleter(inner, time=0, random_state=options.seed)
 
 
 def _targets(options: Namespace) -> list[str]:

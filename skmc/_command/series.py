@@ -10,19 +10,12 @@ import numpy as np
 from skmc._command.failure import CommandError
 
 if TYPE_CHECKING:
-    from skmc._command.tables import TableFile
-    from skmc.base import BaseCompleter
-
-
-def complete_series(
-    file: TableFile, time: str, completer: BaseCompleter | None
-) -> tuple[dict[int, list], dict[int, tuple[list, ...]], int]:
-    """Complete the columns of numbers over time.
-
-    Returns the completed columns and the ends of their intervals, by position of the
-    column, and the number of completed cells.
-    """
     from skmc import SeriesCompleter
+    from skmc._command.tables import TableFile
+
+
+def complete_series(file: TableFile, time: str, completer: SeriesCompleter) -> int:
+    """Complete the columns of numbers over time, and count the completed cells."""
     from skmc.tables import Source, Table
 
     at = file.names.index(time)
@@ -40,7 +33,7 @@ def complete_series(
     rows = np.empty((len(cells), 1 + len(used)), object)
     rows[:, 0] = _times(file.values(at))
     rows[:, 1:] = source.numbers
-    file.fitted = SeriesCompleter(completer, time=0, random_state=file.seed)
+    file.fitted = completer
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "time=0 is not sorted")
         try:
@@ -51,28 +44,25 @@ def complete_series(
                 reason = reason.replace(own, f"column {time!r}")
             raise CommandError(f"{file.path}: {reason}") from problem
 
-    def columns_of(found: Any) -> dict[int, list]:
-        completed = source.completed(found[:, 1:].astype(float))
-        return {
-            k: completed[:, place].tolist()
-            for place, k in enumerate(used)
-            if source.missing[:, place].any()
-        }
+    missing = dict(zip(used, source.missing.T, strict=True))
 
-    bounds: dict[int, tuple[list, ...]] = {}
+    def columns_of(found: Any) -> dict[int, list]:
+        """The completed columns, by their positions in the file."""
+        completed = source.completed(found[:, 1:].astype(float))
+        columns = dict(zip(used, completed.T.tolist(), strict=True))
+        return {k: values for k, values in columns.items() if missing[k].any()}
+
+    file.drawn = [columns_of(whole)]
+    file.choose(0)
     if file.level is not None:
-        ends = file.fitted.predict_interval(rows, file.level)
-        low, high = map(columns_of, ends)
-        missing = dict(zip(used, source.missing.T, strict=True))
-        for k in low:
-            bounds[k] = tuple(
-                [
-                    value if lost else None
-                    for value, lost in zip(end, missing[k], strict=True)
-                ]
-                for end in (low[k], high[k])
-            )
-    return columns_of(whole), bounds, int(source.missing.sum())
+        file.check_names(file.changes)
+        low, high = map(columns_of, completer.predict_interval(rows, file.level))
+        for k, lost in missing.items():
+            if lost.any():
+                ends = np.array([low[k], high[k]], object)
+                ends[:, ~lost] = None
+                file.bounds[k] = tuple(ends.tolist())
+    return int(source.missing.sum())
 
 
 def _times(values: list) -> list:

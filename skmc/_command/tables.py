@@ -8,18 +8,18 @@ from argparse import Namespace
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from skmc._command.doubts import alike
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
+from skmc._command.series import complete_series
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from skmc.base import BaseCompleter
     from skmc.tables import Table
 
 LARGEST = np.sqrt(np.finfo(float).max)  # the square of a larger number overflows
@@ -178,7 +178,7 @@ class TableFile(File, ABC):
             if names
         ]
 
-    def complete(self, completer: BaseCompleter) -> int:
+    def complete(self, completer: Any) -> int:
         """Fill the missing cells that can be inferred, and count them."""
         if all(c.empty for c in self.columns):
             raise CommandError(
@@ -186,7 +186,7 @@ class TableFile(File, ABC):
             )
         self._warn_of_doubts()
         if self.time is not None:
-            return self._complete_over_time(completer)
+            return complete_series(self, self.time, completer)
         used = [
             k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
@@ -212,7 +212,7 @@ class TableFile(File, ABC):
             return 0
         gaps = np.flatnonzero(missing.any(0))
         if self.level is not None:
-            self._check_names(used[p] for p in gaps)
+            self.check_names(used[p] for p in gaps)
         self.fitted = table.completer_of(completer)
         given = table.encode(numbers)
         empty = np.isnan(given).all(1)
@@ -244,20 +244,10 @@ class TableFile(File, ABC):
                     self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))
         return int(missing.sum())
 
-    def _complete_over_time(self, completer: BaseCompleter) -> int:
-        from skmc._command.series import complete_series
-
-        found, bounds, n_filled = complete_series(self, self.time, completer)
-        if self.level is not None:
-            self._check_names(found)
-        self.drawn, self.bounds = [found], bounds
-        self.choose(0)
-        return n_filled
-
     def choose(self, k: int) -> None:
         self.changes = self.drawn[k]
 
-    def _check_names(self, filled: Iterable[int]) -> None:
+    def check_names(self, filled: Iterable[int]) -> None:
         """Check that the names of columns for the ends of intervals are free."""
         for name in (n for k in filled for n in bound_names(self.names[k])):
             if name in self.names:
