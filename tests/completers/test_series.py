@@ -132,6 +132,9 @@ def test_later_times_are_completed_from_what_was_learned(truth):
     far = completer.transform(X[240:])[24:48]
     assert rmse(day, truth[264:288], hidden[264:288]) < 0.5
     assert not np.allclose(day, far)
+    # A gap can be longer than the fit.
+    long = X.reindex(pd.date_range(HOURS[0], periods=1200, freq="h"))
+    assert completer.transform(long).notna().all(axis=None)
     plain = SeriesCompleter(period=24, random_state=0).fit(X[:240].to_numpy())
     np.testing.assert_allclose(plain.transform(X[240:].to_numpy()), later)
 

@@ -18,9 +18,9 @@ def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
     """Find the lengths of periods that repeat at least twice.
 
     These are a day, a week and a year, as far as they have whole numbers of times and
-    the autocorrelation of the observed cells is above .1. If there are none, it is the
-    shortest peak of the autocorrelation of at least half of the highest, and this one.
-    A multiple of the shortest period is left out if the autocorrelation is not .05
+    the autocorrelation of the observed cells is above .1. If there are none, they are
+    the shortest peak of the autocorrelation of at least half of the highest, and the
+    shortest that is within .05 of the highest. A multiple of the shortest period is left out if the autocorrelation is not .05
     higher there than at the multiples before and after it.
 
     Parameters
@@ -45,9 +45,9 @@ def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
     if not peak.any():
         return []
     lags = lags[peak]
-    highest = int(lags[related[lags].argmax()])
-    shortest = int(lags[related[lags] >= SHARE * related[highest]][0])
-    return _distinct([shortest, highest], related)
+    heights = related[lags]
+    least = SHARE * heights.max(), heights.max() - GAIN
+    return _distinct([int(lags[heights >= height][0]) for height in least], related)
 
 
 def _distinct(periods: list[int], related: np.ndarray) -> list[int]:

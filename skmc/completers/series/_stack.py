@@ -124,7 +124,7 @@ class SeriesStack:
             tasks.done(member.name)
         time, series = np.nonzero(hidden)
         shape = len(cells).bit_length(), cells.shape[1]
-        classes = _classes(np.isnan(rest), causal)[hidden]
+        classes = _classes(np.isnan(rest), causal, shape[0])[hidden]
         groups = classes, time // step, series, shape
         transfers = np.array([member.transfers for member in members])
         own = GapWeights.of(residuals, np.ones(len(members), bool), *groups)
@@ -148,7 +148,7 @@ class SeriesStack:
         ``later`` says whether the times are others than those of the fit.
         """
         found = self.later if later else self.own
-        classes = _classes(np.isnan(cells), self.causal)
+        classes = _classes(np.isnan(cells), self.causal, len(found.scale))
         otherwise = self.mean.predict(cells, start)
         values, squares = np.zeros(cells.shape), np.zeros(cells.shape)
         for member, weights in zip(self.members, found.weights.T, strict=True):
@@ -163,10 +163,10 @@ class SeriesStack:
         return otherwise + values, scale * found.spread.deviations(variances)
 
 
-def _classes(missing: np.ndarray, causal: bool) -> np.ndarray:
+def _classes(missing: np.ndarray, causal: bool, n_classes: int) -> np.ndarray:
     """Logarithms of the lengths of gaps, rounded down; 0 at observed cells."""
     lengths = np.maximum(gap_lengths(missing, so_far=causal), 1)
-    return np.log2(lengths).astype(int)
+    return np.log2(lengths).astype(int).clip(max=n_classes - 1)
 
 
 def members_for(
