@@ -59,10 +59,13 @@ def observed(shape: tuple[int, ...], kind: str) -> np.ndarray:
     return np.round(lot + 0.5 - share) > 0
 
 
-def ours(cells: np.ndarray) -> np.ndarray:
-    by_time = cells.reshape(len(cells), -1).T
-    completed = SeriesCompleter(random_state=0).fit_transform(by_time)
-    return completed.T.reshape(cells.shape)
+def ours(scaling: str | None) -> Complete:
+    def complete(cells: np.ndarray) -> np.ndarray:
+        by_time = cells.reshape(len(cells), -1).T
+        completer = SeriesCompleter(scaling=scaling, random_state=0)
+        return completer.fit_transform(by_time).T.reshape(cells.shape)
+
+    return complete
 
 
 def line(cells: np.ndarray) -> np.ndarray:
@@ -94,7 +97,8 @@ def gaussian(axes: tuple[int, int, int], n_row_axes: int) -> Complete:
 
 
 METHODS: dict[str, Complete] = {
-    OURS: ours,
+    OURS: ours("auto"),
+    "`SeriesCompleter(scaling=None)`": ours(None),
     "`GaussianCompleter()`, rows (sensor, day)": gaussian((0, 1, 2), 2),
     "`GaussianCompleter()`, rows (sensor, slot)": gaussian((0, 2, 1), 2),
     "`GaussianCompleter()`, rows times": gaussian((1, 2, 0), 2),

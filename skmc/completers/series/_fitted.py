@@ -130,18 +130,7 @@ def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
 
 
 def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
-    """Standardize series of different units.
-
-    The deviations of series of one unit grow with their levels: ratios of deviations to
-    means are more similar than deviations.
-    """
     data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
     if how == "auto":
         how = "columns" if bool(Scaling.unlike(data)) else None
-        means, deviations = np.nanmean(cells, 0), np.nanstd(cells, 0)
-        varies = deviations > 0
-        if (means[varies] > 0).all():
-            sizes = np.log(deviations[varies])
-            ratios = sizes - np.log(means[varies])
-            how = None if ratios.std() < sizes.std() else how
     return Scaling.of(data, how)

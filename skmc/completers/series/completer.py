@@ -62,9 +62,9 @@ class SeriesCompleter(Estimator):
         as a forecast does. What `fit` learns still depends on all times of the fit.
     scaling : {"auto", "columns"} or None, default="auto"
         "columns" standardizes the series, for series of different units. None leaves
-        them, and minimizes the squared error in their unit. "auto" is None if their
-        deviations are similar, or less similar than the ratios of deviations and means:
-        series of one unit vary more if they are larger.
+        them, and minimizes the squared error in their unit. "auto" is "columns" if the
+        deviations of a tenth of the series are more than 5 times those of another
+        tenth, and otherwise None.
     random_state : int, RandomState instance or None, default=None
         Seed of the held-out cells.
 
