@@ -28,6 +28,7 @@ from skmc.tables import (
     read_table_weights,
     table_for,
     warn_of_columns,
+    with_tables,
 )
 
 Values = Annotated[Sequence[Any] | np.ndarray, "array-like"]
@@ -268,10 +269,4 @@ default=numpy.nan
         return {"columns": columns, **self.completer_._fit_summary()}
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return with_tables(super().__sklearn_tags__())

@@ -10,6 +10,7 @@ from skmc.tables.frames import (
     position_of,
     raw_columns,
     same_columns,
+    with_tables,
 )
 from skmc.tables.held_out import cell_errors, completed_by, drawn_by, source_of
 from skmc.tables.masked import MaskedToNaN

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
 from skmc.base import check_names
@@ -41,6 +42,26 @@ def as_table(X: Container) -> Any:
         X = to_cells(X)
     dtype = object if X.dtype.kind in "OUS" else None
     return check_array(X, dtype=dtype, ensure_all_finite=False)
+
+
+def with_tables(tags: Tags) -> Tags:
+    """Add tables with words and missing cells to the input of an estimator.
+
+    Parameters
+    ----------
+    tags : sklearn.utils.Tags
+        Tags of the estimator, which are changed.
+
+    Returns
+    -------
+    sklearn.utils.Tags
+    """
+    tags.input_tags.allow_nan = True
+    tags.input_tags.sparse = True
+    tags.input_tags.string = True
+    tags.input_tags.categorical = True
+    tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    return tags
 
 
 def raw_columns(

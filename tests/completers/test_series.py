@@ -9,8 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import GaussianCompleter, KNNCompleter, SeriesCompleter
 from skmc.completers.series._gaps import gap_lengths, like_gaps
@@ -219,6 +221,26 @@ def test_other_input_that_is_refused(fitted):
         empty = SeriesCompleter(period=None).fit_transform(X[:50].assign(e=np.nan))
     assert empty["e"].isna().all()
     assert empty.drop(columns="e").notna().all(axis=None)
+
+
+def test_scores_order_completers(truth, fitted):
+    completer, X = fitted
+    worse = SeriesCompleter(period=None, random_state=0).fit(X)
+    for y in (None, truth):
+        assert -0.05 < completer.score(X, y) < 0
+        assert completer.score(X, y) > worse.score(X, y)
+    search = GridSearchCV(
+        SeriesCompleter(random_state=0), {"period": [None, 24]}, cv=TimeSeriesSplit(2)
+    ).fit(X)
+    assert search.best_params_ == {"period": 24}
+    with pytest.raises(ValueError, match="no cell to compare"):
+        completer.score(X, X)
+
+
+@parametrize_with_checks([SeriesCompleter(random_state=0)])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (3, 1), (40, 1), (20, 60)])

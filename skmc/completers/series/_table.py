@@ -92,7 +92,9 @@ class TimeTable:
     def grid(self) -> TimeGrid:
         """Find the grid of the times, of which there must be two."""
         if len(self.cells) < 2:
-            raise ValueError("X has a single time; at least two are needed.")
+            raise ValueError(
+                "X has a single time (n_samples = 1); at least two are needed."
+            )
         if self.ticks is None:
             return TimeGrid(0, 1, "1")
         if (self.ticks[1:] < self.ticks[:-1]).any():

@@ -13,9 +13,10 @@ from skmc.base import BaseCompleter, Estimator, FitTasks
 from skmc.cells import Container
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers.series._fitted import FittedSeries
+from skmc.completers.series._score import score
 from skmc.completers.series._table import TimeTable
 from skmc.parameters import Count, Seed
-from skmc.tables import as_table
+from skmc.tables import as_table, with_tables
 
 Periods = Annotated[Sequence[int] | np.ndarray, "array-like"]
 
@@ -233,9 +234,17 @@ class SeriesCompleter(Estimator):
         half = std * self._fitted.quantile(level)
         return table.completed(values - half), table.completed(values + half)
 
-    def _predicted(self, X: Container) -> tuple[TimeTable, np.ndarray, np.ndarray]:
+    score = score
+
+    def _read(self, X: Container) -> TimeTable:
         check_is_fitted(self)
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        table = TimeTable.read(X, self.time, self._fitted.columns)
+        return TimeTable.read(X, self.time, self._fitted.columns)
+
+    def _predicted(self, X: Container) -> tuple[TimeTable, np.ndarray, np.ndarray]:
+        table = self._read(X)
         return table, *self._fitted.predict(table)
+
+    def __sklearn_tags__(self) -> Any:
+        return with_tables(super().__sklearn_tags__())

@@ -1,0 +1,58 @@
+"""The error of completed series, by the truth or by hidden cells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skmc.cells import Container
+from skmc.completers.auto._units import standardized
+from skmc.completers.series._gaps import like_gaps
+from skmc.completers.series._stack import HELD_OUT
+from skmc.metrics import nmae
+
+if TYPE_CHECKING:
+    from skmc.completers.series.completer import SeriesCompleter
+
+
+def score(self: SeriesCompleter, X: Container, y: Container | None = None) -> float:
+    """Negative normalized mean absolute error; higher is better, 0 is perfect.
+
+    Parameters
+    ----------
+    X : container as in `fit`, of shape (n_times, n_columns)
+        Series with the columns of the fit.
+    y : container of the same shape or None, default=None
+        True values. The score compares the cells that are missing in ``X`` and known in
+        ``y``. Without ``y``, a tenth of the observed cells is hidden, in gaps like
+        those of the missing ones (the same each time), completed and compared. For
+        times of the fit this score is optimistic. A one-dimensional ``y`` is the target
+        of a pipeline and is ignored.
+
+    Returns
+    -------
+    float
+        ``-mean |X - M| / (max M - min M)``, of the standardized series if the fit
+        standardizes them.
+
+    Raises
+    ------
+    ValueError
+        No cell can be compared.
+    """
+    table = self._read(X)
+    if y is None or np.ndim(y) == 1:
+        truth, missing = table.cells, np.isnan(table.cells)
+        rng = np.random.RandomState(0)
+        hidden = like_gaps(missing, ~missing, 1, HELD_OUT, rng)
+        table = replace(table, cells=np.where(hidden, np.nan, truth))
+    else:
+        truth = self._read(y).cells
+        hidden = np.isnan(table.cells) & ~np.isnan(truth)
+    if not hidden.any():
+        raise ValueError("There is no cell to compare.")
+    values, _ = self._fitted.predict(table)
+    pair = (standardized(cells, self._fitted.scaling) for cells in (values, truth))
+    return -nmae(*pair, hidden)
