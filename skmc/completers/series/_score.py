@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from skmc.completers.series.completer import SeriesCompleter
 
 
-def score(self: SeriesCompleter, X: Container, y: Container | None = None) -> float:
+def score(self: SeriesCompleter, X: Container, y: Any = None) -> float:
     """Negative normalized mean absolute error; higher is better, 0 is perfect.
 
     Parameters
@@ -54,5 +54,6 @@ def score(self: SeriesCompleter, X: Container, y: Container | None = None) -> fl
     if not hidden.any():
         raise ValueError("There is no cell to compare.")
     values, _ = self._fitted.predict(table)
-    pair = (standardized(cells, self._fitted.scaling) for cells in (values, truth))
-    return -nmae(*pair, hidden)
+    scaling = self._fitted.scaling
+    M = standardized(truth, scaling)
+    return -nmae(standardized(values, scaling), M, hidden)
