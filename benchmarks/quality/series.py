@@ -161,7 +161,7 @@ def errors(results: Results, name: str) -> str:
             record = results.records.get(f"{name}, {kind}/{method}/0")
             printed = PUBLISHED.get(method, {}).get((name, kind))
             value = printed if record is None else record["rmse"]
-            cells.append("" if value is None else f"{value:#.3g}")
+            cells.append("" if value is None else f"{value:.3g}")
         if any(cells):
             rows.append([method, *cells])
     return table(["method", *MASKS], rows)
@@ -186,7 +186,7 @@ def page(results: Results) -> None:
     fields["without"] = table(
         ["", *MASKS],
         [
-            [name, *(f"{own[name, k]['without the worst day']:#.3g}" for k in MASKS)]
+            [name, *(f"{own[name, k]['without the worst day']:.3g}" for k in MASKS)]
             for name in FILES
         ],
     )
