@@ -10,6 +10,7 @@ import torch
 
 from skmc.base import FitTasks
 from skmc.cells import Observed, Scaling
+from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._units import standardized
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.completers.series._grid import TimeGrid
@@ -56,10 +57,8 @@ class FittedSeries:
         cls, params: SeriesCompleter, table: TimeTable, tasks: FitTasks
     ) -> FittedSeries:
         """Fit the members that the parameters ask for to the series of a table."""
-        grid, rng = (
-            table.grid(),
-            np.random.RandomState(seed_of(params.random_state) % 2**32),
-        )
+        rng = np.random.RandomState(seed_of(params.random_state) % 2**32)
+        grid = table.grid()
         at = table.positions(grid)
         span = Span(int(at.min()), int(np.ptp(at)) + 1, len(table.columns))
         cells = _placed(table.cells, at, span)
@@ -91,12 +90,8 @@ class FittedSeries:
         pairs = zip(self.stack.members, columns, strict=True)
         return {member.name: own for member, own in pairs}
 
-    def quantile(self, level: float) -> float:
-        """Quantile of the errors relative to their deviations."""
-        return self.stack.own.spread.quantile(level)
-
-    def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray]:
-        """Values and standard deviations of the missing cells of a table."""
+    def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray, Spread]:
+        """Values and deviations of the missing cells of a table, and their errors."""
         at, span = table.positions(self.grid), self.span
         if table.ticks is None and len(at) != span.n_times:
             at = at + span.n_times
@@ -104,10 +99,12 @@ class FittedSeries:
         if later:
             span = Span(int(at.min()), int(np.ptp(at)) + 1, span.n_series)
         scaled = standardized(_placed(table.cells, at, span), self.scaling)
-        values, std = self.stack.predict(scaled, span.start, later)
+        weights = self.stack.later if later else self.stack.own
+        values, std = self.stack.predict(scaled, span.start, weights)
         values = self.scaling.undo(torch.from_numpy(values)).numpy()
         std = std * self.scaling.scale.numpy()
-        return values[at - span.start], std[at - span.start]
+        at = at - span.start
+        return values[at], std[at], weights.spread
 
 
 def _placed(cells: np.ndarray, at: np.ndarray, span: Span) -> np.ndarray:

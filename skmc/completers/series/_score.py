@@ -53,7 +53,7 @@ def score(self: SeriesCompleter, X: Container, y: Any = None) -> float:
         hidden = np.isnan(table.cells) & ~np.isnan(truth)
     if not hidden.any():
         raise ValueError("There is no cell to compare.")
-    values, _ = self._fitted.predict(table)
+    values = self._fitted.predict(table)[0]
     scaling = self._fitted.scaling
     M = standardized(truth, scaling)
     return -nmae(standardized(values, scaling), M, hidden)

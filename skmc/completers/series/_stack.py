@@ -141,13 +141,9 @@ class SeriesStack:
         return cls(kept, own.without(dropped), later.without(dropped), mean, causal)
 
     def predict(
-        self, cells: np.ndarray, start: int, later: bool
+        self, cells: np.ndarray, start: int, found: GapWeights
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Values and standard deviations of the missing cells.
-
-        ``later`` says whether the times are others than those of the fit.
-        """
-        found = self.later if later else self.own
+        """Values and standard deviations of the missing cells, by some weights."""
         classes = _classes(np.isnan(cells), self.causal, len(found.scale))
         otherwise = self.mean.predict(cells, start)
         values, squares = np.zeros(cells.shape), np.zeros(cells.shape)

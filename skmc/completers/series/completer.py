@@ -188,8 +188,8 @@ class SeriesCompleter(Estimator):
         DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
             Observed cells and columns that are not series are unchanged.
         """
-        table, values, _ = self._predicted(X)
-        return table.completed(values)
+        table = self._read(X)
+        return table.completed(self._fitted.predict(table)[0])
 
     def predict_std(self, X: Container) -> Any:
         """Standard deviation of the cells that `transform` returns.
@@ -207,7 +207,8 @@ class SeriesCompleter(Estimator):
         DataFrame of the same kind, or ndarray, of shape (n_times, n_columns)
             0 in observed cells, NaN in columns that are not series.
         """
-        table, _, std = self._predicted(X)
+        table = self._read(X)
+        std = self._fitted.predict(table)[1]
         return table.like(np.where(np.isnan(table.cells), std, 0.0))
 
     def predict_interval(self, X: Container, level: float = 0.9) -> tuple[Any, Any]:
@@ -230,8 +231,9 @@ class SeriesCompleter(Estimator):
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie in (0, 1), got {level}.")
-        table, values, std = self._predicted(X)
-        half = std * self._fitted.quantile(level)
+        table = self._read(X)
+        values, std, spread = self._fitted.predict(table)
+        half = std * spread.quantile(level)
         return table.completed(values - half), table.completed(values + half)
 
     score = score
@@ -241,10 +243,6 @@ class SeriesCompleter(Estimator):
         X = as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return TimeTable.read(X, self.time, self._fitted.columns)
-
-    def _predicted(self, X: Container) -> tuple[TimeTable, np.ndarray, np.ndarray]:
-        table = self._read(X)
-        return table, *self._fitted.predict(table)
 
     def __sklearn_tags__(self) -> Any:
         return with_tables(super().__sklearn_tags__())
