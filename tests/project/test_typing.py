@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from numpydoc.docscrape import ClassDoc
 
-from skmc import MixedCompleter
+from skmc import MixedCompleter, SeriesCompleter
 from skmc.checks import all_completers
 
 PACKAGE = Path(__file__).parents[2] / "skmc"
@@ -76,7 +76,7 @@ def uses(cls):
 @each
 def test_wrong_calls_of_constructors_are_errors(checker, tmp_path, monkeypatch):
     """Each wrong call is an error, and no documented parameter or attribute is one."""
-    classes = [*all_completers(), MixedCompleter]
+    classes = [*all_completers(), MixedCompleter, SeriesCompleter]
     names = ", ".join(cls.__name__ for cls in classes)
     lines = ["from typing import Any", f"from skmc import {names}", "anything: Any = 1"]
     expected = set()
