@@ -112,6 +112,9 @@ def test_order_gaps_and_containers_of_times(truth, fitted):
         found = SeriesCompleter(time="when", random_state=0).fit_transform(frame)
         assert type(found) is type(frame)
         np.testing.assert_allclose(found[list(X.columns)].to_numpy(), whole)
+    words = X.set_axis(X.index.astype(str))
+    found = SeriesCompleter(random_state=0).fit_transform(words)
+    np.testing.assert_allclose(found, whole)
     zone = X.tz_localize("UTC").tz_convert("Europe/Berlin")
     found = SeriesCompleter(random_state=0).fit_transform(zone)
     np.testing.assert_allclose(found, whole)
@@ -190,6 +193,8 @@ BAD = {
     "a single time": (lambda: frame(range(6))[:1], "single time"),
     "no series": (lambda: frame(range(6)) * np.nan, "no series"),
     "infinite": (lambda: frame(range(6)).replace(1.0, np.inf), "infinite"),
+    "huge": (lambda: frame(range(6)) * 1e160, r"above 1e\+154"),
+    "no rows": (lambda: frame(range(6))[:0], "no rows"),
     "far apart": (
         lambda: frame(HOURS[:2].append(HOURS[2:6] + pd.Timedelta("40000D"))),
         "most of the series would be empty",

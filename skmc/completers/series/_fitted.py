@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from skmc.base import FitTasks
 from skmc.cells import Observed, Scaling
@@ -73,9 +75,12 @@ class FittedSeries:
         )
         mean = SeasonalMean(periods[0] if periods else 1)
         present = np.isin(np.arange(span.start, span.stop), at)
-        stack = SeriesStack.fit(
-            scaled, span.start, present, members, mean, params.causal, tasks, rng
-        )
+        with warnings.catch_warnings():
+            if params.completer is None:  # weights suit any state of its models
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            stack = SeriesStack.fit(
+                scaled, span.start, present, members, mean, params.causal, tasks, rng
+            )
         return cls(table.columns, grid, span, scaling, periods, stack)
 
     @property

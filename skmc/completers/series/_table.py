@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from skmc.base import warn_user
-from skmc.cells import Container
 from skmc.completers.series._grid import TimeGrid, ticks_of
 from skmc.tables import (
     DateFormat,
@@ -18,6 +17,8 @@ from skmc.tables import (
     raw_columns,
     same_columns,
 )
+
+LARGEST = np.sqrt(np.finfo(float).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class TimeTable:
 
     @classmethod
     def read(
-        cls, X: Container, time: str | int | None, columns: list[int] | None = None
+        cls, X: Any, time: str | int | None, columns: list[int] | None = None
     ) -> TimeTable:
         """Read a table.
 
@@ -71,6 +72,8 @@ class TimeTable:
             There is no series, a number is infinite, or the times are not distinct
             times.
         """
+        if not len(X):
+            raise ValueError("X has no rows (0 sample(s)).")
         at = None if time is None else position_of(X, time, "time")
         raws = raw_columns(X)
         if columns is None:
@@ -78,8 +81,12 @@ class TimeTable:
         for raw in (raws[k] for k in columns):
             if not raw.numeric:
                 raise ValueError(f"{raw.label} has values that are not numbers.")
-            if np.isinf(raw.floats).any():
-                raise ValueError(f"{raw.label} has an infinite value.")
+            if (np.abs(raw.floats) > LARGEST).any():
+                raise ValueError(
+                    f"{raw.label} has a number that is infinite, or above "
+                    f"{LARGEST:.0e}, whose square overflows; mask it, or use other "
+                    "units."
+                )
         cells = [raws[k].floats.astype(float) for k in columns]
         name, times = f"time={time!r}", None
         if at is not None:
@@ -178,16 +185,13 @@ def _series(raws: list[RawColumn], time: int | None) -> list[int]:
 
 def _times(raw: RawColumn) -> list[Any]:
     """The times in a column; texts are read as dates."""
-    words = [value for value in raw.seen if isinstance(value, str)]
-    if not words:
-        return raw.values
-    formats = DateFormat.of(words)
-    if len(formats) != 1 or len(words) < len(raw.values):
-        reason = "ambiguous" if len(formats) > 1 else "not dates in one format"
+    found = _dates(raw.values)
+    if any(isinstance(time, str) for time in found):
         raise ValueError(
-            f"The times in {raw.label} are {reason}; convert them to dates first."
+            f"The times in {raw.label} are not dates in one format, or day and month "
+            "cannot be told apart; convert them to dates first."
         )
-    return [formats[0].read(word) for word in words]
+    return found
 
 
 def _index(index: Any) -> list[Any] | None:
@@ -195,6 +199,13 @@ def _index(index: Any) -> list[Any] | None:
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
     whole = getattr(index.dtype, "kind", "O") in "iu" and index.is_unique
-    times: list[Any] = index.to_list()
+    times = _dates(index.to_list())
     dates = any(hasattr(time, "isoformat") for time in times)
     return times if dates or whole else None
+
+
+def _dates(times: list[Any]) -> list[Any]:
+    """Read texts as dates, if they have one format."""
+    words = [time for time in times if isinstance(time, str)]
+    formats = DateFormat.of(words) if len(words) == len(times) else []
+    return [formats[0].read(word) for word in words] if len(formats) == 1 else times

@@ -57,7 +57,7 @@ class SeriesCompleter(Estimator):
     time : str, int or None, default=None
         Column of the times, which is returned unchanged. None means the index of a
         pandas data frame, if it has dates or distinct whole numbers; other rows are at
-        consecutive times.
+        consecutive times. Texts are read as dates if they have one format.
     causal : bool, default=False
         Whether the completion of a time uses cells of this and of earlier times only,
         as a forecast does. What `fit` learns still depends on all times of the fit.
