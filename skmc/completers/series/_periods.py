@@ -99,5 +99,7 @@ def _trend(cells: np.ndarray, seen: np.ndarray) -> np.ndarray:
     basis = np.polynomial.legendre.legvander(np.linspace(-1, 1, len(cells)), 2)
     found = np.empty(cells.shape)
     for s, mask in enumerate(seen.T):
-        found[:, s] = basis @ np.linalg.lstsq(basis[mask], cells[mask, s])[0]
+        found[:, s] = (
+            basis @ np.linalg.lstsq(basis[mask], cells[mask, s], rcond=None)[0]
+        )
     return found
