@@ -80,8 +80,8 @@ def _over_time(options: Namespace, settings: dict[str, Any]) -> SeriesCompleter:
     inner = None
     if options.method is not None:
         inner = methods.make(options.method, settings, options.seed, options.device)
-    elif settings:
-        raise UsageError("--set and --time-limit with --time need --method, too")
+    elif settings or options.device != "auto":
+        raise UsageError("--set, --time-limit and --device with --time need --method")
     return SeriesCompleter(inner, time=0, random_state=options.seed)
 
 

@@ -68,6 +68,6 @@ def complete_series(file: TableFile, time: str, completer: SeriesCompleter) -> i
 def _times(values: list) -> list:
     """Whole numbers, such as years, or the texts and dates of a column."""
     try:
-        return [int(value) for value in values]
+        return [int(str(value)) for value in values]
     except (TypeError, ValueError):
         return values

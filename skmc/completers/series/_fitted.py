@@ -98,8 +98,8 @@ class FittedSeries:
     def predict(self, table: TimeTable) -> tuple[np.ndarray, np.ndarray, Spread]:
         """Values and deviations of the missing cells of a table, and their errors."""
         at, span = table.positions(self.grid), self.span
-        if table.ticks is None and len(at) != span.n_times:
-            at = at + span.n_times
+        if table.ticks is None:
+            at = at + (span.start if len(at) == span.n_times else span.stop)
         later = at.min() < span.start or at.max() >= span.stop
         if later:
             span = Span(int(at.min()), int(np.ptp(at)) + 1, span.n_series)
@@ -128,11 +128,13 @@ def _periods_of(cells: np.ndarray, asked: Any, grid: TimeGrid) -> list[int]:
                 f"period={asked!r} must have whole numbers of times between 2 and half "
                 f"of the series, {len(cells) // 2}; got {period!r}."
             )
-    return sorted(found)
+    return sorted(set(found))
 
 
 def _scaling_of(cells: np.ndarray, how: str | None) -> Scaling:
     data = Observed(torch.from_numpy(cells), torch.from_numpy(~np.isnan(cells)))
     if how == "auto":
         how = "columns" if bool(Scaling.unlike(data)) else None
-    return Scaling.of(data, how)
+    found = Scaling.of(data, how)
+    # A constant series may have other values later.
+    return Scaling(found.shift, torch.where(found.scale > 0, found.scale, 1.0))

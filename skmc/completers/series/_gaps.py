@@ -47,7 +47,8 @@ def like_gaps(
     The pattern of the missing cells is moved in time and to other series, and some of
     its gaps are hidden. If gaps of several series begin and end together, so many of
     them are hidden together that the number of series without a cell at these times
-    approaches that of the pattern. If nothing is missing, single cells are hidden.
+    approaches that of the pattern. If nothing is missing, or no gap fits into half of a
+    series, single cells are hidden.
 
     Parameters
     ----------
@@ -70,8 +71,7 @@ def like_gaps(
     """
     n_times, n_series = missing.shape
     hidden, n_hidden = np.zeros(missing.shape, bool), round(share * observed.sum())
-    if not missing.any():
-        hidden.flat[rng.permutation(np.flatnonzero(observed))[:n_hidden]] = True
+    room = observed.sum(0) // 2  # cells of each series that may still be hidden
     for _ in range(MAX_MOVES if missing.any() else 0):
         shift = step * rng.randint(n_times // step), rng.randint(n_series)
         moved = np.roll(missing, shift, (0, 1))
@@ -79,10 +79,14 @@ def like_gaps(
         for series, start, stop in _events(*gaps, lacking, rng):
             if n_hidden <= 0:
                 break
-            where = np.s_[start:stop, series]
-            n_hidden -= (observed[where] & ~hidden[where]).sum()
-            hidden[where] |= observed[where]
-    hidden[:, hidden.sum(0) > observed.sum(0) / 2] = False
+            more = observed[start:stop, series] & ~hidden[start:stop, series]
+            fits = more.sum(0) <= room[series]
+            series, more = series[fits], more[:, fits]
+            room[series] -= more.sum(0)
+            n_hidden -= more.sum()
+            hidden[start:stop, series] |= more
+    if not hidden.any():
+        hidden.flat[rng.permutation(np.flatnonzero(observed))[:n_hidden]] = True
     return hidden
 
 

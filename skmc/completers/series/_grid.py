@@ -137,13 +137,29 @@ class TimeGrid:
         -------
         int ndarray of shape (n_times,)
             Distinct positions, in the order of the times.
+
+        Raises
+        ------
+        ValueError
+            The times have another type than those of the grid, are finer than its
+            steps, or are so far apart that most positions are empty.
         """
+        if (ticks.dtype.kind == "M") != (self.unit != "1"):
+            raise ValueError(
+                "The times of the fit and of X must both be dates, or both be numbers "
+                "or without times; pass the same index or column."
+            )
         exact = (_counts(ticks, self.unit) - self.origin) / self.step
         found = np.rint(exact).astype(np.int64)
         order = np.argsort(ticks, kind="stable")
         # Times that share a position take the next ones.
         index = np.arange(len(found))
         found[order] = np.maximum.accumulate(found[order] - index) + index
+        if np.abs(found - exact).max() >= 1:
+            raise ValueError(
+                "The times of X are finer than the steps of the fit, so several rows "
+                "would share a position; resample X."
+            )
         if np.ptp(found) > max(LONG, MOST_POSITIONS * len(found)):
             raise ValueError(
                 f"{len(found)} times span {np.ptp(found)} steps, so most of the series "

@@ -44,9 +44,10 @@ def score(self: SeriesCompleter, X: Container, y: Any = None) -> float:
     """
     table = self._read(X)
     if y is None or np.ndim(y) == 1:
-        truth, missing = table.cells, np.isnan(table.cells)
+        truth, order = table.cells, table.positions(self._fitted.grid).argsort()
+        missing, hidden = np.isnan(truth[order]), np.empty(truth.shape, bool)
         rng = np.random.RandomState(0)
-        hidden = like_gaps(missing, ~missing, 1, HELD_OUT, rng)
+        hidden[order] = like_gaps(missing, ~missing, 1, HELD_OUT, rng)
         table = replace(table, cells=np.where(hidden, np.nan, truth))
     else:
         truth = self._read(y).cells

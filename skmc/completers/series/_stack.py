@@ -29,7 +29,7 @@ class GapWeights:
     weights : ndarray of shape (n_classes, n_members)
         Weights for each class of lengths: 1, 2 to 3, 4 to 7, ...
     scale : ndarray of shape (n_classes,)
-        Error of the best member for each class.
+        Error of the best member for each class, or for the nearest one with cells.
     spread : Spread
         Errors of the series, in units of ``scale``.
     error : float
@@ -57,8 +57,10 @@ class GapWeights:
         ``shape`` has the numbers of classes and of series.
         """
         tried, scale = residuals[:, usable], np.ones(shape[0])
-        for k in np.unique(classes):
-            scale[k] = np.sqrt(np.square(tried[classes == k]).mean(0).min()) or 1.0
+        seen = np.unique(classes)
+        for k in range(shape[0]) if len(seen) else ():
+            near = classes == seen[np.abs(seen - k).argmin()]
+            scale[k] = np.sqrt(np.square(tried[near]).mean(0).min()) or 1.0
         units = scale[classes]
         stack = Stacking.of(tried / units[:, None], periods, classes, shape[0])
         weights = np.zeros((shape[0], len(usable)))

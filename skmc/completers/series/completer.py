@@ -86,17 +86,22 @@ class SeriesCompleter(Estimator):
     Times become positions on a grid of equal steps: months if all times are on the same
     day of months, otherwise the most frequent difference. Times without a row are
     missing for all series. Rows need not be sorted. Times with a zone are converted to
-    UTC, where no hour is lost or doubled; so the hours of a day are those of UTC.
+    UTC, where no hour is lost or doubled; so hours, days and months are those of UTC.
 
     Columns that are not numbers, and series without an observed cell, are returned
     unchanged, with a warning.
 
     `transform` completes rows whose times are those of the fit, or lie between them,
     in the grid of the fit; rows without times are those of the fit if there are equally
-    many. Other rows are at later times, and follow the fit if they have no times. They
+    many, and otherwise follow it. If a time is outside of the fit, all rows of the call
     are completed by members whose rows do not depend on the periods of the fit, with
     weights of their own. In both cases, cells are completed from the cells of the call
     and from what `fit` has learned.
+
+    Weights of a class of gaps without a hidden gap are those of all gaps, and its
+    errors are taken from the class of the most similar length. So intervals of gaps
+    that are much longer than those that fit into the series can be too narrow, and so
+    can those at the ends of a call, whose gaps go on outside of it.
 
     A completer is fitted to at most 10 000 random rows of each matrix, twice. Windows
     with neighbors have at most 300 columns. The arrangements, the classes of gaps and
