@@ -16,15 +16,21 @@ __all__ = ["advice_of", "completer_classes", "methods", "name_of", "title_of"]
 FOLDER = Path(__file__).parent
 
 
-def modules() -> dict[str, str]:
-    """The module of each class whose name ends in "Completer"."""
+def _classes() -> dict[str, tuple[str, str]]:
+    """Module and bases of each class whose name ends in "Completer"."""
     found = {}
     for path in FOLDER.rglob("[!_]*.py"):
         parts = path.relative_to(FOLDER).with_suffix("").parts
         text = path.read_text(encoding="utf-8")
-        for name in re.findall(r"^class ([A-Z]\w*Completer)\b", text, re.MULTILINE):
-            found[name] = ".".join(("skmc.completers", *parts))
+        pattern = r"^class ([A-Z]\w*Completer)\b\(?([^):]*)"
+        for name, bases in re.findall(pattern, text, re.MULTILINE):
+            found[name] = ".".join(("skmc.completers", *parts)), bases
     return dict(sorted(found.items()))
+
+
+def modules() -> dict[str, str]:
+    """The module of each class whose name ends in "Completer"."""
+    return {name: module for name, (module, _) in _classes().items()}
 
 
 def methods() -> list[str]:
@@ -36,20 +42,7 @@ def methods() -> list[str]:
         Names of the completers, except those that work with another one, which are
         derived from `skmc.base.Estimator` directly.
     """
-    found = modules()
-    return [title for title in found if "(Estimator)" not in _heading(title)]
-
-
-def _heading(title: str) -> str:
-    """The first line of a class."""
-    text = _path(title).read_text(encoding="utf-8")
-    return re.findall(rf"^class {title}\b.*", text, re.MULTILINE)[0]
-
-
-def _path(title: str) -> Path:
-    """The file of a class."""
-    parts = modules()[title].split(".")[2:]
-    return FOLDER.joinpath(*parts).with_suffix(".py")
+    return [name for name, (_, bases) in _classes().items() if bases != "Estimator"]
 
 
 def completer_classes() -> list[type]:
@@ -127,7 +120,8 @@ def advice_of(name: str) -> str:
     str
         The class attribute ``advice``, or the first line of the docstring.
     """
-    tree = ast.parse(_path(name).read_text(encoding="utf-8"))
+    path = FOLDER.joinpath(*modules()[name].split(".")[2:]).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     (cls,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     for node in cls.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "advice":

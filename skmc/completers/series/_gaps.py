@@ -73,6 +73,8 @@ def like_gaps(
     hidden, n_hidden = np.zeros(missing.shape, bool), round(share * observed.sum())
     room = observed.sum(0) // 2  # cells of each series that may still be hidden
     for _ in range(MAX_MOVES if missing.any() else 0):
+        if n_hidden <= 0:
+            break
         shift = step * rng.randint(n_times // step), rng.randint(n_series)
         moved = np.roll(missing, shift, (0, 1))
         gaps, lacking = _gaps(moved), moved.sum(1) - (~observed | hidden).sum(1)

@@ -47,7 +47,9 @@ class Interpolation:
 
 @dataclass
 class SeasonalMean:
-    """Mean of each slot of a period of each series; the mean of a series without.
+    """Mean of each slot of a period of each series.
+
+    Slots without an observed cell have the mean of their series.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class SeriesCompleter(Estimator):
     period : "auto", int >= 2, sequence of int or None, default="auto"
         Numbers of times in a period, at most half of the series. "auto" takes a day, a
         week and a year from the index if the series repeat after them, and otherwise
-        the peaks of the autocorrelation; at most two. None means that there are none.
+        the peaks of the autocorrelation; at most two. None means no period.
     time : str, int or None, default=None
         Column of the times, which is returned unchanged. None means the index of a
         pandas data frame, if it has dates or distinct whole numbers; other rows are at
