@@ -13,7 +13,7 @@ from skmc import patterns
 from skmc.cells import Container, Entries
 from skmc.linalg import Seed
 
-PATTERNS = ("mcar", "patch", "rows", "mar", "mnar")
+PATTERNS = ("mcar", "patch", "rows", "mar", "mnar", "like_missing")
 
 
 class CellSplitter:
@@ -52,11 +52,12 @@ class CellSplit(CellSplitter):
 
     Parameters
     ----------
-    pattern : {"mcar", "patch", "rows", "mar", "mnar"}, default="mcar"
+    pattern : {"mcar", "patch", "rows", "mar", "mnar", "like_missing"}, default="mcar"
         Pattern of the held-out cells: "mcar" draws cells completely at random, "patch"
         a rectangle at a random place, and "rows" whole rows. "mar" draws cells with a
         probability that depends on another column, see `skmc.patterns.mar`; with "mnar"
-        it depends on their own value, see `skmc.patterns.mnar`.
+        it depends on their own value, see `skmc.patterns.mnar`. "like_missing" follows
+        the cells that are missing already, see `skmc.patterns.like_missing`.
     n_splits : int >= 1, default=5
         Number of splits.
     fraction : float in (0, 1), default=0.2

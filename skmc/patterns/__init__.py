@@ -6,6 +6,7 @@ are already missing are never counted.
 """
 
 from skmc.patterns.chance import columns, mar, mnar, per_row, random, rows
+from skmc.patterns.gaps import gap_lengths, moved_gaps, row_tail, runs
 from skmc.patterns.shapes import patch, text, texture
 from skmc.patterns.similar import like_missing, parts_like_missing
 
@@ -17,7 +18,9 @@ __all__ = [
     "patch",
     "per_row",
     "random",
+    "row_tail",
     "rows",
+    "runs",
     "text",
     "texture",
 ]

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skmc.cells import Container
 from skmc.linalg import Seed, seed_of
 from skmc.patterns._observed import begin, hide_likely, observed_in, spared
+from skmc.patterns.gaps import MAX_MOVES, moved_gaps
 
 MIN_MISSING = 10  # fewer missing cells may be adjacent by chance
 CORRELATED = 0.3  # smallest correlation of indicators of missing cells
 BLOCK = 256  # columns whose correlations with all columns are held at a time
-MAX_MOVES = 20
 
 
 def like_missing(
-    X: Container, fraction: float = 0.1, *, random_state: Seed = None
+    X: Container,
+    fraction: float = 0.1,
+    *,
+    missing: ArrayLike | None = None,
+    random_state: Seed = None,
 ) -> np.ndarray:
-    """Observed cells that are distributed like the missing ones.
+    """Observed cells that are distributed like the missing ones, or like other cells.
 
     Errors on these cells estimate the errors on the missing ones. If missing cells of
-    consecutive rows are adjacent (a sensor that was off), their pattern is shifted to
-    other rows, repeatedly or in part, until ``fraction`` is reached, and to other
-    columns, if cells of these are adjacent, too (holes in a picture). Otherwise cells
-    are chosen at random, from each column in proportion to its share of missing cells,
-    and at most a third of a column. Columns that are missing together (a page of a
+    consecutive rows are adjacent (a sensor that was off), these gaps are moved to other
+    rows of their columns, and to other columns if there are too few. If cells of
+    neighboring columns are adjacent, too (holes in a picture), the whole pattern is
+    shifted, repeatedly or in part, until ``fraction`` is reached. Otherwise cells are
+    chosen at random, from each column in proportion to its share of missing cells, and
+    at most a third of a column. Columns that are missing together (a page of a
     questionnaire, the last years of a panel) are hidden together: a chosen cell brings
     along those that are missing in a random row in which its column is missing. If
     nothing is missing, the pattern is `random`.
@@ -36,6 +42,9 @@ def like_missing(
     fraction : float in [0, 1], default=0.1
         Approximate share of the observed cells to hide. Every row and every column
         keeps at least one.
+    missing : bool array of shape (n_rows, n_cols) or None, default=None
+        Cells whose distribution to follow, such as the missing cells of another table
+        of this shape. None are the missing cells of ``X``.
     random_state : int, RandomState instance or None, default=None
         Source of the random choice of cells.
 
@@ -63,22 +72,27 @@ def like_missing(
     (6, 6)
     """
     observed, rng = begin(X, fraction, random_state)
+    lost = ~observed if missing is None else _checked(missing, observed.shape)
     free = spared(observed, rng)
     n_hidden = min(round(fraction * observed.sum()), free.sum())
     hidden = np.zeros(observed.shape, bool)
-    along_rows, along_cols = _adjacent(~observed)
+    along_rows, along_cols = _adjacent(lost)
+    if n_hidden and along_rows and not along_cols:
+        hidden = moved_gaps(lost, observed, n_hidden, rng)
+        emptied = np.flatnonzero(~(observed & ~hidden).any(1))
+        hidden[emptied, observed[emptied].argmax(1)] = False
+        return hidden
     if n_hidden and along_rows:
-        n_rows, n_cols = observed.shape
         for _ in range(MAX_MOVES):
-            shift = rng.randint(n_rows), rng.randint(n_cols) if along_cols else 0
-            copy = np.roll(~observed, shift, (0, 1)) & free
+            shift = [rng.randint(n) for n in observed.shape]
+            copy = np.roll(lost, shift, (0, 1)) & free
             if (excess := copy.sum() / n_hidden) > 1.5:
                 copy &= _window(observed.shape, 1 / excess, rng)
             hidden |= copy
             if hidden.sum() >= 0.75 * n_hidden:
                 return hidden
     # An empty column carries no information about missing cells elsewhere.
-    share = (~observed).mean(0) * observed.any(0)
+    share = lost.mean(0) * observed.any(0)
     likely = free * np.where(share > 0, share, 0 if share.any() else 1)
     if not likely.any():
         likely = free * 1.0
@@ -87,12 +101,12 @@ def like_missing(
     if not n_hidden:
         return hidden
     hidden = hide_likely(likely, observed, n_hidden / observed.sum(), rng)
-    if not (related := _related(~observed)):
+    if not (related := _related(lost)):
         return hidden
-    larger = _brought_along(np.where(hidden, 0, -1), free, ~observed, related, rng)
+    larger = _brought_along(np.where(hidden, 0, -1), free, lost, related, rng)
     share = n_hidden / observed.sum() * hidden.sum() / (larger == 0).sum()
     hidden = hide_likely(likely, observed, share, rng)
-    labels = _brought_along(np.where(hidden, 0, -1), free, ~observed, related, rng)
+    labels = _brought_along(np.where(hidden, 0, -1), free, lost, related, rng)
     return labels == 0
 
 
@@ -154,6 +168,16 @@ def parts_like_missing(
     # Numbers without a gap.
     found, number = np.unique(labels, return_inverse=True)
     return number.reshape(labels.shape) - int(found[0] < 0)
+
+
+def _checked(missing: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
+    lost = np.asarray(missing)
+    if lost.shape != shape or lost.dtype != bool:
+        raise ValueError(
+            f"missing must be boolean and have the shape of X, {shape}; got "
+            f"{lost.dtype} and {lost.shape}."
+        )
+    return lost
 
 
 def _spare(labels: np.ndarray, observed: np.ndarray) -> None:

@@ -15,7 +15,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmc import GaussianCompleter, KNNCompleter, SeriesCompleter
-from skmc.completers.series._gaps import gap_lengths, like_gaps
 from skmc.completers.series._grid import TimeGrid, ticks_of
 from skmc.completers.series._members import Interpolation, SeasonalMean
 from skmc.completers.series._periods import find_periods
@@ -319,34 +318,6 @@ def test_wide_windows_have_few_columns():
     assert widest(Windows("times"), offsets, span, 300).offsets == (-24, 24)
     assert widest(Windows("times"), offsets, span, 700).offsets == (-24, 24, -1, 1)
     assert widest(Windows("times"), offsets, span, 299).offsets == ()
-
-
-def test_lengths_of_gaps():
-    missing = np.array([[1, 0, 1, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0, 0]], bool).T
-    assert gap_lengths(missing).T.tolist() == [[1, 0, 2, 2, 0, 3, 3, 3], [0] * 8]
-    so_far = gap_lengths(missing, so_far=True).T.tolist()
-    assert so_far == [[1, 0, 1, 2, 0, 1, 2, 3], [0] * 8]
-
-
-def test_hidden_gaps_are_like_the_missing_ones():
-    rng = np.random.RandomState(0)
-    outage = np.repeat(rng.rand(100, 1) < 0.2, 5, axis=0) & np.ones((1, 10), bool)
-    hidden = like_gaps(outage, ~outage, 1, 0.1, rng)
-    counts = hidden.sum(1)[hidden.any(1)]
-    assert (counts == 10).mean() > 0.95  # all series together
-    assert not (hidden & outage).any()
-    assert 0.08 < hidden.sum() / (~outage).sum() < 0.15
-    runs = np.zeros((500, 10), bool)
-    for s, start in enumerate(rng.randint(0, 480, 10)):
-        runs[start : start + 20, s] = True
-    hidden = like_gaps(runs, ~runs, 1, 0.03, rng)
-    assert np.median(gap_lengths(hidden)[hidden]) == 20
-    assert hidden.sum(1).max() <= 3  # not together
-    most = rng.rand(60, 4) < 0.8
-    hidden = like_gaps(most, ~most, 1, 0.9, rng)
-    assert (hidden.sum(0) <= (~most).sum(0) / 2).all()
-    single = like_gaps(np.zeros((50, 4), bool), np.ones((50, 4), bool), 1, 0.1, rng)
-    assert single.sum() == 20
 
 
 def test_grids_of_times():

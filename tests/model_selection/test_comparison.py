@@ -57,7 +57,8 @@ def test_splits(pattern, matrix):
     for train, test in seen:
         assert len(train) + len(test) == len(cells)
         assert not np.intersect1d(train, test).size
-        assert len(test) == pytest.approx(0.25 * len(cells), rel=0.3)
+        rel = 0.5 if pattern == "like_missing" else 0.3  # a third of a column at most
+        assert len(test) == pytest.approx(0.25 * len(cells), rel=rel)
         rows, cols = cells.rows[test], cells.cols[test]
         if pattern == "rows":
             assert not np.isin(cells.rows[train], rows).any()

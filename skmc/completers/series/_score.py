@@ -9,9 +9,9 @@ import numpy as np
 
 from skmc.cells import Container
 from skmc.completers.auto._units import standardized
-from skmc.completers.series._gaps import like_gaps
 from skmc.completers.series._stack import HELD_OUT
 from skmc.metrics import nmae
+from skmc.patterns import moved_gaps
 
 if TYPE_CHECKING:
     from skmc.completers.series.completer import SeriesCompleter
@@ -47,7 +47,8 @@ def score(self: SeriesCompleter, X: Container, y: Any = None) -> float:
         truth, order = table.cells, table.positions(self._fitted.grid).argsort()
         missing, hidden = np.isnan(truth[order]), np.empty(truth.shape, bool)
         rng = np.random.RandomState(0)
-        hidden[order] = like_gaps(missing, ~missing, 1, HELD_OUT, rng)
+        n_hidden = round(HELD_OUT * (~missing).sum())
+        hidden[order] = moved_gaps(missing, ~missing, n_hidden, rng)
         table = replace(table, cells=np.where(hidden, np.nan, truth))
     else:
         truth = self._read(y).cells

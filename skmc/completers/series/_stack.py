@@ -12,11 +12,12 @@ from skmc.base import FitTasks
 from skmc.completers.auto._cross_fit import MIN_WEIGHT
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._stacking import Stacking, rms
-from skmc.completers.series._gaps import gap_lengths, like_gaps
 from skmc.completers.series._members import Interpolation, SeasonalMean, Windowed
 from skmc.completers.series._windows import Span, Windows, widest
+from skmc.patterns import gap_lengths, moved_gaps
 
 HELD_OUT = 0.1  # share of the observed cells
+MIN_HIDDEN, MAX_ROUNDS = 2000, 4  # fewer hidden cells are drawn several times
 N_COLUMNS = 300  # largest number of columns of windows with offsets
 
 
@@ -115,19 +116,26 @@ class SeriesStack:
         missing = np.isnan(cells)
         step = mean.period if len(cells) >= 3 * mean.period else 1
         lost = missing & present[:, None]
-        hidden = like_gaps(lost, ~missing, step, HELD_OUT, rng)
-        rest = np.where(hidden, np.nan, cells)
-        mean.fit(rest, start)
-        residuals = np.empty((hidden.sum(), len(members)))
-        for k, member in enumerate(members):
-            found = member.fit(rest, start).predict(rest, start)
-            found = np.where(np.isnan(found), mean.predict(rest, start), found)
-            residuals[:, k] = (cells - found)[hidden]
-            tasks.done(member.name)
-        time, series = np.nonzero(hidden)
+        n_hidden = round(HELD_OUT * (~missing).sum())
         shape = len(cells).bit_length(), cells.shape[1]
-        classes = _classes(np.isnan(rest), causal, shape[0])[hidden]
-        groups = classes, time // step, series, shape
+        parts = []
+        for _ in range(int(np.clip(MIN_HIDDEN // (n_hidden + 1), 1, MAX_ROUNDS))):
+            hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
+            rest = np.where(hidden, np.nan, cells)
+            mean.fit(rest, start)
+            residuals = np.empty((hidden.sum(), len(members)))
+            for k, member in enumerate(members):
+                found = member.fit(rest, start).predict(rest, start)
+                found = np.where(np.isnan(found), mean.predict(rest, start), found)
+                residuals[:, k] = (cells - found)[hidden]
+                tasks.done(member.name)
+            time, series = np.nonzero(hidden)
+            classes = _classes(np.isnan(rest), causal, shape[0])[hidden]
+            parts.append((residuals, classes, time // step, series))
+        residuals, classes, periods, series = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
+        groups = classes, periods, series, shape
         transfers = np.array([member.transfers for member in members])
         own = GapWeights.of(residuals, np.ones(len(members), bool), *groups)
         later = GapWeights.of(residuals, transfers, *groups)

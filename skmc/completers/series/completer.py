@@ -42,8 +42,9 @@ class SeriesCompleter(Estimator):
 
     where l is the class of the length of the gap: 1, 2 to 3, 4 to 7, and so on. The
     weights minimize the squared error on a tenth of the observed cells, which are held
-    out in gaps like those of the missing cells: the pattern of these is moved in time
-    and to other series.
+    out in gaps like those of the missing cells: these are moved in time, and to other
+    series if there are too few. If that is fewer than 2000 cells, other tenths follow,
+    up to four.
 
     Parameters
     ----------
