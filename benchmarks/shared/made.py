@@ -146,13 +146,12 @@ def line(name: str) -> str:
     """When and on what the results of a record were made, in a sentence for pages."""
     said = []
     for entry in filter(itemgetter("date"), entries(name)):
-        where = f"with {entry['processor']}, " if "processor" in entry else ""
-        threads = f"{entry['threads']} threads, " if "threads" in entry else ""
-        number = f" ({len(entry['results'])} results)" if "results" in entry else ""
-        verb = "Measured" if "processor" in entry else "Recorded"
-        busy = ", on a busy machine" if is_busy(entry) else ""
-        said.append(
-            f"{verb} on {entry['date'].split()[0]} {where}{threads}"
-            f"commit `{entry['commit'] or 'unknown'}`{busy}{number}."
-        )
+        day, known = entry["date"].split()[0], "processor" in entry
+        parts = [f"{'Measured' if known else 'Recorded'} on {day}"]
+        if known:
+            parts += [entry["processor"], f"{entry['threads']} threads"]
+        parts += [f"commit `{entry['commit']}`"] * bool(entry["commit"])
+        parts += ["on a busy machine"] * is_busy(entry)
+        parts += [f"{len(entry.get('results', ()))} results"] * ("results" in entry)
+        said.append(", ".join(parts) + ".")
     return " ".join(said)

@@ -148,7 +148,7 @@ def test_entries_are_kept_while_results_of_them_are_left(monkeypatch, folder):
     process(monkeypatch, "2")
     pages.record("draws", {"b": 4})
     assert claims() == [(None, None), ("1", ["c"]), ("2", ["b"])]
-    assert "(1 results)" in made.line("draws")
+    assert ", 1 results." in made.line("draws")
     pages.record("draws", {"c": 4, "a": 4})
     assert claims() == [("2", None)]
     (entry,) = made.entries("draws")
