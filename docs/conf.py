@@ -37,6 +37,7 @@ extensions = [
     "command_options",
     "measured",
     "method_rows",
+    "record_states",
     "stored_pictures",
 ]
 exclude_patterns = [

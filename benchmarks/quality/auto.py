@@ -21,7 +21,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
-from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.problems import PICTURES, hide, matrix
 from benchmarks.shared.results import TOO_SLOW, Results
 from skmc import (
@@ -330,7 +330,7 @@ def page(results: Results) -> None:
 
 
 def run(what: str = "all", *names: str) -> None:
-    results = Results(RECORDS / "auto.json")
+    results = Results("auto")
     cases = [name for name in CASES if not names or any(n in name for n in names)]
     if what in ("auto", "all"):
         measure(results, cases, ["auto"])

@@ -18,7 +18,7 @@ from scipy import stats
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
-from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.results import Results
 from skmc import ChainedCompleter, GaussianCompleter
 from skmc.metrics import crps, energy_distance
@@ -168,7 +168,7 @@ def page(results: Results) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(RECORDS / "draws.json")
+    results = Results("draws")
     if "page" not in sys.argv[1:]:
         run(results)
     page(results)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
-from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.results import Results
 from skmc import (
     AutoCompleter,
@@ -119,7 +119,7 @@ def page(results: Results) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(RECORDS / "intervals.json")
+    results = Results("intervals")
     if "page" not in sys.argv[1:]:
         run(results)
     page(results)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.results import Results
 from skmc import GaussianCompleter, SoftImputeCompleter
 from skmc.panel import effect
@@ -326,7 +326,7 @@ def page(results: Results) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(RECORDS / "panel.json")
+    results = Results("panel")
     given = sys.argv[1] if len(sys.argv) > 1 else None
     if given != "page":
         home = os.environ.get("SKMC_DATA") or "~/skmc_data"

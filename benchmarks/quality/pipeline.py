@@ -31,7 +31,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.results import Results
 from skmc import (
     AutoCompleter,
@@ -291,7 +291,7 @@ def page(results: Results) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(RECORDS / "pipeline.json")
+    results = Results("pipeline")
     if "page" not in sys.argv[1:]:
         run(results)
     page(results)

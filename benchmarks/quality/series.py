@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from scipy.io import loadmat
 
-from benchmarks.shared.pages import RECORDS, table, write_page
+from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.results import Results
 from skmc import GaussianCompleter, SeriesCompleter
 
@@ -195,7 +195,7 @@ def page(results: Results) -> None:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    results = Results(RECORDS / "series.json")
+    results = Results("series")
     given = sys.argv[1] if len(sys.argv) > 1 else None
     if given != "page":
         home = os.environ.get("SKMC_DATA") or "~/skmc_data"

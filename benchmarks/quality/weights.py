@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_sample_image, load_wine
 
-from benchmarks.shared.pages import RECORDS, record, table, write_page
+from benchmarks.shared.made import RECORDS
+from benchmarks.shared.pages import record, table, write_page
 from skmc import (
     AIRCompleter,
     AutoencoderCompleter,

@@ -27,16 +27,15 @@ from benchmarks.reproduce import (
     side_information,
     spectral,
 )
-from benchmarks.shared.pages import RECORDS
 from benchmarks.shared.results import Results
 
 
-def then_write(page: Any, measure: Callable[..., None] | None = None) -> Callable:
+def then_write(page: Any, *measures: Callable[..., None]) -> Callable:
     """A command that adds measurements to a page's records and writes the page."""
 
     def command(*arguments: str) -> None:
-        results = Results(RECORDS / f"{page.NAME}.json")
-        if measure is not None:
+        results = Results(page.NAME)
+        for measure in measures:
             measure(results, *arguments)
         page.write(results)
 
@@ -59,10 +58,24 @@ COMMANDS = {
     "pictures": then_write(pictures_page, pictures.run),  # and color, gray, or masks
     "side-information": then_write(side_information, side_information.run),
     "snn-figures": spectral.figures,
+    "networks-all": then_write(
+        networks_page,
+        networks.table1,
+        networks.table2,
+        networks.table4,
+        networks.table5,
+        networks.run,
+    ),
     "networks": then_write(networks_page, networks.run),  # and its parts, or page
     "ldminv-table1": then_write(differentiable_page, differentiable.ldminv_table1),
     "ldminv-table2": then_write(differentiable_page, differentiable.ldminv_table2),
     "dsvd-table3": then_write(differentiable_page, differentiable.dsvd_table3),
+    "differentiable-all": then_write(
+        differentiable_page,
+        differentiable.ldminv_table1,
+        differentiable.ldminv_table2,
+        differentiable.dsvd_table3,
+    ),
     "differentiable": then_write(differentiable_page),  # the page alone
 }
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from string import Template
 from typing import Any
 
 import torch
 
-DOCS = Path(__file__).parents[2] / "docs" / "reproduction"
+from benchmarks.shared import made, registry
+from benchmarks.shared.made import DOCS, PAGES, processor
+from benchmarks.shared.registry import of_page
+
 TEMPLATES = DOCS / "templates"
-PAGES = Path(os.environ.get("SKMC_REPRODUCTION") or DOCS)
-RECORDS = PAGES / "records"
 
 
 def hardware() -> str:
     """The processor and the number of threads."""
-    try:
-        info = Path("/proc/cpuinfo").read_text()
-    except OSError:  # not Linux
-        info = ""
-    found = re.search(r"^model name\s*: (.*)$", info, re.MULTILINE)
-    name = found[1] if found else platform.processor()
-    return f"{name}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    threads = torch.get_num_threads()
+    return f"{processor()}, {threads} threads, torch {torch.__version__}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -39,12 +31,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def write_page(name: str, fields: Mapping[str, object]) -> None:
     """Write ``name.md``: the template of this name with its fields filled in.
 
-    The hardware that records were measured on is text of the template.
+    The last line says when and on what the results were made.
     """
     template = Template((TEMPLATES / f"{name}.md").read_text())
+    record = of_page(name)
+    if registry.RECORDS[record].page_only:
+        made.note(record, ())
     path = PAGES / f"{name}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(template.substitute(fields))
+    text = template.substitute(fields)
+    path.write_text(f"{text}\n{made.line(record)}\n")
     print(f"Wrote {path}", flush=True)
 
 
@@ -60,12 +56,6 @@ def save_figure(figure: Any, name: str) -> None:
 
 
 def record(name: str, found: Mapping[str, Any]) -> None:
-    """Print results and add them to ``name.json``.
-
-    The file is read again each time, because another process may have written to it.
-    """
+    """Print results and add them to ``name.json``."""
     print(json.dumps(found, indent=2), flush=True)
-    path = RECORDS / f"{name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**known, **found}, indent=2) + "\n")
+    made.add(name, found, lambda records: json.dumps(records, indent=2) + "\n")

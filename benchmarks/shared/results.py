@@ -9,11 +9,11 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.shared import made
 
 TOO_SLOW = 120  # processor seconds
 CHOSEN = (
@@ -36,12 +36,12 @@ class Results:
     ``{"too_slow": seconds}``.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
-        self.records: dict[str, dict] = self._read()
-
-    def _read(self) -> dict:
-        return json.loads(self.path.read_text()) if self.path.is_file() else {}
+    def __init__(self, name: str):
+        self.name = name
+        path = made.RECORDS / f"{name}.json"
+        self.records: dict[str, dict] = (
+            json.loads(path.read_text()) if path.is_file() else {}
+        )
 
     def measure(
         self,
@@ -73,16 +73,7 @@ class Results:
 
     def keep(self, key: str, record: dict) -> None:
         print(key, record, flush=True)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.path.with_suffix(".lock")):
-            self.records = {**self._read(), key: record}
-            lines = (
-                f"{json.dumps(k)}: {json.dumps(v)}"
-                for k, v in sorted(self.records.items())
-            )
-            fresh = self.path.with_suffix(".new")
-            fresh.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-            fresh.replace(self.path)
+        self.records = made.add(self.name, {key: record}, line_by_line)
 
     def values(self, key: str, name: str) -> list[float]:
         """The values of each seed for ``part/case/method``."""
@@ -99,6 +90,11 @@ class Results:
 
     def too_slow(self, key: str) -> bool:
         return "too_slow" in self.records.get(f"{key}/0", {})
+
+
+def line_by_line(records: dict[str, dict]) -> str:
+    lines = (f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(records.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 @contextmanager

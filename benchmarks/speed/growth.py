@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
+from benchmarks.shared.made import RECORDS
 from benchmarks.shared.pages import (
-    RECORDS,
     hardware,
     record,
     save_figure,

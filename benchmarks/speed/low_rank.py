@@ -317,7 +317,8 @@ CHILDREN = {
 CHILD = """
 import time, warnings
 warnings.simplefilter("ignore")
-from skmc import *
+from skmc import BayesianFactorizationCompleter, FactorizationCompleter
+from skmc import IALMCompleter, SoftImputeCompleter
 from skmc.datasets import load_movielens
 def peak():
     status = open("/proc/self/status").read().split()

@@ -16,7 +16,8 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.shared.pages import RECORDS, hardware, record, table, write_page
+from benchmarks.shared.made import RECORDS
+from benchmarks.shared.pages import hardware, record, table, write_page
 from benchmarks.shared.problems import matrix
 from benchmarks.shared.timing import peak_memory
 from skmc import AIRCompleter

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.pages import RECORDS, hardware, record
+from benchmarks.shared.made import RECORDS
+from benchmarks.shared.pages import hardware, record
 from benchmarks.shared.timing import peak_memory
 
 NAME = "speed-scale"

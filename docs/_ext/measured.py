@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
+
+from record_states import commits
 
 RESULTS = Path(__file__).parents[1] / "reproduction"
 RECORDS = RESULTS / "records"
@@ -295,17 +296,11 @@ def ratios(tree: Any, path: tuple[str, ...], hardware: str) -> Iterator[list[str
 
 
 def commit(path: Path) -> str:
-    """The commit that recorded a file, if there is a repository."""
-    try:
-        made = subprocess.run(
-            # Without the commits that only moved the file.
-            ["git", "log", "-1", "--follow", "--diff-filter=AM", "--format=%h", "--",
-             path.name],
-            cwd=path.parent, capture_output=True, text=True, check=False,
-        ).stdout.strip()  # fmt: skip
-    except OSError:
-        made = ""
-    return f"`{made}`" if made else "-"
+    """The commits of a record's results, and whether their code has changed since."""
+    found = [
+        f"`{made}`{', stale' * stale}" for _, made, stale in commits(path.stem) if made
+    ]
+    return "; ".join(found) or "-"
 
 
 def speed() -> str:

