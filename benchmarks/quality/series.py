@@ -24,7 +24,7 @@ from scipy.io import loadmat
 
 from benchmarks.shared.pages import table, write_page
 from benchmarks.shared.results import Results
-from skmc import GaussianCompleter, SeriesCompleter
+from skmc import BayesianFactorizationCompleter, GaussianCompleter, SeriesCompleter
 
 Complete = Callable[[np.ndarray], np.ndarray]  # of (n_series, n_days, n_slots)
 MASKS = {"cells": 0.4, "days": 0.4, "blocks": 0.3}
@@ -96,12 +96,20 @@ def gaussian(axes: tuple[int, int, int], n_row_axes: int) -> Complete:
     return complete
 
 
+def factors(cells: np.ndarray) -> np.ndarray:
+    """`BayesianFactorizationCompleter` of series by times."""
+    matrix = cells.reshape(len(cells), -1)
+    found = BayesianFactorizationCompleter(random_state=0).fit_transform(matrix)
+    return found.reshape(cells.shape)
+
+
 METHODS: dict[str, Complete] = {
     OURS: ours("auto"),
     "`SeriesCompleter(scaling=None)`": ours(None),
     "`GaussianCompleter()`, rows (sensor, day)": gaussian((0, 1, 2), 2),
     "`GaussianCompleter()`, rows (sensor, slot)": gaussian((0, 2, 1), 2),
     "`GaussianCompleter()`, rows times": gaussian((1, 2, 0), 2),
+    "`BayesianFactorizationCompleter()`, rows series": factors,
     "linear interpolation (pandas)": line,
     "mean of the slot": slot_means,
 }

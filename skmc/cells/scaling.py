@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skmc.cells.sparse_observed import SparseObserved
 
 OFFSET = 100  # deviations; a smaller mean need not be subtracted
+N_PARTS, ALIKE = 4, 0.5  # parts of a sequence, correlation of neighbors in each of them
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,12 @@ class Scaling:
         A column without an observed cell gets the mean and deviation of all cells.
         "auto" means "columns" where columns have different units: the deviations of a
         tenth of them are more than 5 times those of another tenth, or their means
-        account for two thirds of all variance. Otherwise it means "global". The rule is
-        ours: matrices of one unit (pictures, ratings, interactions) lose structure when
-        each column is centered on its own estimate, while tables of many units need it.
+        account for two thirds of all variance. Otherwise it means "global", also if the
+        columns are a sequence, such as times or wavelengths: in each quarter of them,
+        the logarithms of the deviations of neighbors have a correlation of more than
+        one half. The rule is ours: matrices of one unit (pictures, ratings,
+        interactions, sensors by times) lose structure when each column is centered on
+        its own estimate, while tables of many units need it.
         With ``centre=False``, "auto" only divides a matrix of one unit by its root mean
         square, for methods that a mean of up to 100 deviations does not disturb.
 
@@ -109,7 +113,7 @@ class Scaling:
                 between = torch.where(seen, means, torch.nan)
                 apart = (between - between.nanmean(-1, True)).square().nansum(-1, True)
                 unlike = apart / seen.sum(-1, True) > 2 / 3 * scale.square()
-                unlike = unlike | _far_apart(deviations)
+                unlike = (unlike | _far_apart(deviations)) & ~_sequence(deviations)
                 seen = seen & unlike
                 if not centre:
                     plain = ~unlike & (shift.abs() < OFFSET * scale)
@@ -134,7 +138,7 @@ class Scaling:
         -------
         bool Tensor of shape (\\*batch, 1, 1)
             True if the deviations of a tenth of the columns are more than 5 times those
-            of another tenth.
+            of another tenth, and the columns are not a sequence.
         """
         z, _ = _normalised(data)
         eps = torch.finfo(data.values.dtype).eps
@@ -155,7 +159,8 @@ class Scaling:
         -------
         bool Tensor of shape (\\*batch, 1, 1)
         """
-        return _far_apart(moments(True)[1])
+        deviations = moments(True)[1]
+        return _far_apart(deviations) & ~_sequence(deviations)
 
     def standardise(self, X: Tensor) -> Tensor:
         """Standardize a whole matrix.
@@ -231,3 +236,14 @@ def _far_apart(deviations: Tensor) -> Tensor:
     spread = torch.where(deviations > 0, deviations, torch.nan)
     low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
     return high > 5 * low
+
+
+def _sequence(deviations: Tensor) -> Tensor:
+    """Whether deviations of neighboring columns are alike in all parts of a matrix."""
+    size = deviations.shape[-1] // N_PARTS
+    quarters = deviations[..., : size * N_PARTS].unflatten(-1, (N_PARTS, size))
+    known = (quarters > 0) & quarters.isfinite()
+    logs = torch.where(known, quarters, torch.nan).log()
+    logs = (logs - logs.nanmean(-1, True)).nan_to_num()
+    alike = (logs[..., 1:] * logs[..., :-1]).sum(-1)
+    return (alike > ALIKE * logs.square().sum(-1)).all(-1, True)
