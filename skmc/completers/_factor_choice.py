@@ -2,97 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from skmc.base import Trials
 from skmc.cells import SparseObserved
-from skmc.completers._rank import checked_rank, choose_rank
+from skmc.completers._rank import checked_rank
 from skmc.linalg import LowRank, Randomness
 from skmc.solvers import ALS
 
 if TYPE_CHECKING:
     from skmc.completers.factorization import FactorizationCompleter
 
-FACTOR_RANKS = (1, 2, 4, 8, 16, 32, 64)
-FIRST_RANK = 16  # rank at which the weight is chosen
-WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
+FIRST_RANK, LARGEST_RANK = 16, 64
+WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
+FINER = 0.5**0.5  # factor between weights at the chosen rank
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-TRIAL_SWEEPS = 10
+SWEEPS = (6, 4)  # of a trial from random factors, and from those of another trial
+SIDE_SWEEPS = 10
+VANISHED = 0.003  # share of a component in the deviation of the cells
 
 
 def choose_all(
     completer: FactorizationCompleter, data: SparseObserved, trials: Trials
 ) -> dict[str, Any]:
     """Choose rank and weights on held-out cells, as the method ``_choose``."""
-    rank, most = completer.rank, min(data.shape)
-    weight: Any = completer.lambda_ridge
-    side: Any = completer.lambda_side
+    rank, weight, side = completer.rank, completer.lambda_ridge, completer.lambda_side
     if completer.alpha is not None and "auto" in (rank, weight):
         raise ValueError(
             "With alpha, rank and lambda_ridge must be numbers: errors of held-out "
             "cells do not judge preferences. Search them with a RankingScorer."
         )
-    sweeps = min(completer.max_iter, TRIAL_SWEEPS)
-    informed, automatic = any(data.sides), side == "auto"
+    informed = any(data.sides)
+    if rank == "auto":
+        size = min(FIRST_RANK, *data.shape)
+    else:
+        size = checked_rank(int(rank), data.shape)
     per_row = informed and completer.per_cell
     cells = len(data.values) / data.shape[0] if per_row else 1.0
+    first = WEIGHTS[0] if weight == "auto" else float(weight)
+    search = _Search(completer, trials, None if side == "auto" else float(side), cells)
+    automatic = "auto" in (rank, weight, side if informed else None)
+    if automatic and not trials.interrupted and trials.cells[1] is not None:
+        with trials.interruptible():
+            weights = WEIGHTS if weight == "auto" else [first]
+            search.walk([(size, weight) for weight in weights], patience=2)
+            if informed and side == "auto":
+                search.choose_side()
+            if rank == "auto":
+                search.choose_rank(min(LARGEST_RANK, *data.shape))
+            if weight == "auto":
+                search.refine()
+    best = search.best
+    if best is not None:
+        size, first = best.rank, best.weight
+    elif rank == "auto":
+        size = 1
+    chosen = {"rank": size, "lambda_ridge": first}
+    return {**chosen, "lambda_side": search.side_of(first)} if informed else chosen
 
-    size = min(FIRST_RANK, most) if rank == "auto" else checked_rank(rank, data.shape)
-    make = partial(als, completer, rng=trials.rng)
-    if weight == "auto":
-        weight = trials.best(
-            WEIGHTS,
-            lambda weight, part: make(
-                part, size, weight, weight * cells if automatic else side
-            ),
-            max_iter=sweeps,
+
+class _Trial(NamedTuple):
+    """A solution for the cells to train on, and its error on the others."""
+
+    error: float
+    rank: int
+    weight: float
+    factors: tuple[Tensor, Tensor]  # (m, rank + 1), (n, rank + 1), with biases
+
+
+@dataclass
+class _Search:
+    """Trials that start from the factors of earlier ones.
+
+    A few sweeps are sufficient, because weights and ranks change by small steps.
+    """
+
+    completer: FactorizationCompleter
+    trials: Trials
+    side: float | None  # weight of linear priors; None is proportional to the ridge
+    cells: float  # ratio of the two weights
+    best: _Trial | None = None
+
+    def side_of(self, weight: float) -> float:
+        return weight * self.cells if self.side is None else self.side
+
+    def run(self, rank: int, weight: float, last: _Trial | None) -> _Trial:
+        train = self.trials.cells[0]
+        start = None
+        if last is not None:
+            start = _resized(last, rank, self.trials.rng, train)
+        solver = als(
+            self.completer,
+            train,
+            rank,
+            weight,
+            self.side_of(weight),
+            self.trials.rng,
+            start,
         )
-    if automatic:
-        side = weight * cells
-    if informed and automatic:
-        side = trials.best(
+        sweeps = min(self.completer.max_iter, SWEEPS[last is not None])
+        solution = self.trials.run(solver, max_iter=sweeps)
+        left, right = solution.X.left, solution.X.right
+        factors = left[:, :-1], torch.cat([right[:, :rank], right[:, -1:]], 1)
+        return _Trial(self.trials.error(solution), rank, weight, factors)
+
+    def walk(self, steps: Iterable[tuple[int, float]], patience: int) -> None:
+        """Try ranks and weights in order, until ``patience`` of them are no better."""
+        last, failures = self.best, 0
+        for rank, weight in steps:
+            last = self.run(rank, weight, last)
+            if self.best is None or last.error < self.best.error:
+                self.best, failures = last, 0
+            else:
+                failures += 1
+            if failures == patience:
+                break
+
+    def choose_side(self) -> None:
+        assert self.best is not None
+        _, rank, weight, _ = self.best
+        side = self.side_of(weight)
+        self.side = self.trials.best(
             [side * factor for factor in SIDE_FACTORS],
-            lambda side, part: make(part, size, weight, side),
-            max_iter=sweeps,
+            lambda side, part: als(
+                self.completer, part, rank, weight, side, self.trials.rng
+            ),
+            max_iter=min(self.completer.max_iter, SIDE_SWEEPS),
             patience=3,
         )
-    if rank == "auto":
-        size = _rank(data, trials, make, weight, side, sweeps)
-    chosen = {"rank": size, "lambda_ridge": weight}
-    return {**chosen, "lambda_side": side} if informed else chosen
+
+    def choose_rank(self, most: int) -> None:
+        """Double and halve the rank, and then try those halfway to the neighbors."""
+        assert self.best is not None
+        _, rank, weight, _ = self.best
+        doubled = [rank * 2**k for k in range(1, 7) if rank * 2**k <= most]
+        self.walk([(r, weight) for r in doubled], patience=1)
+        halved = [rank // 2**k for k in range(1, 7) if rank // 2**k]
+        self.walk([(r, weight) for r in halved], patience=2)
+        rank = self.best.rank
+        between = {3 * rank // 4, 3 * rank // 2} - {0, rank}
+        self.walk([(r, weight) for r in sorted(between) if r <= most], patience=2)
+
+    def refine(self) -> None:
+        """Try smaller weights, or else larger ones, at the chosen rank."""
+        assert self.best is not None
+        _, rank, weight, _ = self.best
+        for factor in (FINER, 1 / FINER):
+            self.walk([(rank, weight * factor**k) for k in range(1, 12)], patience=1)
+            if self.best.weight != weight:
+                break
 
 
-def _rank(
-    data: SparseObserved,
-    trials: Trials,
-    make: Callable[..., ALS],
-    weight: float,
-    side: float,
-    sweeps: int,
-) -> int:
-    """The best power of two, or a rank between it and its neighbors."""
+def _resized(
+    last: _Trial, rank: int, rng: Randomness, data: SparseObserved
+) -> tuple[Tensor, Tensor]:
+    """Factors of a trial with more or fewer components.
 
-    def best(ranks: Sequence[int]) -> int:
-        return choose_rank(
-            "auto",
-            data,
-            trials,
-            lambda rank, part: make(part, rank, weight, side),
-            ranks=ranks,
-            max_iter=sweeps,
-            patience=len(ranks),  # the small ranks of ratings are similar
-        )
+    The components with the largest singular values are kept. New ones, and those that
+    have vanished under a larger weight, are random.
+    """
+    (U, b), (V, c) = ((W[:, :-1], W[:, -1:]) for W in last.factors)
+    if rank < last.rank:
+        (Q, R), (P, S) = torch.linalg.qr(U), torch.linalg.qr(V)
+        left, sizes, right = torch.linalg.svd(R @ S.mT)
+        root = sizes[:rank].sqrt()
+        U, V = Q @ left[:, :rank] * root, P @ right[:rank].mT * root
+    more = (0, max(0, rank - last.rank))
+    U, V = (torch.nn.functional.pad(W, more) for W in (U, V))
+    share = (U.square().mean(0) * V.square().mean(0)).sqrt()
+    unit = (data.energy / data.counts.sum()).sqrt()
+    U = torch.where(share < VANISHED * unit, _random(U, rng), U)
+    return torch.cat([U, b], 1), torch.cat([V, c], 1)
 
-    rank = best(FACTOR_RANKS)
-    lowest, most = trials.lowest, min(FACTOR_RANKS[-1], *data.shape)
-    half_way = {3 * rank // 4, 3 * rank // 2} - {0, *FACTOR_RANKS}
-    between = sorted(r for r in half_way if r <= most)
-    other = best(between) if between else rank
-    return other if trials.lowest < lowest else rank
+
+def _random(like: Tensor, rng: Randomness) -> Tensor:
+    m, rank = like.shape
+    return rng.stream(rank).normal(m, rank, std=rank**-0.5).to(like)
+
+
+def last_factors(
+    last: LowRank | None, rank: int, row_biases: bool
+) -> tuple[Tensor, Tensor] | None:
+    """Factors and biases of the last fit, if it had the same rank and biases."""
+    if last is None or last.left.shape[1] != rank + 1 + row_biases:
+        return None
+    left, right = last.left, last.right
+    b = left[:, rank : rank + 1] if row_biases else torch.zeros_like(left[:, :1])
+    cols = torch.cat([right[:, :rank], right[:, -1:]], 1)
+    return torch.cat([left[:, :rank], b], 1), cols
 
 
 def als(
@@ -102,27 +204,21 @@ def als(
     weight: float,
     side: float,
     rng: Randomness,
-    last: LowRank | None = None,
-    conjugate: bool = False,
+    last: tuple[Tensor, Tensor] | None = None,
 ) -> ALS:
     """Make the solver for given factors, weights and start."""
-    start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-    start = start.to(data.dtype)
+    like = torch.empty(data.shape[0], rank, dtype=data.dtype, device=data.device)
+    start, biases, cols = _random(like, rng), None, None
+    if last is not None:
+        rows, cols = (W.to(like) for W in last)
+        start, biases = rows[:, :rank], rows[:, rank]
     explicit = completer.alpha is None
-    row_biases = explicit and completer.biases in ("both", "rows")
-    biases = cols = None
-    if last is not None and last.left.shape[1] == rank + 1 + row_biases:
-        like = torch.empty(0, dtype=data.dtype, device=data.device)
-        left, cols = last.left.to(like), last.right.to(like)
-        start, biases = left[:, :rank], left[:, rank] if row_biases else None
-        cols = torch.cat([cols[:, :rank], cols[:, -1:]], 1)
     options: dict[str, Any] = {
-        "row_biases": row_biases,
+        "row_biases": explicit and completer.biases in ("both", "rows"),
         "col_biases": explicit and completer.biases in ("both", "columns"),
         "per_cell": explicit and completer.per_cell,
         "implicit": not explicit,
         "link_weight": side,
-        "conjugate": conjugate,
         "start_biases": biases,
         "start_cols": cols,
     }

@@ -120,8 +120,6 @@ class ALS(Solver):
         Biases of the rows before the first step; zero by default.
     start_cols : Tensor of shape (n, rank + 1), optional
         Factors and biases of the columns before the first step; zero by default.
-    conjugate : bool, default=True
-        Whether steps are conjugate; otherwise all are plain.
 
     References
     ----------
@@ -146,12 +144,10 @@ class ALS(Solver):
         implicit: bool = False,
         start_biases: Tensor | None = None,
         start_cols: Tensor | None = None,
-        conjugate: bool = True,
     ):
         self.start = start
         self.start_biases = start_biases
         self.start_cols = start_cols
-        self.conjugate = conjugate
         biases = row_biases, col_biases
         self.objective = Objective(weight, biases, per_cell, link_weight, implicit)
 
@@ -181,7 +177,7 @@ class ALS(Solver):
         half = self._half(data, 0, state.rows, cols, links[0], steps[0], dtype)
         steps = next_steps(steps[0], half), steps[1]
         n_steps, last = state.n_steps + 1, None
-        if self.conjugate and n_steps > PLAIN and not any(links):
+        if n_steps > PLAIN and not any(links):
             found = self._conjugate(data, state, half.factors, dtype)
             if found is not None:
                 rows, cols, last = found
