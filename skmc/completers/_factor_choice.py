@@ -7,11 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from skmc.base import Trials
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank, choose_rank
-from skmc.linalg import LowRank, Randomness
+from skmc.linalg import LowRank, Randomness, partial_svd
 from skmc.solvers import ALS
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ FIRST_RANK = 16  # rank at which the weight is chosen
 WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 TRIAL_SWEEPS = 10
+LEAST = 0.01  # smallest singular value of the first factors
 
 
 def choose_all(
@@ -95,6 +97,18 @@ def _rank(
     return other if trials.lowest < lowest else rank
 
 
+def _spectral(data: SparseObserved, noise: Tensor) -> Tensor:
+    """Factors of the rows of the matrix that is 1 at the cells and 0 elsewhere.
+
+    They are those of a few power iterations. None is zero, which sweeps would not
+    change.
+    """
+    A = data.plus(torch.ones_like(data.values), data.zero())
+    near = partial_svd(A, noise.shape[1], start=A.mT @ (A @ noise), max_steps=1)
+    top = partial_svd(A, noise.shape[1], start=near.V, max_steps=1)
+    return top.U * top.s.clamp_min(LEAST * top.s[0]).sqrt()
+
+
 def als(
     completer: FactorizationCompleter,
     data: SparseObserved,
@@ -106,9 +120,12 @@ def als(
     conjugate: bool = False,
 ) -> ALS:
     """Make the solver for given factors, weights and start."""
-    start = rng.stream(rank).normal(data.shape[0], rank, std=rank**-0.5)
-    start = start.to(data.dtype)
     explicit = completer.alpha is None
+    normal = partial(rng.stream(rank).normal, std=rank**-0.5)
+    if explicit or last is not None:
+        start = normal(data.shape[0], rank).to(data.dtype)
+    else:
+        start = _spectral(data, normal(data.shape[1], rank).to(data.values))
     row_biases = explicit and completer.biases in ("both", "rows")
     biases = cols = None
     if last is not None and last.left.shape[1] == rank + 1 + row_biases:

@@ -168,7 +168,8 @@ class ALS(Solver):
         ]
         infinite = rows.new_full((), torch.inf)
         first = HalfStep(rows, infinite, infinite, infinite, zero(()))
-        steps, dtype = (STEPS[0], STEPS[0]), _precision(data, infinite)
+        fewest = STEPS[self.objective.implicit][0]
+        steps, dtype = (fewest, fewest), _precision(data, infinite)
         pair = (links[0], links[1])
         return self._state(data, first, cols, pair, steps, dtype, 0, None)
 
@@ -179,7 +180,7 @@ class ALS(Solver):
         cols, steps = state.next_cols, state.steps
         dtype = _precision(data, self.residual(data, None, state))
         half = self._half(data, 0, state.rows, cols, links[0], steps[0], dtype)
-        steps = next_steps(steps[0], half), steps[1]
+        steps = next_steps(steps[0], half, self.objective.implicit), steps[1]
         n_steps, last = state.n_steps + 1, None
         if self.conjugate and n_steps > PLAIN and not any(links):
             found = self._conjugate(data, state, half.factors, dtype)
@@ -237,14 +238,14 @@ class ALS(Solver):
                 links_penalty = (B * side.penalty(B)).sum()
                 penalty = penalty + self.objective.link_weight * links_penalty
         if self.objective.implicit:
-            penalty = penalty + product(rows, cols).squared_norm()
+            penalty = penalty + LowRank(rows[:, :-1], cols[:, :-1]).squared_norm()
         return ALSState(
             objective=(ahead.misfit + penalty) / 2,
             rows=rows,
             cols=cols,
             next_cols=ahead.factors,
             links=links,
-            steps=(steps[0], next_steps(steps[1], ahead)),
+            steps=(steps[0], next_steps(steps[1], ahead, self.objective.implicit)),
             misfit=ahead.misfit,
             slopes=(half.after.sqrt(), ahead.before.sqrt()),
             n_steps=n_steps,
