@@ -94,7 +94,8 @@ class ALS(Solver):
     solutions. Where more than .03 of the residual is left, the next half-step of that
     side takes one more step; after six, or if numbers are too large for single
     precision, all further half-steps of that side are exact. Gradients far from the
-    solution are computed in single precision.
+    solution are computed in single precision. With ``implicit``, the numbers are two
+    steps, .2 of the residual and ten steps.
 
     With linear priors (`Side`), ``w_i = (u_i, b_i)`` in the penalty becomes ``w_i - (S
     B)_i``, and ``link_weight tr(B' P B) / 2`` is added for each. A step then begins
