@@ -17,7 +17,7 @@ from skmc.datasets import load_movielens
 
 RANK, ALPHA, RIDGE = 40, 2.0, 5.0
 WITHIN = (0.02, 0.001)  # of the lowest loss
-MOST = 400  # sweeps
+MOST = 200  # sweeps
 Factors = tuple[np.ndarray, np.ndarray]
 
 
