@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import torch
 from scipy.sparse import coo_matrix
+from threadpoolctl import threadpool_limits
 
 from benchmarks.shared.timing import in_turns
 from skmc import Entries, FactorizationCompleter
@@ -63,7 +64,8 @@ class Counts:
             num_threads=torch.get_num_threads(),
             random_state=0,
         )
-        model.fit(self.confidence, show_progress=False)
+        with threadpool_limits(1, "blas"):  # otherwise its threads slow each other
+            model.fit(self.confidence, show_progress=False)
         return model.user_factors, model.item_factors
 
 
