@@ -52,14 +52,18 @@ def synchronize(data: Observed) -> None:
         torch.cuda.synchronize()
 
 
-def in_turns(*functions: Callable[[], object], repeats: int = 7) -> np.ndarray:
+def in_turns(
+    *functions: Callable[[], object],
+    repeats: int = 7,
+    clock: Callable[[], float] = time.perf_counter,
+) -> np.ndarray:
     """Median seconds of each function; all run in turns, so that all share noise."""
     times = np.empty((repeats, len(functions)))
     for repeat in range(repeats):
         for k, function in enumerate(functions):
-            start = time.perf_counter()
+            start = clock()
             function()
-            times[repeat, k] = time.perf_counter() - start
+            times[repeat, k] = clock() - start
     return np.median(times, axis=0)
 
 

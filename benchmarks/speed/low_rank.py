@@ -20,6 +20,7 @@ from scipy.sparse import coo_matrix
 from benchmarks.shared.pages import hardware, record
 from benchmarks.shared.timing import in_turns, peak_memory
 from benchmarks.speed import ncarl
+from benchmarks.speed.counts import counts
 from benchmarks.speed.lapack import shrink_by_lapack
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
@@ -183,82 +184,6 @@ def defaults() -> dict:
         found["RMSE"] = float(np.sqrt(np.mean((guess - test.values) ** 2)))
         result[name] = {**found, **chosen, "sweeps": completer.n_iter_}
         print(name, result[name], flush=True)
-    return result
-
-
-def counts() -> dict:
-    """Counts with ``alpha`` and the package implicit: MovieLens-1M, rank 40, 15 sweeps.
-
-    Single precision, one thread. implicit takes three steps of conjugate gradients for
-    each user, or solves exactly. The loss is that of `FactorizationCompleter`. More and
-    fewer sweeps, run once each, show what loss takes how long.
-    """
-    from implicit.als import AlternatingLeastSquares
-
-    alpha, ridge = 2.0, 5.0
-    entries = million()[0]
-    places = entries.rows, entries.cols
-    values = entries.values.astype(np.float32)
-    single = Entries.from_triplets(*places, values, entries.matrix_shape)
-    confidence = coo_matrix((1 + alpha * values, places), entries.matrix_shape).tocsr()
-    losses = {}
-
-    def loss(U, V) -> float:
-        guess = np.einsum("ik,ik->i", U[places[0]], V[places[1]])
-        seen = (1 + alpha * values) * (guess - 1) ** 2 - guess**2
-        every = np.sum((U.T @ U) * (V.T @ V))
-        ridges = ridge * (np.sum(U**2) + np.sum(V**2))
-        return float(seen.sum() + every + ridges) / 2
-
-    def ours(sweeps=15):
-        def run():
-            completer = FactorizationCompleter(
-                RANK,
-                lambda_ridge=ridge,
-                alpha=alpha,
-                max_iter=sweeps,
-                tol=0.0,
-                random_state=0,
-            ).fit(single)
-            U, V = completer.row_factors_, completer.col_factors_
-            losses["ours"] = loss(U[:, :RANK], V[:, :RANK])
-
-        return run
-
-    def theirs(name, use_cg, sweeps=15):
-        def run():
-            model = AlternatingLeastSquares(
-                RANK,
-                regularization=ridge,
-                alpha=1.0,
-                iterations=sweeps,
-                use_cg=use_cg,
-                num_threads=1,
-                random_state=0,
-            )
-            model.fit(confidence, show_progress=False)
-            losses[name] = loss(model.user_factors, model.item_factors)
-
-        return run
-
-    torch.set_num_threads(1)
-    names = ["implicit", "implicit, cholesky"]
-    seconds = in_turns(ours(), theirs(names[0], True), theirs(names[1], False))
-    result = {
-        "seconds": dict(zip(["ours", *names], seconds, strict=True)),
-        "ours / implicit": seconds[0] / seconds[1],
-        "ours / implicit, cholesky": seconds[0] / seconds[2],
-        "loss": dict(losses),
-    }
-    runs = {"ours": ours, "implicit": lambda k: theirs("implicit", True, k)}
-    for name, run in runs.items():
-        for sweeps in (2, 3, 5, 15, 50, 150):
-            start = time.process_time()
-            run(sweeps)()
-            took = time.process_time() - start
-            point = {"processor seconds": took, "loss": losses[name]}
-            result.setdefault("by sweeps", {}).setdefault(name, {})[sweeps] = point
-            print(name, sweeps, point, flush=True)
     return result
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from skmc.base import Trials
 from skmc.cells import SparseObserved
 from skmc.completers._rank import checked_rank
-from skmc.linalg import LowRank, Randomness
+from skmc.linalg import LowRank, Randomness, partial_svd
 from skmc.solvers import ALS
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ FINER = 0.5**0.5  # factor between weights at the chosen rank
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 SWEEPS = (6, 4)  # of a trial from random factors, and from those of another trial
 SIDE_SWEEPS = 10
+LEAST = 0.01  # smallest singular value of the first factors of counts
 VANISHED = 0.003  # share of a component in the deviation of the cells
 
 
@@ -197,6 +198,18 @@ def last_factors(
     return torch.cat([left[:, :rank], b], 1), cols
 
 
+def _spectral(data: SparseObserved, noise: Tensor) -> Tensor:
+    """Factors of the rows of the matrix that is 1 at the cells and 0 elsewhere.
+
+    They are those of a few power iterations. None is zero, which sweeps would not
+    change.
+    """
+    A = data.plus(torch.ones_like(data.values), data.zero())
+    near = partial_svd(A, noise.shape[1], start=A.mT @ (A @ noise), max_steps=1)
+    top = partial_svd(A, noise.shape[1], start=near.V, max_steps=1)
+    return top.U * top.s.clamp_min(LEAST * top.s[0]).sqrt()
+
+
 def als(
     completer: FactorizationCompleter,
     data: SparseObserved,
@@ -207,12 +220,16 @@ def als(
     last: tuple[Tensor, Tensor] | None = None,
 ) -> ALS:
     """Make the solver for given factors, weights and start."""
-    like = torch.empty(data.shape[0], rank, dtype=data.dtype, device=data.device)
-    start, biases, cols = _random(like, rng), None, None
+    explicit, biases, cols = completer.alpha is None, None, None
+    size = data.shape[0 if explicit else 1]
+    start = torch.empty(size, rank, dtype=data.dtype, device=data.device)
     if last is not None:
-        rows, cols = (W.to(like) for W in last)
+        rows, cols = (W.to(start) for W in last)
         start, biases = rows[:, :rank], rows[:, rank]
-    explicit = completer.alpha is None
+    elif explicit:
+        start = _random(start, rng)
+    else:
+        start = _spectral(data, _random(start, rng))
     options: dict[str, Any] = {
         "row_biases": explicit and completer.biases in ("both", "rows"),
         "col_biases": explicit and completer.biases in ("both", "columns"),

@@ -131,7 +131,8 @@ class FactorizationCompleter(IterativeCompleter):
 
     over *all* cells; unobserved ones have :math:`r_{ij} = 0`. Each system has
     :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more than
-    one without ``alpha``.
+    one without ``alpha``. The first factors of rows are from power iterations on the
+    matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere.
 
     `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. Their
     identifiers are then the attributes ``row_ids_`` and ``col_ids_``, in the order of

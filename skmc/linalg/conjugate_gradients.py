@@ -36,20 +36,23 @@ def conjugate_gradients(
     Returns
     -------
     solutions : Tensor of shape (p, k)
-    residuals : Tensor of shape (k,)
-        Squared norms of the residuals of the solutions.
+    residuals : Tensor of shape (p, k)
+        Right sides minus images of the solutions.
     """
     tiny = torch.finfo(right.dtype).tiny
     Z = torch.zeros_like(right) if start is None else start
     residual = right if start is None else right - system(start)
     direction, energy = residual, residual.square().sum(0)
+    share = None  # of the last direction in the next one
     for _ in range(n_steps):
         if accuracy is not None and (energy <= accuracy).all():
             break
+        if share is not None:
+            direction = torch.addcmul(residual, share, direction)
         image = system(direction)
         length = energy / (direction * image).sum(0).clamp_min(tiny)
-        Z = Z + length * direction
-        residual = residual - length * image
+        Z = torch.addcmul(Z, length, direction)
+        residual = torch.addcmul(residual, length, image, value=-1)
         before, energy = energy, residual.square().sum(0)
-        direction = residual + energy / before.clamp_min(tiny) * direction
-    return Z, energy
+        share = energy / before.clamp_min(tiny)
+    return Z, residual

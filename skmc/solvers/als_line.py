@@ -134,7 +134,7 @@ def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
     return torch.stack([*found, zero, zero])
 
 
-def squares_along(rows: Sides, cols: Sides) -> Tensor:
+def squares_along(rows: Sides, cols: Sides, dtype: torch.dtype) -> Tensor:
     """Coefficients of ``|(U + t P) (V + t Q)'|_F^2``.
 
     Parameters
@@ -143,6 +143,8 @@ def squares_along(rows: Sides, cols: Sides) -> Tensor:
         Matrices ``U`` and ``P``.
     cols : pair of Tensor of shape (n, rank)
         Matrices ``V`` and ``Q``.
+    dtype : torch.dtype
+        Precision of ``U' U`` and the like.
 
     Returns
     -------
@@ -150,12 +152,12 @@ def squares_along(rows: Sides, cols: Sides) -> Tensor:
     """
     grams = [
         (W.mT @ W, W.mT @ D + D.mT @ W, D.mT @ D)
-        for W, D in ((W.double(), D.double()) for W, D in (rows, cols))
+        for W, D in ((W.to(dtype), D.to(dtype)) for W, D in (rows, cols))
     ]
-    found = grams[0][0].new_zeros(5)
+    found = grams[0][0].new_zeros(5, dtype=torch.float64)
     for i, A in enumerate(grams[0]):
         for j, B in enumerate(grams[1]):
-            found[i + j] += (A * B).sum()
+            found[i + j] += (A * B).sum(dtype=torch.float64)
     return found
 
 

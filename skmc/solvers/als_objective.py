@@ -97,7 +97,7 @@ class Objective:
         -------
         sequence of Tensor of shape (p, rank)
         """
-        if not self.implicit:
+        if not (links and self.implicit):
             return links
         shrink = self.weight * torch.linalg.inv(model.precision)
         return [B @ shrink for B in links]
@@ -201,5 +201,5 @@ class Objective:
             curve = curve + self.weight * penalty.to(curve)
         if self.implicit:
             (U, V), (P, Q) = ([W[:, :-1] for W in pair] for pair in (now, direction))
-            curve = curve + squares_along((U, P), (V, Q))
+            curve = curve + squares_along((U, P), (V, Q), dtype)
         return curve

@@ -14,9 +14,13 @@ from skmc.linalg import LowRank, RowModel
 from skmc.solvers.row_systems import Systems, gradient, improved
 
 # Smallest and largest number of conjugate gradient steps of a half-step, and the share
-# of the residual that may be left.
-STEPS = (3, 6)
-LEFT = 0.03
+# of the residual that may be left; without and with the zeros of implicit feedback,
+# which are in the coordinates of `Systems.whitened`.
+STEPS = {False: (3, 6, 0.03), True: (2, 10, 0.2)}
+# Smallest number of multiplications for normal equations that `_refined` avoids, and
+# the share of the slope that each of its rounds leaves.
+LARGE = 2**26
+ROUND = 1e-4
 
 
 class HalfStep(NamedTuple):
@@ -70,6 +74,7 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
         before = slope.square().sum()
         if steps:
             new, after = improved(data, W, slope, systems)
+            after = after.sum()
     if steps is None:
         after, new = before, W.new_empty(0)
     elif not torch.isfinite(after):
@@ -114,12 +119,36 @@ def _solved(
     noise: Callable[[int, int], Tensor] | None = None,
 ) -> Tensor:
     known = own[0] if own else 0.0
+    if noise is None and (found := _refined(data, model, known)) is not None:
+        return found
     return model.solve(
         data.starts, data.cols, data.values, noise, known, weights=data.weights
     )
 
 
-def next_steps(steps: int, half: HalfStep) -> int:
+def _refined(
+    data: SparseValues, model: RowModel, known: Tensor | float
+) -> Tensor | None:
+    """Solve large systems by conjugate gradients, up to rounding errors.
+
+    Each round takes steps in single precision and then computes the slope anew. The
+    result is None where Cholesky factorizations are likely to be faster.
+    """
+    rank, dtype = model.F.shape[1], data.values.dtype
+    other = model.per_cell or model.link is not None or model.relative is not None
+    if other or len(data.values) * rank**2 < LARGE:
+        return None
+    W = data.values.new_zeros(data.shape[0], rank)
+    systems = Systems(model, rank // 3, dtype, judge=True)
+    for _ in range(2 if dtype == torch.float32 else 4):
+        slope, _ = gradient(data, W, systems, known)
+        W, after = improved(data, W, slope, systems, ROUND)
+        if not after.isfinite().all():
+            return None
+    return W
+
+
+def next_steps(steps: int, half: HalfStep, implicit: bool) -> int:
     """Number of conjugate gradient steps of the next half-step of a side.
 
     Parameters
@@ -128,15 +157,18 @@ def next_steps(steps: int, half: HalfStep) -> int:
         Number of steps of the last half-step.
     half : HalfStep
         The last half-step.
+    implicit : bool
+        Whether all unobserved cells are zeros.
 
     Returns
     -------
     int
         0 means that systems are solved exactly.
     """
+    _, most, left = STEPS[implicit]
     if steps and torch.isfinite(half.after):
-        enough = bool(half.after <= LEFT**2 * half.before)
-        if enough or steps < STEPS[1]:
+        enough = bool(half.after <= left**2 * half.before)
+        if enough or steps < most:
             return steps + (not enough)
     return 0
 

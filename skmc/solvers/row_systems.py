@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -69,7 +70,7 @@ class Systems:
     def columns(self, dtype: torch.dtype) -> Tensor:
         """Factors and offset of each column, padded with zeros to fill registers.
 
-        The result is shared by all chunks.
+        If all offsets are zero, they are left out. The result is shared by all chunks.
 
         Parameters
         ----------
@@ -81,10 +82,35 @@ class Systems:
         Tensor of shape (n, k)
         """
         if dtype not in self._columns:
-            F, offset = self.model.F, self.model.offset
-            found = padded(torch.cat([F, offset[:, None]], 1))
-            self._columns[dtype] = found.to(dtype)
+            F, offset = self.model.F, self.model.offset[:, None]
+            found = torch.cat([F, offset], 1) if offset.any() else F
+            self._columns[dtype] = padded(found).to(dtype)
         return self._columns[dtype]
+
+    @cached_property
+    def whitened(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Factors of the columns in coordinates in which the prior precision is 1.
+
+        Systems are closer to the identity in these coordinates, the more so the more
+        cells are in the prior, as those without observations of implicit feedback.
+
+        Returns
+        -------
+        columns : Tensor of shape (n, k)
+            In single precision, padded with zeros.
+        basis : Tensor of shape (rank, rank)
+            Maps coefficients ``y`` in these coordinates to ``w = basis y``.
+        root : Tensor of shape (rank, rank)
+            Transposed inverse of the basis.
+        """
+        root, failed = torch.linalg.cholesky_ex(self.model.precision.double())
+        root = torch.where(failed > 0, torch.nan, root)  # systems are solved exactly
+        eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
+        basis = torch.linalg.solve_triangular(root.mT, eye, upper=True)
+        basis, root = basis.to(self.model.F), root.to(self.model.F)
+        # As wide as `columns`, for the same panels.
+        missing = self.columns(torch.float32).shape[1] - len(root)
+        return pad(self.model.F @ basis, (0, missing)).float(), basis, root
 
     def prior_counts(self, data: SparseValues) -> Tensor | float:
         """Weight of the prior precision in each row.
@@ -130,20 +156,25 @@ def gradient(
     model, columns = systems.model, systems.columns(systems.dtype)
     extra = columns.shape[1] - W.shape[1]
     left = pad(W.to(columns), (0, extra))
-    left[:, W.shape[1]] = 1.0
+    left[:, W.shape[1] : W.shape[1] + 1] = 1.0  # for the offset, if there is one
     pull = torch.zeros_like(W, dtype=left.dtype)
     misfit = W.new_zeros((), dtype=torch.float64)
     for panel, cols in panels_of(data, columns):
         off = panel.at(LowRank(left, columns[cols]))
         off -= panel.values.to(off.dtype)
-        pull += panel.matrix(panel.weighted(off)) @ columns[cols, : W.shape[1]]
+        at = panel.matrix(panel.weighted(off))
+        pull = torch.addmm(pull, at, columns[cols, : W.shape[1]])
         misfit += panel.inner(off, off)
     prior = (W - model.mean - known) @ model.precision
     return pull.to(W.dtype) + systems.prior_counts(data) * prior, misfit.to(W.dtype)
 
 
 def improved(
-    data: SparseValues, W: Tensor, slope: Tensor, systems: Systems
+    data: SparseValues,
+    W: Tensor,
+    slope: Tensor,
+    systems: Systems,
+    left: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Take a few steps of conjugate gradients on the systems of some rows at once.
 
@@ -159,35 +190,41 @@ def improved(
         Left minus right sides of the systems at ``W``.
     systems : Systems
         The systems of the rows, and the number of steps.
+    left : float, optional
+        Share of the slope of each row that may be left; the steps then end earlier.
 
     Returns
     -------
     solutions : Tensor of shape (m, rank)
-    after : Tensor of shape ()
-        Squared norm of the slope at the solutions, not finite if numbers are too
-        large for single precision.
+    after : Tensor of shape (m,)
+        Squared norm of the slope of each row at the solutions, not finite if numbers
+        are too large for single precision or if more than ``left`` is left.
     """
+    columns, basis, root = systems.whitened
+    right = -slope @ basis
     # Single precision has a small range of exponents, so each row has its own unit. It
     # is a power of two, so that rounding does not depend on it.
     tiny = torch.finfo(slope.dtype).tiny
-    largest = slope.abs().amax(1, keepdim=True).clamp_min(tiny)
+    largest = right.abs().amax(1, keepdim=True).clamp_min(tiny)
     unit = largest.log2().floor().exp2()
-    columns = systems.columns(torch.float32)
-    prior = systems.model.precision.to(columns)
+    right = (right / unit).to(columns).mT
     counts = torch.as_tensor(systems.prior_counts(data)).to(columns)
 
     def system(Z: Tensor) -> Tensor:
-        image = counts * (Z.mT @ prior)
+        image = counts * Z.mT
         left = pad(Z.mT, (0, columns.shape[1] - len(Z)))
         for panel, cols in panels_of(data, columns):
             at = panel.weighted(panel.at(LowRank(left, columns[cols])))
-            image += panel.matrix(at) @ columns[cols, : len(Z)]
+            image = torch.addmm(image, panel.matrix(at), columns[cols, : len(Z)])
         return image.mT
 
-    right = (-slope / unit).to(columns).mT
-    change, left = conjugate_gradients(system, right, None, systems.steps or 0)
-    after = (unit[:, 0].square() * left).sum()
-    return W + unit * change.mT, after
+    accuracy = None if left is None else left**2 * right.square().sum(0)
+    n_steps = systems.steps or 0
+    change, rest = conjugate_gradients(system, right, None, n_steps, accuracy)
+    after = ((unit * rest.mT) @ root.mT).square().sum(1)
+    if accuracy is not None:
+        after = torch.where(rest.square().sum(0) <= accuracy, after, torch.inf)
+    return W + (unit * change.mT) @ basis.mT, after
 
 
 def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:

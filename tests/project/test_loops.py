@@ -42,6 +42,7 @@ LOOPS = {
     "new_rows/neighbors.py": "further neighbors, of ever fewer rows, or columns",
     "new_rows/rows.py": "blocks of rows",
     "sensing/rank_one.py": "a second round of refinement",
+    "solvers/half_steps.py": "rounds that solve the last systems to rounding errors",
     "solvers/ncarl_systems.py": "blocks of rows",
     "solvers/nonsmooth.py": "trials of a step's length, inside of one step",
 }
