@@ -107,6 +107,7 @@ def over_chunks(
     own: Sequence[Tensor],
     function: Callable[..., Any],
     device: torch.device | str,
+    small: bool,
     *common: object,
 ) -> list[Any]:
     """`SparseObserved.map` for one block, on a device.
@@ -121,6 +122,8 @@ def over_chunks(
         Function to call for each chunk.
     device : device
         Device of the computation. "auto" is CUDA if this process has a CUDA device.
+    small : bool
+        Whether the cached attributes of the block may stay in memory.
     *common : object
         Arguments shared by all calls.
 
@@ -131,7 +134,8 @@ def over_chunks(
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    block = replace(block)  # its cached attributes are released
+    if not small:
+        block = replace(block)  # its cached attributes are released
     if torch.device(device).type == "cpu":
         return list(block.map(function, own, *common))
     moved = [_moved(x, device) for x in common]

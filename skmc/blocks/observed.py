@@ -18,11 +18,14 @@ from skmc.blocks.writing import BlockFolder
 from skmc.cells import Scaling, SparseObserved
 from skmc.linalg import LowRank, work_of
 
+SMALL = 2**23  # cells that are kept in memory, about 64 bytes each
+
 
 class BlockObserved:
     """The observed cells of a matrix in blocks; the counterpart of `SparseObserved`.
 
-    A pass reads one block at a time, or on a cluster one block per worker.
+    A pass reads one block while it computes with another, or on a cluster one block per
+    worker. Up to `SMALL` cells are read once and kept.
 
     Parameters
     ----------
@@ -192,7 +195,12 @@ class BlockObserved:
             )
             for k, (first, last) in enumerate(pairwise(self._starts))
         ]
-        return self.folder.runner.load(loaders)
+        return self.folder.runner.load(loaders, self._small)
+
+    @property
+    def _small(self) -> bool:
+        """Whether all blocks fit in memory, with what is computed from them."""
+        return int(self.folder.statistics["row"]["count"].sum()) <= SMALL
 
     def map(
         self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: object
@@ -215,7 +223,13 @@ class BlockObserved:
         # A view would send the whole tensor.
         each = ([x[a:b].clone() for x in own] for a, b in pairwise(self._starts))
         found = self.folder.runner.map(
-            over_chunks, self._handles, function, self.systems_on, *common, each=each
+            over_chunks,
+            self._handles,
+            function,
+            self.systems_on,
+            self._small,
+            *common,
+            each=each,
         )
         for results in logged(found, f"block of {self.side}s", len(self._handles)):
             yield from results

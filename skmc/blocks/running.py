@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 WAIT = 5.0  # seconds between inspections of a cluster
@@ -35,26 +37,30 @@ def logged(results: Iterable[Any], what: str, n: int) -> Iterator[Any]:
 
 
 class Local:
-    """Calls in this process. Blocks are loaded for one call at a time."""
+    """Calls in this process. A block is loaded while the call for the last one runs."""
 
     @property
     def at_once(self) -> int:
         """Number of calls that run at the same time."""
         return 1
 
-    def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+    def load(
+        self, loaders: Sequence[Callable[[], Any]], small: bool = False
+    ) -> Sequence[Any]:
         """Return handles of blocks for `map`.
 
         Parameters
         ----------
         loaders : sequence of callables
             Functions that return the blocks.
+        small : bool, default=False
+            Whether all blocks fit in memory and are kept there.
 
         Returns
         -------
         sequence of handles
         """
-        return loaders
+        return [cache(loader) for loader in loaders] if small else loaders
 
     def map(
         self,
@@ -80,8 +86,14 @@ class Local:
         ------
         object
         """
-        for handle, own in zip(handles, each or [None] * len(handles), strict=True):
-            yield function(handle(), own, *common)
+        with ThreadPoolExecutor(1) as pool:
+            ahead = [pool.submit(handle) for handle in handles[:1]]
+            own_parts = each or [None] * len(handles)
+            for own, after in zip(own_parts, [*handles[1:], None], strict=True):
+                block = ahead.pop().result()
+                if after is not None:
+                    ahead.append(pool.submit(after))
+                yield function(block, own, *common)
 
     def call(
         self, function: Callable[..., Any], items: Iterable[object], *common: object
@@ -150,7 +162,9 @@ class OnCluster(Local):
                     f"{version()}; install the same version."
                 )
 
-    def load(self, loaders: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+    def load(
+        self, loaders: Sequence[Callable[[], Any]], small: bool = False
+    ) -> Sequence[Any]:
         return [self.client.submit(loader, pure=False) for loader in loaders]
 
     def map(

@@ -119,6 +119,8 @@ class Scaling:
                     plain = ~unlike & (shift.abs() < OFFSET * scale)
                     scale = torch.where(plain, shift.hypot(scale), scale)
                     shift = torch.where(plain, torch.zeros_like(shift), shift)
+            if not seen.any():  # one unit: statistics of each column would be copies
+                return cls(shift, scale)
             shift = torch.where(seen, means, shift)
             scale = torch.where(seen, deviations, scale)
         return cls(shift, scale)

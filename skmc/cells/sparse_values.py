@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.linalg import LowRank, compressed_rows, padded, work_of
+from skmc.linalg import (
+    LowRank,
+    allowed_threads,
+    compressed_rows,
+    padded,
+    threads_for,
+    work_of,
+)
 
 SUMMED = 2**16  # elements summed at once in single precision
 CHUNK = 2**20  # cells whose temporary arrays fit in the cache
@@ -331,5 +339,18 @@ class SparseValues(SparsePositions):
         chunks = self.chunks
         sizes = [chunk.shape[0] for chunk in chunks]
         parts = zip(*(x.split(sizes) for x in own), strict=True) if own else None
-        for chunk, part in zip(chunks, parts or [()] * len(sizes), strict=True):
-            yield function(chunk, part, *common)
+        pairs = zip(chunks, parts or [()] * len(sizes), strict=True)
+        n_threads = min(allowed_threads(), len(chunks))
+        if n_threads == 1:
+            for chunk, part in pairs:
+                yield function(chunk, part, *common)
+            return
+
+        @torch.no_grad()
+        def alone(pair: tuple[SparseValues, Sequence[Tensor]]) -> Any:
+            with threads_for(0):
+                return function(*pair, *common)
+
+        # Threads that share a call wait for each other; those with chunks do not.
+        with ThreadPoolExecutor(n_threads) as pool:
+            yield from pool.map(alone, pairs)

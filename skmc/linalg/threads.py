@@ -96,7 +96,7 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
     1
     """
     small, outside = work < workload.value, (_here.allowed, _here.used)
-    allowed = _here.allowed or torch.get_num_threads()
+    allowed = allowed_threads()
     used = 1 if small else allowed
     if used == _here.used or (_here.allowed is None and not small):
         yield
@@ -110,6 +110,16 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
             yield
         finally:
             _here.allowed, _here.used = outside
+
+
+def allowed_threads() -> int:
+    """Number of Torch's threads outside of all blocks of `threads_for`.
+
+    Returns
+    -------
+    int
+    """
+    return _here.allowed or torch.get_num_threads()
 
 
 @contextmanager
