@@ -11,7 +11,9 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -24,7 +26,7 @@ from benchmarks.speed.counts import counts
 from benchmarks.speed.lapack import shrink_by_lapack
 from skmc import Entries, FactorizationCompleter, Observed
 from skmc.cells import Scaling, SparseObserved
-from skmc.datasets import load_movielens
+from skmc.datasets import load_flixster, load_movielens
 from skmc.linalg import Randomness
 from skmc.solvers import ALS, InexactALM, InexactALMState, SoftImpute, largest_weight
 
@@ -82,11 +84,14 @@ def soft_impute() -> dict:
     return result
 
 
-def million() -> tuple[Entries, Entries]:
-    """MovieLens-1M, 90/10."""
-    entries = load_movielens("1m").entries
+def halves(entries: Entries) -> tuple[Entries, Entries]:
+    """Nine tenths and one tenth of the cells."""
     test = np.random.default_rng(7).random(len(entries)) < 0.1
     return entries[~test], entries[test]
+
+
+def million() -> tuple[Entries, Entries]:
+    return halves(load_movielens("1m").entries)
 
 
 RANK, SWEEPS, WEIGHT = 40, 10, 0.06
@@ -168,22 +173,67 @@ def ten_million() -> tuple[Entries, Entries]:
     return entries[~test], entries[test]
 
 
+def noisy(
+    shape: tuple[int, int], size: int, rank: int, noise: float, decay: float
+) -> tuple[Entries, Entries]:
+    """Cells at random places; variance 1 and noise, components in geometric decay."""
+    rng = np.random.default_rng(0)
+    place = np.unique(rng.integers(0, shape[0] * shape[1], int(1.05 * size)))
+    rows, cols = np.divmod(np.sort(rng.permutation(place)[:size]), shape[1])
+    sizes = decay ** np.arange(rank)
+    U, V = (rng.standard_normal((n, rank)) for n in shape)
+    U *= sizes / np.linalg.norm(sizes)
+    values = np.einsum("ik,ik->i", U[rows], V[cols])
+    values += noise * rng.standard_normal(len(rows))
+    return halves(Entries.from_triplets(rows, cols, values.astype(np.float32), shape))
+
+
+RATINGS: dict[str, Callable[[], tuple[Entries, Entries]]] = {
+    "MovieLens-100K": lambda: halves(load_movielens("100k").entries),
+    "Flixster": lambda: halves(load_flixster().entries),
+    "MovieLens-1M": million,
+    "30 000 x 4000, decay": lambda: noisy((30_000, 4000), 2_000_000, 40, 0.5, 0.85),
+    "20 000 x 3000, noise": lambda: noisy((20_000, 3000), 1_500_000, 10, 2.0, 0.9),
+    "2000 x 40 000": lambda: noisy((2000, 40_000), 2_000_000, 20, 1.0, 0.8),
+    "four million": lambda: noisy((100_000, 5000), 4_000_000, 5, 0.3, 1.0),
+    "ten million": ten_million,
+}
+
+
 def defaults() -> dict:
-    """Fits that choose rank and weight, and a fit with those that were chosen."""
+    """Fits that choose rank and weight, and fits with those that were chosen.
+
+    In memory and from a Parquet file, which the seconds include.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     result = {}
-    for name, make in {"MovieLens-1M": million, "ten million": ten_million}.items():
+    for name, make in RATINGS.items():
         train, test = make()
-        found = {}
-        chosen = {}
-        for kind in ("chosen", "given"):
-            start = time.perf_counter()
-            completer = FactorizationCompleter(**chosen, random_state=0).fit(train)
-            found[f"seconds, {kind}"] = time.perf_counter() - start
-            chosen = {"rank": completer.rank_, "lambda_ridge": completer.lambda_ridge_}
-        guess = completer.predict_entries(test.rows, test.cols)
-        found["RMSE"] = float(np.sqrt(np.mean((guess - test.values) ** 2)))
-        result[name] = {**found, **chosen, "sweeps": completer.n_iter_}
-        print(name, result[name], flush=True)
+        found: dict[str, float] = {}
+        for where in ("memory", "files"):
+            with TemporaryDirectory() as folder:
+                if where == "files":
+                    places = {"row": train.rows, "col": train.cols}
+                    table = pa.table({**places, "value": train.values})
+                    pq.write_table(table, f"{folder}/cells.parquet")
+                chosen: dict = {}
+                for kind in ("chosen", "given"):
+                    start = time.perf_counter()
+                    X = train
+                    if where == "files":
+                        X = Entries.from_parquet(folder, "row", "col", "value")
+                    completer = FactorizationCompleter(**chosen, random_state=0).fit(X)
+                    found[f"{where}, {kind}"] = time.perf_counter() - start
+                    best = completer.rank_, completer.lambda_ridge_
+                    chosen = dict(zip(("rank", "lambda_ridge"), best, strict=True))
+                guess = completer.predict_entries(test.rows, test.cols)
+                error = float(np.sqrt(np.mean((guess - test.values) ** 2)))
+                parts = {**chosen, "sweeps": completer.n_iter_, "RMSE": error}
+                found |= {f"{where}, {part}": value for part, value in parts.items()}
+        result[name] = found
+        print(name, found, flush=True)
     return result
 
 
@@ -244,7 +294,7 @@ import time, warnings
 warnings.simplefilter("ignore")
 from skmc import BayesianFactorizationCompleter, FactorizationCompleter
 from skmc import IALMCompleter, SoftImputeCompleter
-from skmc.datasets import load_movielens
+from skmc.datasets import load_flixster, load_movielens
 def peak():
     status = open("/proc/self/status").read().split()
     return int(status[status.index("VmHWM:") + 1]) * 1024 / 1e9
