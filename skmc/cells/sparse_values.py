@@ -321,12 +321,12 @@ class SparseValues(SparsePositions):
     def map(
         self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: object
     ) -> Iterator[Any]:
-        """Call ``function(chunk, own, *common)`` for all chunks of rows, in order.
+        """Call ``function(chunk, own, *common)`` for all chunks of rows, in threads.
 
         Parameters
         ----------
         function : callable
-            Function to call.
+            Function to call, at the same time for several chunks.
         own : sequence of Tensor of shape (n_rows, k)
             Tensors of which each call gets the rows of its chunk.
         *common : object
@@ -335,6 +335,7 @@ class SparseValues(SparsePositions):
         Yields
         ------
         object
+            Results in the order of the rows.
         """
         chunks = self.chunks
         sizes = [chunk.shape[0] for chunk in chunks]

@@ -95,7 +95,7 @@ def solved(
     Parameters
     ----------
     data : SparseObserved or BlockObserved
-        The observed cells.
+        The observed cells; the latter without ``noise``.
     model : RowModel
         Model of the rows. Rows are treated as average for linear priors of the model
         that they do not have.
@@ -109,7 +109,9 @@ def solved(
     priors = zip(data.sides[0], model.sides, strict=False)
     known = [side.mean(B) for side, B in priors]
     own = (sum(known[1:], known[0]),) if known else ()
-    return torch.cat(list(data.map(_solved, own, model, noise)))
+    if noise is not None:  # the draws of chunks would depend on their order
+        return _solved(data, own, model, noise)
+    return torch.cat(list(data.map(_solved, own, model)))
 
 
 def _solved(
