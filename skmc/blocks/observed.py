@@ -24,8 +24,7 @@ SMALL = 2**23  # cells that are kept in memory, about 64 bytes each
 class BlockObserved:
     """The observed cells of a matrix in blocks; the counterpart of `SparseObserved`.
 
-    A pass reads one block while it computes with another, or on a cluster one block per
-    worker. Up to `SMALL` cells are read once and kept.
+    A pass reads one block while it computes with another; `SMALL` cells are read once.
 
     Parameters
     ----------
@@ -58,6 +57,7 @@ class BlockObserved:
         self.device = torch.device("cpu")
         self.batch_shape = torch.Size(())
         self.sides: tuple[tuple, tuple] = ((), ())  # no linear priors
+        self._small = int(folder.statistics["row"]["count"].sum()) <= SMALL
 
     @property
     def remote(self) -> bool:
@@ -197,11 +197,6 @@ class BlockObserved:
         ]
         return self.folder.runner.load(loaders, self._small)
 
-    @property
-    def _small(self) -> bool:
-        """Whether all blocks fit in memory, with what is computed from them."""
-        return int(self.folder.statistics["row"]["count"].sum()) <= SMALL
-
     def map(
         self, function: Callable[..., Any], own: Sequence[Tensor] = (), *common: object
     ) -> Iterator[Any]:
@@ -222,15 +217,8 @@ class BlockObserved:
         """
         # A view would send the whole tensor.
         each = ([x[a:b].clone() for x in own] for a, b in pairwise(self._starts))
-        found = self.folder.runner.map(
-            over_chunks,
-            self._handles,
-            function,
-            self.systems_on,
-            self._small,
-            *common,
-            each=each,
-        )
+        common = (function, self.systems_on, self._small, *common)
+        found = self.folder.runner.map(over_chunks, self._handles, *common, each=each)
         for results in logged(found, f"block of {self.side}s", len(self._handles)):
             yield from results
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from skmc.cells.dense_values import DenseValues
     from skmc.cells.sparse_observed import SparseObserved
 
+FAR = 5  # ratio of deviations of different units
 OFFSET = 100  # deviations; a smaller mean need not be subtracted
 N_PARTS, ALIKE = 4, 0.5  # parts of a sequence, correlation of neighbors in each of them
 
@@ -113,7 +114,8 @@ class Scaling:
                 between = torch.where(seen, means, torch.nan)
                 apart = (between - between.nanmean(-1, True)).square().nansum(-1, True)
                 unlike = apart / seen.sum(-1, True) > 2 / 3 * scale.square()
-                unlike = (unlike | _far_apart(deviations)) & ~_sequence(deviations)
+                far, sequence = _pattern(deviations)
+                unlike = (unlike | far) & ~sequence
                 seen = seen & unlike
                 if not centre:
                     plain = ~unlike & (shift.abs() < OFFSET * scale)
@@ -161,8 +163,8 @@ class Scaling:
         -------
         bool Tensor of shape (\\*batch, 1, 1)
         """
-        deviations = moments(True)[1]
-        return _far_apart(deviations) & ~_sequence(deviations)
+        far, sequence = _pattern(moments(True)[1])
+        return far & ~sequence
 
     def standardise(self, X: Tensor) -> Tensor:
         """Standardize a whole matrix.
@@ -234,18 +236,14 @@ def _moments(
     return mean, deviation, count
 
 
-def _far_apart(deviations: Tensor) -> Tensor:
-    spread = torch.where(deviations > 0, deviations, torch.nan)
+def _pattern(deviations: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether deviations are far apart, and alike in neighbors in all parts."""
+    known = (deviations > 0) & deviations.isfinite()
+    spread = torch.where(known, deviations, torch.nan)
     low, high = (spread.nanquantile(q, -1, keepdim=True) for q in (0.1, 0.9))
-    return high > 5 * low
-
-
-def _sequence(deviations: Tensor) -> Tensor:
-    """Whether deviations of neighboring columns are alike in all parts of a matrix."""
-    size = deviations.shape[-1] // N_PARTS
-    quarters = deviations[..., : size * N_PARTS].unflatten(-1, (N_PARTS, size))
-    known = (quarters > 0) & quarters.isfinite()
-    logs = torch.where(known, quarters, torch.nan).log()
-    logs = (logs - logs.nanmean(-1, True)).nan_to_num()
-    alike = (logs[..., 1:] * logs[..., :-1]).sum(-1)
-    return (alike > ALIKE * logs.square().sum(-1)).all(-1, True)
+    size = spread.shape[-1] // N_PARTS
+    parts = spread[..., : size * N_PARTS].unflatten(-1, (N_PARTS, size)).log()
+    parts = (parts - parts.nanmean(-1, True)).nan_to_num()
+    products = (parts[..., 1:] * parts[..., :-1]).sum(-1)
+    alike = products > ALIKE * parts.square().sum(-1)
+    return high > FAR * low, alike.all(-1, True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,14 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.linalg import (
-    LowRank,
-    allowed_threads,
-    compressed_rows,
-    padded,
-    threads_for,
-    work_of,
-)
+from skmc.linalg import LowRank, compressed_rows, in_threads, padded, work_of
 
 SUMMED = 2**16  # elements summed at once in single precision
 CHUNK = 2**20  # cells whose temporary arrays fit in the cache
@@ -338,20 +330,10 @@ class SparseValues(SparsePositions):
             Results in the order of the rows.
         """
         chunks = self.chunks
+        if len(chunks) == 1:
+            yield function(self, own, *common)
+            return
         sizes = [chunk.shape[0] for chunk in chunks]
         parts = zip(*(x.split(sizes) for x in own), strict=True) if own else None
         pairs = zip(chunks, parts or [()] * len(sizes), strict=True)
-        n_threads = min(allowed_threads(), len(chunks))
-        if n_threads == 1:
-            for chunk, part in pairs:
-                yield function(chunk, part, *common)
-            return
-
-        @torch.no_grad()
-        def alone(pair: tuple[SparseValues, Sequence[Tensor]]) -> Any:
-            with threads_for(0):
-                return function(*pair, *common)
-
-        # Threads that share a call wait for each other; those with chunks do not.
-        with ThreadPoolExecutor(n_threads) as pool:
-            yield from pool.map(alone, pairs)
+        yield from in_threads(lambda pair: function(*pair, *common), pairs)

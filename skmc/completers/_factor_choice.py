@@ -59,12 +59,12 @@ def choose_all(
             if weight == "auto":
                 search.refine()
     best = search.best
-    if best is not None:
-        size, first = best.rank, best.weight
-    elif rank == "auto":
-        size = 1
-    chosen = {"rank": size, "lambda_ridge": first}
-    return {**chosen, "lambda_side": search.side_of(first)} if informed else chosen
+    if best is None:
+        size = 1 if rank == "auto" else size
+        side = first * cells if side == "auto" else side
+        best = _Trial(0.0, size, first, side, None)
+    chosen = {"rank": best.rank, "lambda_ridge": best.weight, "_start": best.factors}
+    return {**chosen, "lambda_side": best.side} if informed else chosen
 
 
 class _Trial(NamedTuple):
@@ -73,7 +73,8 @@ class _Trial(NamedTuple):
     error: float
     rank: int
     weight: float
-    factors: tuple[Tensor, Tensor]  # (m, rank + 1), (n, rank + 1), with biases
+    side: float
+    factors: tuple[Tensor, Tensor] | None  # (m, rank + 1), (n, rank + 1), with biases
 
 
 @dataclass
@@ -86,37 +87,23 @@ class _Search:
     completer: FactorizationCompleter
     trials: Trials
     side: float | None  # weight of linear priors; None is proportional to the ridge
-    cells: float  # ratio of the two weights
+    per_ridge: float  # ratio of the two weights
     best: _Trial | None = None
-
-    def side_of(self, weight: float) -> float:
-        return weight * self.cells if self.side is None else self.side
-
-    def run(self, rank: int, weight: float, last: _Trial | None) -> _Trial:
-        train = self.trials.cells[0]
-        start = None
-        if last is not None:
-            start = _resized(last, rank, self.trials.rng, train)
-        solver = als(
-            self.completer,
-            train,
-            rank,
-            weight,
-            self.side_of(weight),
-            self.trials.rng,
-            start,
-        )
-        sweeps = min(self.completer.max_iter, SWEEPS[last is not None])
-        solution = self.trials.run(solver, max_iter=sweeps)
-        left, right = solution.X.left, solution.X.right
-        factors = left[:, :-1], torch.cat([right[:, :rank], right[:, -1:]], 1)
-        return _Trial(self.trials.error(solution), rank, weight, factors)
 
     def walk(self, steps: Iterable[tuple[int, float]], patience: int) -> None:
         """Try ranks and weights in order, until ``patience`` of them are no better."""
         last, failures = self.best, 0
+        train, _ = self.trials.cells
         for rank, weight in steps:
-            last = self.run(rank, weight, last)
+            start = None if last is None else _resized(last, rank, train)
+            side = weight * self.per_ridge if self.side is None else self.side
+            rng = self.trials.rng
+            solver = als(self.completer, train, rank, weight, side, rng, start)
+            sweeps = min(self.completer.max_iter, SWEEPS[last is not None])
+            solution = self.trials.run(solver, max_iter=sweeps)
+            left, right = solution.X.left, solution.X.right
+            factors = left[:, :-1], torch.cat([right[:, :rank], right[:, -1:]], 1)
+            last = _Trial(self.trials.error(solution), rank, weight, side, factors)
             if self.best is None or last.error < self.best.error:
                 self.best, failures = last, 0
             else:
@@ -126,8 +113,7 @@ class _Search:
 
     def choose_side(self) -> None:
         assert self.best is not None
-        _, rank, weight, _ = self.best
-        side = self.side_of(weight)
+        _, rank, weight, side, _ = self.best
         self.side = self.trials.best(
             [side * factor for factor in SIDE_FACTORS],
             lambda side, part: als(
@@ -136,11 +122,12 @@ class _Search:
             max_iter=min(self.completer.max_iter, SIDE_SWEEPS),
             patience=3,
         )
+        self.best = self.best._replace(side=self.side)
 
     def choose_rank(self, most: int) -> None:
         """Double and halve the rank, and then try those halfway to the neighbors."""
         assert self.best is not None
-        _, rank, weight, _ = self.best
+        _, rank, weight, *_ = self.best
         doubled = [rank * 2**k for k in range(1, 7) if rank * 2**k <= most]
         self.walk([(r, weight) for r in doubled], patience=1)
         halved = [rank // 2**k for k in range(1, 7) if rank // 2**k]
@@ -152,21 +139,20 @@ class _Search:
     def refine(self) -> None:
         """Try smaller weights, or else larger ones, at the chosen rank."""
         assert self.best is not None
-        _, rank, weight, _ = self.best
+        _, rank, weight, *_ = self.best
         for factor in (FINER, 1 / FINER):
             self.walk([(rank, weight * factor**k) for k in range(1, 12)], patience=1)
             if self.best.weight != weight:
                 break
 
 
-def _resized(
-    last: _Trial, rank: int, rng: Randomness, data: SparseObserved
-) -> tuple[Tensor, Tensor]:
+def _resized(last: _Trial, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
     """Factors of a trial with more or fewer components.
 
     The components with the largest singular values are kept. New ones, and those that
-    have vanished under a larger weight, are random.
+    have vanished under a larger weight, are NaN in the rows.
     """
+    assert last.factors is not None
     (U, b), (V, c) = ((W[:, :-1], W[:, -1:]) for W in last.factors)
     if rank < last.rank:
         (Q, R), (P, S) = torch.linalg.qr(U), torch.linalg.qr(V)
@@ -177,13 +163,8 @@ def _resized(
     U, V = (torch.nn.functional.pad(W, more) for W in (U, V))
     share = (U.square().mean(0) * V.square().mean(0)).sqrt()
     unit = (data.energy / data.counts.sum()).sqrt()
-    U = torch.where(share < VANISHED * unit, _random(U, rng), U)
+    U = torch.where(share < VANISHED * unit, torch.nan, U)
     return torch.cat([U, b], 1), torch.cat([V, c], 1)
-
-
-def _random(like: Tensor, rng: Randomness) -> Tensor:
-    m, rank = like.shape
-    return rng.stream(rank).normal(m, rank, std=rank**-0.5).to(like)
 
 
 def last_factors(
@@ -219,17 +200,17 @@ def als(
     rng: Randomness,
     last: tuple[Tensor, Tensor] | None = None,
 ) -> ALS:
-    """Make the solver for given factors, weights and start."""
+    """Make the solver for given weights and factors, of which NaN are random."""
     explicit, biases, cols = completer.alpha is None, None, None
-    size = data.shape[0 if explicit else 1]
-    start = torch.empty(size, rank, dtype=data.dtype, device=data.device)
+    size = data.shape[0 if explicit or last is not None else 1]
+    start = rng.stream(rank).normal(size, rank, std=rank**-0.5)
+    start = start.to(data.dtype).to(data.device)
     if last is not None:
         rows, cols = (W.to(start) for W in last)
-        start, biases = rows[:, :rank], rows[:, rank]
-    elif explicit:
-        start = _random(start, rng)
-    else:
-        start = _spectral(data, _random(start, rng))
+        known, biases = rows[:, :rank], rows[:, rank]
+        start = torch.where(known.isnan(), start, known)
+    elif not explicit:
+        start = _spectral(data, start)
     options: dict[str, Any] = {
         "row_biases": explicit and completer.biases in ("both", "rows"),
         "col_biases": explicit and completer.biases in ("both", "columns"),

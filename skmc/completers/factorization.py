@@ -241,7 +241,7 @@ class FactorizationCompleter(IterativeCompleter):
     ) -> Solver:
         row_biases = self.alpha is None and self.biases in ("both", "rows")
         before = None if params.last is None else params.last.factors()
-        last = last_factors(before, params.rank, row_biases)
+        last = last_factors(before, params.rank, row_biases) or params._start
         side = params.lambda_side if any(data.sides) else 1.0
         return als(self, data, params.rank, params.lambda_ridge, side, rng, last)
 

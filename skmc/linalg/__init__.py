@@ -26,7 +26,7 @@ from skmc.linalg.spectral import (
 from skmc.linalg.svd import SVD, full_svd, partial_svd, spectral_norm, svd_of
 from skmc.linalg.threads import (
     Workload,
-    allowed_threads,
+    in_threads,
     memory_of,
     resolve_device,
     threads_for,

@@ -13,9 +13,11 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from enum import Enum
+from typing import Any
 
 import torch
 from threadpoolctl import ThreadpoolController
@@ -96,7 +98,7 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
     1
     """
     small, outside = work < workload.value, (_here.allowed, _here.used)
-    allowed = allowed_threads()
+    allowed = _here.allowed or torch.get_num_threads()
     used = 1 if small else allowed
     if used == _here.used or (_here.allowed is None and not small):
         yield
@@ -112,14 +114,35 @@ def threads_for(work: float, workload: Workload = Workload.PRODUCTS) -> Iterator
             _here.allowed, _here.used = outside
 
 
-def allowed_threads() -> int:
-    """Number of Torch's threads outside of all blocks of `threads_for`.
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Call a function for many items, each with one thread, as many as are allowed.
 
-    Returns
-    -------
-    int
+    Threads of a single call wait for each other; those of different calls do not.
+
+    Parameters
+    ----------
+    function : callable
+        Function of an item, which can run at the same time for several items.
+    items : iterable
+        Items.
+
+    Yields
+    ------
+    object
+        Results in the order of the items.
     """
-    return _here.allowed or torch.get_num_threads()
+    n_threads = _here.allowed or torch.get_num_threads()
+    if n_threads == 1:
+        yield from map(function, items)
+        return
+
+    @torch.no_grad()
+    def alone(item: Any) -> Any:
+        with threads_for(0):
+            return function(item)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from pool.map(alone, items)
 
 
 @contextmanager
