@@ -20,6 +20,7 @@ PATTERNS = {
     "rows": "as whole rows",
     "mar": "more often where another column is large",
     "mnar": "more often where they are large",
+    "like_missing": "like the missing cells",
 }
 METRICS = {
     "nmae": "the mean absolute error over the range of all values",
@@ -146,8 +147,8 @@ def _add_compare(commands: Commands) -> None:
         choices=PATTERNS,
         default="mcar",
         help="which cells to hide: at random (mcar), in a rectangle, in whole rows, or "
-        "more often where another column (mar) or the cell itself (mnar) is large "
-        "(default: mcar)",
+        "more often where another column (mar) or the cell itself (mnar) is large, or "
+        "like the missing cells (like_missing) (default: mcar)",
     )
     parser.add_argument(
         "--metric",

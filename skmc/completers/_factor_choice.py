@@ -63,8 +63,10 @@ def choose_all(
         size = 1 if rank == "auto" else size
         side = first * cells if side == "auto" else side
         best = _Trial(0.0, size, first, side, None)
-    chosen = {"rank": best.rank, "lambda_ridge": best.weight, "_start": best.factors}
-    return {**chosen, "lambda_side": best.side} if informed else chosen
+    chosen = {"rank": best.rank, "lambda_ridge": best.weight}
+    if informed:
+        return {**chosen, "lambda_side": best.side, "_start": None}
+    return {**chosen, "_start": best.factors}
 
 
 class _Trial(NamedTuple):
@@ -95,11 +97,14 @@ class _Search:
         last, failures = self.best, 0
         train, _ = self.trials.cells
         for rank, weight in steps:
-            start = None if last is None else _resized(last, rank, train)
+            # The maps of linear priors begin at zero, so their trials begin anew.
+            warm = last is not None and not any(train.sides)
+            start = _resized(last, rank, train) if last is not None and warm else None
             side = weight * self.per_ridge if self.side is None else self.side
             rng = self.trials.rng
             solver = als(self.completer, train, rank, weight, side, rng, start)
-            sweeps = min(self.completer.max_iter, SWEEPS[last is not None])
+            sweeps = SIDE_SWEEPS if any(train.sides) else SWEEPS[warm]
+            sweeps = min(self.completer.max_iter, sweeps)
             solution = self.trials.run(solver, max_iter=sweeps)
             left, right = solution.X.left, solution.X.right
             factors = left[:, :-1], torch.cat([right[:, :rank], right[:, -1:]], 1)
