@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FIRST_RANK, LARGEST_RANK = 16, 64
 WEIGHTS = tuple(0.32 * 0.5**k for k in range(16))
+SIDE_WEIGHTS = tuple(0.32 * 0.7**k for k in range(32))  # with side information
 FINER = 0.5**0.5  # factor between weights at the chosen rank
 SIDE_FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 SWEEPS = (6, 4)  # of a trial from random factors, and from those of another trial
@@ -50,13 +51,15 @@ def choose_all(
     automatic = "auto" in (rank, weight, side if informed else None)
     if automatic and not trials.interrupted and trials.cells[1] is not None:
         with trials.interruptible():
-            weights = WEIGHTS if weight == "auto" else [first]
+            weights = SIDE_WEIGHTS if informed else WEIGHTS
+            weights = weights if weight == "auto" else (first,)
             search.walk([(size, weight) for weight in weights], patience=2)
             if informed and side == "auto":
                 search.choose_side()
             if rank == "auto":
-                search.choose_rank(min(LARGEST_RANK, *data.shape))
-            if weight == "auto":
+                most = min(LARGEST_RANK, *data.shape)
+                search.choose_rank(most, patience=6 if informed else 1)
+            if weight == "auto" and not informed:
                 search.refine()
     best = search.best
     if best is None:
@@ -129,14 +132,14 @@ class _Search:
         )
         self.best = self.best._replace(side=self.side)
 
-    def choose_rank(self, most: int) -> None:
+    def choose_rank(self, most: int, patience: int) -> None:
         """Double and halve the rank, and then try those halfway to the neighbors."""
         assert self.best is not None
         _, rank, weight, *_ = self.best
         doubled = [rank * 2**k for k in range(1, 7) if rank * 2**k <= most]
-        self.walk([(r, weight) for r in doubled], patience=1)
+        self.walk([(r, weight) for r in doubled], patience)
         halved = [rank // 2**k for k in range(1, 7) if rank // 2**k]
-        self.walk([(r, weight) for r in halved], patience=2)
+        self.walk([(r, weight) for r in halved], patience + 1)
         rank = self.best.rank
         between = {3 * rank // 4, 3 * rank // 2} - {0, rank}
         self.walk([(r, weight) for r in sorted(between) if r <= most], patience=2)
