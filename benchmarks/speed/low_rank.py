@@ -84,14 +84,14 @@ def soft_impute() -> dict:
     return result
 
 
-def halves(entries: Entries) -> tuple[Entries, Entries]:
+def split(entries: Entries) -> tuple[Entries, Entries]:
     """Nine tenths and one tenth of the cells."""
     test = np.random.default_rng(7).random(len(entries)) < 0.1
     return entries[~test], entries[test]
 
 
 def million() -> tuple[Entries, Entries]:
-    return halves(load_movielens("1m").entries)
+    return split(load_movielens("1m").entries)
 
 
 RANK, SWEEPS, WEIGHT = 40, 10, 0.06
@@ -185,12 +185,12 @@ def noisy(
     U *= sizes / np.linalg.norm(sizes)
     values = np.einsum("ik,ik->i", U[rows], V[cols])
     values += noise * rng.standard_normal(len(rows))
-    return halves(Entries.from_triplets(rows, cols, values.astype(np.float32), shape))
+    return split(Entries.from_triplets(rows, cols, values.astype(np.float32), shape))
 
 
 RATINGS: dict[str, Callable[[], tuple[Entries, Entries]]] = {
-    "MovieLens-100K": lambda: halves(load_movielens("100k").entries),
-    "Flixster": lambda: halves(load_flixster().entries),
+    "MovieLens-100K": lambda: split(load_movielens("100k").entries),
+    "Flixster": lambda: split(load_flixster().entries),
     "MovieLens-1M": million,
     "30 000 x 4000, decay": lambda: noisy((30_000, 4000), 2_000_000, 40, 0.5, 0.85),
     "20 000 x 3000, noise": lambda: noisy((20_000, 3000), 1_500_000, 10, 2.0, 0.9),
@@ -211,7 +211,7 @@ def defaults() -> dict:
     result = {}
     for name, make in RATINGS.items():
         train, test = make()
-        found: dict[str, float] = {}
+        found: dict[str, dict] = {}
         for where in ("memory", "files"):
             with TemporaryDirectory() as folder:
                 if where == "files":
@@ -225,13 +225,16 @@ def defaults() -> dict:
                     if where == "files":
                         X = Entries.from_parquet(folder, "row", "col", "value")
                     completer = FactorizationCompleter(**chosen, random_state=0).fit(X)
-                    found[f"{where}, {kind}"] = time.perf_counter() - start
+                    seconds = time.perf_counter() - start
+                    guess = completer.predict_entries(test.rows, test.cols)
                     best = completer.rank_, completer.lambda_ridge_
                     chosen = dict(zip(("rank", "lambda_ridge"), best, strict=True))
-                guess = completer.predict_entries(test.rows, test.cols)
-                error = float(np.sqrt(np.mean((guess - test.values) ** 2)))
-                parts = {**chosen, "sweeps": completer.n_iter_, "RMSE": error}
-                found |= {f"{where}, {part}": value for part, value in parts.items()}
+                    found[f"{where}, {kind}"] = {
+                        "seconds": seconds,
+                        "RMSE": float(np.sqrt(np.mean((guess - test.values) ** 2))),
+                        "sweeps": completer.n_iter_,
+                        **chosen,
+                    }
         result[name] = found
         print(name, found, flush=True)
     return result

@@ -24,7 +24,7 @@ SMALL = 2**23  # cells that are kept in memory, about 64 bytes each
 class BlockObserved:
     """The observed cells of a matrix in blocks; the counterpart of `SparseObserved`.
 
-    A pass reads one block while it computes with another; `SMALL` cells are read once.
+    A pass reads a block while it computes with another. Up to `SMALL` cells are kept.
 
     Parameters
     ----------

@@ -44,16 +44,14 @@ class Local:
         """Number of calls that run at the same time."""
         return 1
 
-    def load(
-        self, loaders: Sequence[Callable[[], Any]], small: bool = False
-    ) -> Sequence[Any]:
+    def load(self, loaders: Sequence[Callable[[], Any]], small: bool) -> Sequence[Any]:
         """Return handles of blocks for `map`.
 
         Parameters
         ----------
         loaders : sequence of callables
             Functions that return the blocks.
-        small : bool, default=False
+        small : bool
             Whether all blocks fit in memory and are kept there.
 
         Returns
@@ -87,12 +85,11 @@ class Local:
         object
         """
         with ThreadPoolExecutor(1) as pool:
-            ahead = [pool.submit(handle) for handle in handles[:1]]
-            own_parts = each or [None] * len(handles)
-            for own, after in zip(own_parts, [*handles[1:], None], strict=True):
-                block = ahead.pop().result()
-                if after is not None:
-                    ahead.append(pool.submit(after))
+            loading = map(pool.submit, handles)
+            ahead: Any = next(loading, None)
+            for own in each or [None] * len(handles):
+                block = ahead.result()
+                ahead = next(loading, None)
                 yield function(block, own, *common)
 
     def call(
@@ -162,9 +159,7 @@ class OnCluster(Local):
                     f"{version()}; install the same version."
                 )
 
-    def load(
-        self, loaders: Sequence[Callable[[], Any]], small: bool = False
-    ) -> Sequence[Any]:
+    def load(self, loaders: Sequence[Callable[[], Any]], small: bool) -> Sequence[Any]:
         return [self.client.submit(loader, pure=False) for loader in loaders]
 
     def map(

@@ -101,12 +101,12 @@ class _Search:
         train, _ = self.trials.cells
         for rank, weight in steps:
             # The maps of linear priors begin at zero, so their trials begin anew.
-            warm = last is not None and not any(train.sides)
-            start = _resized(last, rank, train) if last is not None and warm else None
+            again = last is not None and not any(train.sides)
+            start = _resized(last, rank, train) if again else None
             side = weight * self.per_ridge if self.side is None else self.side
             rng = self.trials.rng
             solver = als(self.completer, train, rank, weight, side, rng, start)
-            sweeps = SIDE_SWEEPS if any(train.sides) else SWEEPS[warm]
+            sweeps = SIDE_SWEEPS if any(train.sides) else SWEEPS[start is not None]
             sweeps = min(self.completer.max_iter, sweeps)
             solution = self.trials.run(solver, max_iter=sweeps)
             left, right = solution.X.left, solution.X.right
@@ -130,7 +130,8 @@ class _Search:
             max_iter=min(self.completer.max_iter, SIDE_SWEEPS),
             patience=3,
         )
-        self.best = self.best._replace(side=self.side)
+        error = min(self.best.error, self.trials.lowest)
+        self.best = self.best._replace(side=self.side, error=error)
 
     def choose_rank(self, most: int, patience: int) -> None:
         """Double and halve the rank, and then try those halfway to the neighbors."""
@@ -154,13 +155,15 @@ class _Search:
                 break
 
 
-def _resized(last: _Trial, rank: int, data: SparseObserved) -> tuple[Tensor, Tensor]:
+def _resized(
+    last: _Trial | None, rank: int, data: SparseObserved
+) -> tuple[Tensor, Tensor]:
     """Factors of a trial with more or fewer components.
 
     The components with the largest singular values are kept. New ones, and those that
     have vanished under a larger weight, are NaN in the rows.
     """
-    assert last.factors is not None
+    assert last is not None and last.factors is not None
     (U, b), (V, c) = ((W[:, :-1], W[:, -1:]) for W in last.factors)
     if rank < last.rank:
         (Q, R), (P, S) = torch.linalg.qr(U), torch.linalg.qr(V)

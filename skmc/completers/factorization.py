@@ -53,13 +53,15 @@ class FactorizationCompleter(IterativeCompleter):
     rank : int in [1, min(n_samples, n_features)] or "auto", default="auto"
         Number of columns of ``U`` and ``V``. "auto" tries 16, 32, 64 while the error on
         a held-out tenth of the observed cells falls, then 8, 4, 2, 1, and last the
-        ranks halfway between the best one and its neighbors.
+        ranks halfway between the best one and its neighbors. With side information, it
+        tries all of these.
     lambda_ridge : float > 0 or "auto", default="auto"
         Weight :math:`\lambda`. Values to try: .01, .03, .1, .3 (relative to data of
         variance 1 and, with ``per_cell``, to the cells of the row or column). "auto"
         tries .32, .16, .08, ... on the same held-out cells, at rank 16 if ``rank`` is
         also "auto", and last smaller or larger ones by factors of 1.41 at the chosen
-        rank. Each trial takes four sweeps from the factors of the one before.
+        rank. Each trial takes four sweeps from the factors of the one before. With side
+        information, it tries .32, .224, .157, ..., ten sweeps each from random factors.
     lambda_side : float > 0 or "auto", default="auto"
         Weight of the side information about rows and columns, see Notes; without it,
         the weight has no effect. "auto" tries :math:`\lambda` times the mean number of

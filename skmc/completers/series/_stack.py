@@ -119,7 +119,8 @@ class SeriesStack:
         n_hidden = round(HELD_OUT * (~missing).sum())
         shape = len(cells).bit_length(), cells.shape[1]
         parts = []
-        for _ in range(int(np.clip(MIN_HIDDEN // (n_hidden + 1), 1, MAX_ROUNDS))):
+        n_rounds = np.clip(np.ceil(MIN_HIDDEN / max(1, n_hidden)), 1, MAX_ROUNDS)
+        for _ in range(int(n_rounds)):
             hidden = moved_gaps(lost, ~missing, n_hidden, rng, step=step)
             rest = np.where(hidden, np.nan, cells)
             mean.fit(rest, start)
