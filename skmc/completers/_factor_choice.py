@@ -44,9 +44,9 @@ def choose_all(
         size = min(FIRST_RANK, *data.shape)
     else:
         size = checked_rank(int(rank), data.shape)
-    per_row = informed and completer.per_cell
-    cells = len(data.values) / data.shape[0] if per_row else 1.0
+    per_row = len(data.values) / data.shape[0] if informed else 1.0
     first = WEIGHTS[0] if weight == "auto" else float(weight)
+    cells = per_row**completer.per_cell
     search = _Search(completer, trials, None if side == "auto" else float(side), cells)
     automatic = "auto" in (rank, weight, side if informed else None)
     if automatic and not trials.interrupted and trials.cells[1] is not None:
@@ -225,7 +225,7 @@ def als(
     options: dict[str, Any] = {
         "row_biases": explicit and completer.biases in ("both", "rows"),
         "col_biases": explicit and completer.biases in ("both", "columns"),
-        "per_cell": explicit and completer.per_cell,
+        "per_cell": float(completer.per_cell),
         "implicit": not explicit,
         "link_weight": side,
         "start_biases": biases,

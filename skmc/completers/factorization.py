@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field, replace
-from typing import Any, ClassVar, Literal
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from skmc.base import (
 )
 from skmc.blocks import BlockObserved
 from skmc.cells import Cells, Container, Given, Scaling, SparseObserved, preferences
+from skmc.compatibility import Interval
 from skmc.completers._factor_choice import als, choose_all, last_factors
 from skmc.completers._recommend import recommend_from_factors, similar_items
 from skmc.completers.costs import Cost, Variant
@@ -72,13 +74,15 @@ class FactorizationCompleter(IterativeCompleter):
         counts :math:`r \ge 0`, for example of purchases, and predictions are
         preferences from about 0 to 1. Values to try: 1, 3, 10, 30, 100 (relative to the
         inverse of a count; the paper's is 40). ``rank`` and ``lambda_ridge`` must then
-        be given; search them with `skmc.model_selection.RankingScorer`. ``biases``,
-        ``per_cell`` and ``scaling`` have no effect.
+        be given; search them with `skmc.model_selection.RankingScorer`. ``biases`` and
+        ``scaling`` have no effect.
     biases : {"both", "rows", "columns"} or None, default="both"
         Biases of the model: ``b``, ``c``, both or none. ``scaling`` subtracts the mean.
-    per_cell : bool, default=True
-        Whether :math:`p_i` and :math:`q_j` are the numbers of observed cells of the row
-        and of the column. False sets them to 1.
+    per_cell : bool or float in [0, 1], default=True
+        Exponent of the number of observed cells of a row or column (or of the sum of
+        their weights) in :math:`p_i` and :math:`q_j`. True is 1. False is 0, which
+        makes them 1. With ``alpha``, the sums are over all cells, of :math:`1 + \alpha
+        r_{ij}`.
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
     {max_time}
@@ -129,12 +133,14 @@ class FactorizationCompleter(IterativeCompleter):
     .. math::
 
         \tfrac{1}{2} \sum_{i,j} (1 + \alpha r_{ij}) (u_i^\top v_j - [r_{ij} > 0])^2
-        + \tfrac{\lambda}{2} (\|U\|_F^2 + \|V\|_F^2)
+        + \tfrac{\lambda}{2} (\sum_i p_i \|u_i\|^2 + \sum_j q_j \|v_j\|^2)
 
-    over *all* cells; unobserved ones have :math:`r_{ij} = 0`. Each system has
-    :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more than
-    one without ``alpha``. The first factors of rows are from power iterations on the
-    matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere.
+    over *all* cells; unobserved ones have :math:`r_{ij} = 0`. With ``per_cell=False``
+    this is the objective of Hu, Koren and Volinsky, and with exponents up to 1 that of
+    Rendle et al., whose weight of unobserved cells is :math:`1 / \alpha`. Each system
+    has :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more
+    than one without ``alpha``. The first factors of rows are from power iterations on
+    the matrix that is 1 where :math:`r_{ij} > 0` and 0 elsewhere.
 
     `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. Their
     identifiers are then the attributes ``row_ids_`` and ``col_ids_``, in the order of
@@ -167,6 +173,8 @@ class FactorizationCompleter(IterativeCompleter):
     the Netflix prize. AAIM (2008).
     Hu, Koren, Volinsky. Collaborative filtering for implicit feedback datasets. ICDM
     (2008).
+    Rendle, Krichene, Zhang, Koren. Revisiting the performance of iALS on item
+    recommendation benchmarks. RecSys (2022), for the penalty of counts.
     Rao, Yu, Ravikumar, Dhillon. Collaborative filtering with graph information:
     consistency and scalable methods. NeurIPS (2015).
     Hastie, Mazumder, Lee, Zadeh. Matrix completion and low-rank SVD via fast
@@ -203,7 +211,7 @@ class FactorizationCompleter(IterativeCompleter):
     lambda_side: Positive | Literal["auto"] = "auto"
     alpha: Positive | None = None
     biases: Literal["both", "columns", "rows"] | None = "both"
-    per_cell: bool = True
+    per_cell: bool | Annotated[float, Interval(Real, 0, 1, closed="both")] = True
     max_iter: Count = 200
     max_time: Positive | None = None
     tol: NonNegative = 1e-3

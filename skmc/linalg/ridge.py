@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -29,9 +30,11 @@ class RowModel(Parts):
         w = \arg\min_w \|P(x - \text{offset} - F w)\|^2
             + (w - \text{mean})^\top \text{precision}\, (w - \text{mean})
 
-    With ``per_cell``, the precision counts once for every given cell. With a ``link``,
-    the mean is ``mean + sum_j link_j / sqrt(k)`` over the ``k`` given columns of the
-    row: the set of observed columns is informative, whatever the values.
+    The precision is multiplied by the number of given cells to the power of
+    ``per_cell``, or by the sum of their weights. With ``zeros``, all cells are also
+    zeros of weight 1, which count as well. With a ``link``, the mean is ``mean + sum_j
+    link_j / sqrt(k)`` over the ``k`` given columns of the row: the set of observed
+    columns is informative, whatever the values.
 
     Parameters
     ----------
@@ -43,8 +46,10 @@ class RowModel(Parts):
         Precision matrix of the prior of ``w``, in units of the noise.
     mean : Tensor of shape (rank,)
         Mean of that prior.
-    per_cell : bool, default=False
-        Whether the precision counts once for each cell of a row, instead of once.
+    per_cell : float, default=0.0
+        Exponent of the number of cells that multiplies the precision.
+    zeros : bool, default=False
+        Whether all cells are also zeros; offsets are then 0.
     link : Tensor of shape (n, rank) or None, default=None
         Contribution of each observed column to that mean.
     noise : Tensor of shape () or None, default=None
@@ -64,7 +69,8 @@ class RowModel(Parts):
     offset: Tensor  # (n,)
     precision: Tensor  # (rank, rank)
     mean: Tensor  # (rank,)
-    per_cell: bool = False
+    per_cell: float = 0.0
+    zeros: bool = False
     link: Tensor | None = None  # (n, rank)
     noise: Tensor | None = None  # ()
     sides: tuple[Tensor, ...] = ()  # (p, rank)
@@ -88,6 +94,26 @@ class RowModel(Parts):
         """
         zero = like.new_zeros(n)
         return cls(zero[:, None][:, :0], zero, zero.new_zeros(0, 0), zero[:0])
+
+    @cached_property
+    def gram(self) -> Tensor:
+        """Sum of ``f f'`` over all columns, of shape (rank, rank)."""
+        return self.F.mT @ self.F
+
+    def prior_weights(self, counts: Tensor) -> Tensor:
+        """Weight of the precision in rows; a row without cells counts as one cell.
+
+        Parameters
+        ----------
+        counts : Tensor of shape (m,)
+            Number of given cells of each row, or the sum of their weights.
+
+        Returns
+        -------
+        Tensor of shape (m,)
+        """
+        counts = counts.to(self.F.dtype) + len(self.F) * self.zeros
+        return torch.where(counts > 0, counts, 1) ** self.per_cell
 
     def __sizeof__(self) -> int:  # for Dask's memory accounts
         parts = (*vars(self).values(), *self.sides)
@@ -221,8 +247,7 @@ class RowModel(Parts):
     def _prior(self, block: RowSystems) -> Tensor:
         if not self.per_cell:
             return self.precision
-        count = torch.where(block.count > 0, block.count, 1)
-        return self.precision * count[:, None, None]
+        return self.precision * self.prior_weights(block.count)[:, None, None]
 
     def _factored(
         self,
@@ -240,7 +265,10 @@ class RowModel(Parts):
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
             # Rounding must not make the system of a short row indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
-            L, failed = torch.linalg.cholesky_ex(system.add_(self._prior(block)))
+            system += self._prior(block)
+            if self.zeros:
+                system += self.gram
+            L, failed = torch.linalg.cholesky_ex(system)
             if failed.any():  # rounding made a nearly singular precision indefinite
                 diagonal += eps**0.75 * diagonal.sum(-1, keepdim=True)
                 L = torch.linalg.cholesky(system)

@@ -67,7 +67,7 @@ class RankingScorer:
     >>> from skmc.model_selection import RankingScorer
     >>> rng = np.random.RandomState(0)
     >>> bought = np.where(rng.rand(30, 20) < 0.3, 1.0, np.nan)
-    >>> completer = FactorizationCompleter(2, alpha=10, lambda_ridge=1, random_state=0)
+    >>> completer = FactorizationCompleter(2, alpha=9, lambda_ridge=0.1, random_state=0)
     >>> search = GridSearchCV(
     ...     completer,
     ...     {"rank": [1, 2]},

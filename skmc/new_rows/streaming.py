@@ -160,10 +160,10 @@ class RowStream:
         if row_biases:
             b = b - G[:, :, k]
         free = [*range(k), *([k + row_biases] if col_biases else [])]
-        count = ones[:, -1] if model.per_cell else torch.ones_like(ones[:, -1])
         system = G[:, free][:, :, free]
         diagonal = system.diagonal(dim1=1, dim2=2)
         rounding = 1e-12 * diagonal.sum(1)
+        count = model.prior_weights(ones[:, -1])
         diagonal += (model.precision[0, 0] * count + rounding)[:, None]
         found = torch.cholesky_solve(b[:, free, None], torch.linalg.cholesky(system))
         cols[which[:, None], torch.tensor(free)] = found[..., 0].to(cols)

@@ -80,9 +80,10 @@ class ALS(Solver):
         + \frac{\lambda}{2} (\sum_i p_i (\|u_i\|^2 + b_i^2)
         + \sum_j q_j (\|v_j\|^2 + c_j^2))
 
-    *sums* over cells, rows and columns. If ``per_cell``, ``p_i`` and ``q_j`` are the
-    numbers of observed cells of a row and of a column, else 1. A step solves for all
-    columns, then for all rows. Without biases of rows (columns), ``b`` (``c``) is zero.
+    *sums* over cells, rows and columns; ``p_i`` and ``q_j`` are the numbers of observed
+    cells of a row and of a column, or the sums of their weights, to the power of
+    ``per_cell``. A step solves for all columns, then for all rows. Without biases of
+    rows (columns), ``b`` (``c``) is zero.
 
     From the third step on, and without linear priors, the change of a step is replaced
     by a conjugate direction and an exact line search along it: the objective on the
@@ -109,14 +110,14 @@ class ALS(Solver):
         Weight ``lambda`` of the squared factors and biases.
     row_biases, col_biases : bool
         Whether rows, and columns, have biases.
-    per_cell : bool
-        Whether the penalty of a row or column is multiplied by its number of cells.
+    per_cell : float in [0, 1]
+        Exponent of the number of cells of a row or column in the weight of its penalty.
     link_weight : float > 0, default=1.0
         Weight of ``tr(B' P B) / 2`` for each linear prior.
     implicit : bool, default=False
-        Whether all unobserved cells are zeros of weight 1, in addition to the
-        observed cells. ``|X|_F^2 / 2`` is then added to the objective, and ``F' F`` to
-        each system; no cell is formed.
+        Whether all cells are also zeros of weight 1, which count in ``p_i`` and
+        ``q_j``. ``|X|_F^2 / 2`` is then added to the objective, and ``F' F`` to each
+        system; no cell is formed.
     start_biases : Tensor of shape (m,), optional
         Biases of the rows before the first step; zero by default.
     start_cols : Tensor of shape (n, rank + 1), optional
@@ -140,7 +141,7 @@ class ALS(Solver):
         *,
         row_biases: bool,
         col_biases: bool,
-        per_cell: bool,
+        per_cell: float,
         link_weight: float = 1.0,
         implicit: bool = False,
         start_biases: Tensor | None = None,
@@ -265,19 +266,14 @@ class ALS(Solver):
         parts = [own[:, :rank]]
         maps = [B[:, :rank] for B in links]
         if links:
-            shrunk = self.objective.shrunk(model, maps)
-            parts.append(torch.as_tensor(prior_mean(data.sides[axis], shrunk)))
+            parts.append(torch.as_tensor(prior_mean(data.sides[axis], maps)))
         cells = data.T if axis else data
         systems = Systems(model, steps, dtype, judge=bool(axis))
         factors, *sums = zip(*cells.map(half_step, parts, systems), strict=True)
         whole = (torch.stack(x).sum(dtype=torch.float64).to(own) for x in sums)
         found = parts[0] if steps is None else torch.cat(factors)
         biases = self.objective.biases[axis]
-        half = HalfStep(found if biases else pad(found, (0, 1)), *whole)
-        if not (links and self.objective.implicit):
-            return half
-        off = (parts[0] if axis else found) - prior_mean(data.sides[axis], maps)
-        return half._replace(penalty=off.square().sum())
+        return HalfStep(found if biases else pad(found, (0, 1)), *whole)
 
     def residual(
         self, data: SparseObserved, previous: object, current: ALSState
@@ -313,8 +309,7 @@ class ALS(Solver):
     def outputs(self, state: ALSState) -> dict[str, Any]:
         model = self.objective.model(state.cols, 0)
         rank = model.F.shape[1]
-        maps = [B[:, :rank] for B in state.links[0]]
-        sides = tuple(self.objective.shrunk(model, maps))
+        sides = tuple(B[:, :rank] for B in state.links[0])
         return {"X": state.X, "rows": [replace(model, sides=sides)]}
 
 

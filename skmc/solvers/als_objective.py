@@ -26,8 +26,9 @@ class Objective:
         Weight ``lambda`` of the squared factors and biases.
     biases : pair of bool
         Whether rows, and columns, have biases.
-    per_cell : bool
-        Whether the penalty of a row or column is multiplied by its number of cells.
+    per_cell : float
+        Exponent of the sum of the weights of the cells of a row or column, which
+        multiplies its penalty.
     link_weight : float > 0
         Weight of ``tr(B' P B) / 2`` for each linear prior.
     implicit : bool
@@ -36,7 +37,7 @@ class Objective:
 
     weight: float
     biases: tuple[bool, bool]
-    per_cell: bool
+    per_cell: float
     link_weight: float
     implicit: bool
 
@@ -55,7 +56,7 @@ class Objective:
         Tensor of shape (m, 1)
         """
         counts = (data.T if axis else data).counts[:, None]
-        return counts if self.per_cell else torch.ones_like(counts)
+        return (counts + data.shape[1 - axis] * self.implicit) ** self.per_cell
 
     def model(self, others: Tensor, axis: int) -> RowModel:
         """The model that gives factors and biases of one side from those of the other.
@@ -76,31 +77,7 @@ class Objective:
         eye = torch.eye(F.shape[1], dtype=F.dtype, device=F.device)
         zero = F.new_zeros(F.shape[1])
         precision = self.weight * eye
-        if self.implicit:
-            precision = precision + F.mT @ F
-        return RowModel(F, offset, precision, zero, self.per_cell)
-
-    def shrunk(self, model: RowModel, links: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Linear priors of the systems, given those of the objective.
-
-        ``lambda |w - m|^2 + |F w|^2`` is ``(w - m')' (lambda I + F'F) (w - m')`` plus a
-        constant, with ``m' = lambda (lambda I + F'F)^-1 m``.
-
-        Parameters
-        ----------
-        model : RowModel
-            Result of `model`.
-        links : sequence of Tensor of shape (p, rank)
-            Map ``B`` of each linear prior.
-
-        Returns
-        -------
-        sequence of Tensor of shape (p, rank)
-        """
-        if not (links and self.implicit):
-            return links
-        shrink = self.weight * torch.linalg.inv(model.precision)
-        return [B @ shrink for B in links]
+        return RowModel(F, offset, precision, zero, self.per_cell, self.implicit)
 
     def link(
         self, data: SparseObserved, axis: int, W: Tensor, links: Sequence[Tensor]

@@ -80,7 +80,7 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
     elif not torch.isfinite(after):
         new = _solved(data, own[1:], model)
         after = after if steps else torch.zeros_like(after)
-    count = data.counts if model.per_cell else torch.ones_like(data.counts)
+    count = (data.counts + data.shape[1] * model.zeros) ** model.per_cell
     off = (W if systems.judge or steps is None else new) - known
     return HalfStep(new, before, after, misfit, (off.square().sum(1) * count).sum())
 
@@ -137,8 +137,7 @@ def _refined(
     result is None where Cholesky factorizations are likely to be faster.
     """
     rank, dtype = model.F.shape[1], data.values.dtype
-    other = model.per_cell or model.link is not None or model.relative is not None
-    if other or len(data.values) * rank**2 < LARGE:
+    if not model.zeros or len(data.values) * rank**2 < LARGE:
         return None
     W = data.values.new_zeros(data.shape[0], rank)
     systems = Systems(model, rank // 3, dtype, judge=True)

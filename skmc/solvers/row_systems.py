@@ -88,11 +88,12 @@ class Systems:
         return self._columns[dtype]
 
     @cached_property
-    def whitened(self) -> tuple[Tensor, Tensor, Tensor]:
+    def whitened(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Factors of the columns in coordinates in which the prior precision is 1.
 
-        Systems are closer to the identity in these coordinates, the more so the more
-        cells are in the prior, as those without observations of implicit feedback.
+        The sum over zeros is diagonal there. Divided by the roots of the diagonal of
+        its own system, each row has a system that is closer to the identity, the more
+        so the more of its cells are zeros.
 
         Returns
         -------
@@ -100,33 +101,24 @@ class Systems:
             In single precision, padded with zeros.
         basis : Tensor of shape (rank, rank)
             Maps coefficients ``y`` in these coordinates to ``w = basis y``.
-        root : Tensor of shape (rank, rank)
-            Transposed inverse of the basis.
+        inverse : Tensor of shape (rank, rank)
+            Inverse of the basis.
+        zeros : Tensor of shape (rank,) or (1,)
+            Diagonal of the sum over zeros.
         """
         root, failed = torch.linalg.cholesky_ex(self.model.precision.double())
         root = torch.where(failed > 0, torch.nan, root)  # systems are solved exactly
         eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
         basis = torch.linalg.solve_triangular(root.mT, eye, upper=True)
-        basis, root = basis.to(self.model.F), root.to(self.model.F)
+        inverse, zeros = root.mT, root.new_zeros(1)
+        if self.model.zeros:
+            gram = basis.mT @ self.model.gram.double() @ basis
+            zeros, turn = torch.linalg.eigh(gram.nan_to_num(0.0, 0.0, 0.0))
+            basis, inverse, zeros = basis @ turn, turn.mT @ inverse, zeros.clamp_min(0)
+        basis, inverse, zeros = (x.to(self.model.F) for x in (basis, inverse, zeros))
         # As wide as `columns`, for the same panels.
         missing = self.columns(torch.float32).shape[1] - len(root)
-        return pad(self.model.F @ basis, (0, missing)).float(), basis, root
-
-    def prior_counts(self, data: SparseValues) -> Tensor | float:
-        """Weight of the prior precision in each row.
-
-        Parameters
-        ----------
-        data : SparseValues
-            The cells of some rows.
-
-        Returns
-        -------
-        Tensor of shape (m, 1) or float
-        """
-        if not self.model.per_cell:
-            return 1.0
-        return torch.where(data.counts > 0, data.counts, 1)[:, None]
+        return pad(self.model.F @ basis, (0, missing)).float(), basis, inverse, zeros
 
 
 def gradient(
@@ -165,8 +157,11 @@ def gradient(
         at = panel.matrix(panel.weighted(off))
         pull = torch.addmm(pull, at, columns[cols, : W.shape[1]])
         misfit += panel.inner(off, off)
-    prior = (W - model.mean - known) @ model.precision
-    return pull.to(W.dtype) + systems.prior_counts(data) * prior, misfit.to(W.dtype)
+    slope = (W - model.mean - known) @ model.precision
+    slope *= model.prior_weights(data.counts)[:, None]
+    if model.zeros:
+        slope += W @ model.gram
+    return slope.add_(pull), misfit.to(W.dtype)
 
 
 def improved(
@@ -200,31 +195,32 @@ def improved(
         Squared norm of the slope of each row at the solutions, not finite if numbers
         are too large for single precision or if more than ``left`` is left.
     """
-    columns, basis, root = systems.whitened
-    right = -slope @ basis
+    columns, basis, inverse, zeros = systems.whitened
+    size = (systems.model.prior_weights(data.counts)[:, None] + zeros).rsqrt()
+    right = -slope @ basis * size
     # Single precision has a small range of exponents, so each row has its own unit. It
     # is a power of two, so that rounding does not depend on it.
     tiny = torch.finfo(slope.dtype).tiny
     largest = right.abs().amax(1, keepdim=True).clamp_min(tiny)
     unit = largest.log2().floor().exp2()
     right = (right / unit).to(columns).mT
-    counts = torch.as_tensor(systems.prior_counts(data)).to(columns)
+    own = size.to(columns)
 
     def system(Z: Tensor) -> Tensor:
-        image = counts * Z.mT
-        left = pad(Z.mT, (0, columns.shape[1] - len(Z)))
+        image = Z.mT / own
+        left = pad(Z.mT * own, (0, columns.shape[1] - len(Z)))
         for panel, cols in panels_of(data, columns):
             at = panel.weighted(panel.at(LowRank(left, columns[cols])))
             image = torch.addmm(image, panel.matrix(at), columns[cols, : len(Z)])
-        return image.mT
+        return (image * own).mT
 
     accuracy = None if left is None else left**2 * right.square().sum(0)
     n_steps = systems.steps or 0
     change, rest = conjugate_gradients(system, right, None, n_steps, accuracy)
-    after = ((unit * rest.mT) @ root.mT).square().sum(1)
+    after = ((unit * rest.mT / size) @ inverse).square().sum(1)
     if accuracy is not None:
         after = torch.where(rest.square().sum(0) <= accuracy, after, torch.inf)
-    return W + (unit * change.mT) @ basis.mT, after
+    return W + (unit * size * change.mT) @ basis.mT, after
 
 
 def panels_of(data: SparseValues, columns: Tensor) -> list[Panel]:

@@ -33,7 +33,7 @@ def counts():
 
 
 def implicit(rank=2, **params):
-    given = {"alpha": 3.0, "lambda_ridge": 0.5, "random_state": 0}
+    given = {"alpha": 3.0, "lambda_ridge": 0.02, "random_state": 0}
     return FactorizationCompleter(rank, **{**given, **params})
 
 
@@ -71,19 +71,26 @@ def test_metrics_refuse(change, message):
         metrics.ndcg_at_k(**{"X": [[1.0, 2.0]], "M": [[1.0, 0.0]], **change})
 
 
-def test_alpha_minimizes_the_loss_over_all_cells(counts):
-    completer = implicit(tol=1e-9, max_iter=3000).fit(counts)
+@pytest.mark.parametrize("per_cell", [False, 0.7])
+def test_alpha_minimizes_the_loss_over_all_cells(per_cell, counts):
+    params = {"per_cell": per_cell, "lambda_ridge": 0.5 / 20**per_cell}
+    params |= {"tol": 1e-9, "max_iter": 3000}
+    completer = implicit(**params).fit(counts)
     U, V = completer.row_factors_[:, :2], completer.col_factors_[:, :2]
     R = np.nan_to_num(counts)
     off = (1 + 3 * R) * (U @ V.T - (R > 0))
-    assert np.abs(off @ V + 0.5 * U).max() < 1e-5
-    assert np.abs(off.T @ U + 0.5 * V).max() < 1e-5
+    for W, others, error, weights in (
+        (U, V, off, (1 + 3 * R).sum(1)),
+        (V, U, off.T, (1 + 3 * R).sum(0)),
+    ):
+        penalty = params["lambda_ridge"] * weights[:, None] ** per_cell * W
+        assert np.abs(error @ others + penalty).max() < 1e-5
     np.testing.assert_allclose(completer.reconstruction_, U @ V.T, atol=1e-12)
     objective = completer.history_["objective"]
     assert (np.diff(objective) <= 1e-9 * objective[0]).all()
     # A count of zero is no evidence, and new users are folded in.
     zeros = np.where(np.isnan(counts) & (np.arange(20) < 5), 0.0, counts)
-    again = implicit(tol=1e-9, max_iter=3000).fit(zeros)
+    again = implicit(**params).fit(zeros)
     np.testing.assert_allclose(again.reconstruction_, completer.reconstruction_)
     hidden = np.isnan(counts[3])
     folded = completer.transform(counts[[3]])[0]
@@ -168,7 +175,7 @@ def weighted():
     return X, rng.randint(0, 3, X.shape).astype(float)
 
 
-@pytest.mark.parametrize("per_cell", [True, False])
+@pytest.mark.parametrize("per_cell", [True, 0.5, False])
 def test_weights_count_cells(per_cell, weighted):
     """The gradient is that of a loss in which a cell of weight 2 occurs twice."""
     X, w = weighted
@@ -182,8 +189,7 @@ def test_weights_count_cells(per_cell, weighted):
     U, V = completer.row_factors_[:, :2], completer.col_factors_[:, :2]
     off = w * (U @ V.T - Z)
     for side, other, error, count in ((U, V, off, w.sum(1)), (V, U, off.T, w.sum(0))):
-        count = count if per_cell else np.ones_like(count)
-        grad = error @ other + 0.1 * count[:, None] * side
+        grad = error @ other + 0.1 * count[:, None] ** float(per_cell) * side
         assert np.abs(grad).max() < 1e-5
 
 
