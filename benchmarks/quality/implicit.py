@@ -53,7 +53,7 @@ def divided(mask: Mask, seed: int) -> tuple[Mask, Mask]:
 
 
 def ndcg(scores: torch.Tensor, train: Mask, test: Mask) -> float:
-    """`skmc.metrics.ndcg_at_k` outside of the cells of ``train``, by partial sorting."""
+    """`skmc.metrics.ndcg_at_k` of the cells that are not in ``train``, but faster."""
     scores[torch.from_numpy(train)] = -torch.inf
     hits = torch.from_numpy(test).gather(1, scores.topk(SHOWN).indices).double()
     discount = 1 / torch.arange(2, SHOWN + 2).double().log2()
@@ -62,16 +62,14 @@ def ndcg(scores: torch.Tensor, train: Mask, test: Mask) -> float:
     return float(((hits @ discount)[count > 0] / best[count > 0]).mean())
 
 
-def of_entries(mask: Mask) -> Entries:
-    places = np.nonzero(mask)
-    return Entries.from_triplets(
-        *places, np.ones(len(places[0]), np.float32), mask.shape
-    )
+def entries_of(mask: Mask) -> Entries:
+    rows, cols = np.nonzero(mask)
+    return Entries.from_triplets(rows, cols, np.ones(len(rows), np.float32), mask.shape)
 
 
 def ours(train: Mask, setting: Setting) -> torch.Tensor:
     completer = FactorizationCompleter(**setting, max_iter=SWEEPS, tol=0.0)
-    completer.set_params(random_state=0).fit(of_entries(train))
+    completer.set_params(random_state=0).fit(entries_of(train))
     return torch.from_numpy(completer.row_factors_ @ completer.col_factors_.T)
 
 
@@ -216,7 +214,7 @@ def measure_ncf(results: Results, folder: Path) -> None:
                 max_iter=EPOCHS,
                 tol=0.0,
                 random_state=seed,
-            ).fit(of_entries(train))
+            ).fit(entries_of(train))
             seconds = time.process_time() - start
             scores = completer.row_factors_ @ completer.col_factors_.T
             found = hits(torch.from_numpy(scores), asked)

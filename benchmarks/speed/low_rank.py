@@ -247,7 +247,7 @@ def sweep_seconds(data: SparseObserved, rank: int, sweeps: int = 3) -> float:
         0.1,
         row_biases=True,
         col_biases=True,
-        per_cell=True,
+        per_cell=1.0,
     )
     state = solver.init(data)
     state = solver.step(data, state)  # sorts by column

@@ -225,7 +225,7 @@ def als(
     options: dict[str, Any] = {
         "row_biases": explicit and completer.biases in ("both", "rows"),
         "col_biases": explicit and completer.biases in ("both", "columns"),
-        "per_cell": float(completer.per_cell),
+        "per_cell": completer.per_cell,
         "implicit": not explicit,
         "link_weight": side,
         "start_biases": biases,

@@ -47,7 +47,7 @@ class FactorizationCompleter(IterativeCompleter):
     :math:`P` selects; the others are *sums* over rows and over columns. Alternating
     least squares updates all columns given the rows, then all rows given the columns,
     by a few steps of conjugate gradients for all of them at once, or exactly where
-    these are not enough. With ``per_cell=False`` and without biases this is
+    these are not enough. With ``per_cell=0`` and without biases this is
     the factored form of :math:`\lambda \|X\|_*`, see `SoftImputeCompleter`.
 
     Parameters
@@ -78,11 +78,10 @@ class FactorizationCompleter(IterativeCompleter):
         ``scaling`` have no effect.
     biases : {"both", "rows", "columns"} or None, default="both"
         Biases of the model: ``b``, ``c``, both or none. ``scaling`` subtracts the mean.
-    per_cell : bool or float in [0, 1], default=True
-        Exponent of the number of observed cells of a row or column (or of the sum of
-        their weights) in :math:`p_i` and :math:`q_j`. True is 1. False is 0, which
-        makes them 1. With ``alpha``, the sums are over all cells, of :math:`1 + \alpha
-        r_{ij}`.
+    per_cell : float in [0, 1], default=1.0
+        Exponent of the number of observed cells of a row or column, or of the sum of
+        their weights, in :math:`p_i` and :math:`q_j`. With ``alpha``, the sums are over
+        all cells, of :math:`1 + \alpha r_{ij}`. Values to try: 0, .5, 1.
     max_iter : int >= 1, default=200
         Maximum number of sweeps over columns and rows.
     {max_time}
@@ -135,7 +134,7 @@ class FactorizationCompleter(IterativeCompleter):
         \tfrac{1}{2} \sum_{i,j} (1 + \alpha r_{ij}) (u_i^\top v_j - [r_{ij} > 0])^2
         + \tfrac{\lambda}{2} (\sum_i p_i \|u_i\|^2 + \sum_j q_j \|v_j\|^2)
 
-    over *all* cells; unobserved ones have :math:`r_{ij} = 0`. With ``per_cell=False``
+    over *all* cells; unobserved ones have :math:`r_{ij} = 0`. With ``per_cell=0``
     this is the objective of Hu, Koren and Volinsky, and with exponents up to 1 that of
     Rendle et al., whose weight of unobserved cells is :math:`1 / \alpha`. Each system
     has :math:`V^\top V` plus a sum over observed cells alone, so a sweep costs no more
@@ -211,7 +210,7 @@ class FactorizationCompleter(IterativeCompleter):
     lambda_side: Positive | Literal["auto"] = "auto"
     alpha: Positive | None = None
     biases: Literal["both", "columns", "rows"] | None = "both"
-    per_cell: bool | Annotated[float, Interval(Real, 0, 1, closed="both")] = True
+    per_cell: Annotated[float, Interval(Real, 0, 1, closed="both")] = 1.0
     max_iter: Count = 200
     max_time: Positive | None = None
     tol: NonNegative = 1e-3

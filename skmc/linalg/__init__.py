@@ -14,7 +14,8 @@ from skmc.linalg.patterns import Patterns
 from skmc.linalg.principal import fill_low_rank
 from skmc.linalg.products import shrink_by_products
 from skmc.linalg.randomness import ENTROPY, Randomness, Seed, fresh_seed, seed_of
-from skmc.linalg.ridge import OVER, RowModel, normal_equations
+from skmc.linalg.ridge import OVER, RowModel
+from skmc.linalg.row_equations import normal_equations
 from skmc.linalg.schedule import CosineSchedule
 from skmc.linalg.shrinkage import shrink, shrink_dense, subtracted
 from skmc.linalg.spectral import (

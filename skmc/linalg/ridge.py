@@ -11,10 +11,8 @@ from torch import Tensor
 
 from skmc.linalg.low_rank import compressed_rows
 from skmc.linalg.parts import Parts
+from skmc.linalg.row_equations import BLOCK, RowSystems, normal_equations
 
-BLOCK = 2**21  # largest number of elements gathered at once, to fit in the cache
-SIMILAR = 1.5  # rows of one block differ in length by at most this factor
-SHORT = 16  # ... or are all at most this long
 OVER = 0.6  # negative correlation of successive draws
 
 
@@ -30,9 +28,8 @@ class RowModel(Parts):
         w = \arg\min_w \|P(x - \text{offset} - F w)\|^2
             + (w - \text{mean})^\top \text{precision}\, (w - \text{mean})
 
-    The precision is multiplied by the number of given cells to the power of
-    ``per_cell``, or by the sum of their weights. With ``zeros``, all cells are also
-    zeros of weight 1, which count as well. With a ``link``, the mean is ``mean + sum_j
+    The precision is multiplied by the number of given cells, or the sum of their
+    weights, to the power of ``per_cell``. With a ``link``, the mean is ``mean + sum_j
     link_j / sqrt(k)`` over the ``k`` given columns of the row: the set of observed
     columns is informative, whatever the values.
 
@@ -47,9 +44,10 @@ class RowModel(Parts):
     mean : Tensor of shape (rank,)
         Mean of that prior.
     per_cell : float, default=0.0
-        Exponent of the number of cells that multiplies the precision.
+        Exponent of the number of cells in the weight of the precision.
     zeros : bool, default=False
-        Whether all cells are also zeros; offsets are then 0.
+        Whether all cells are also zeros of weight 1, which count as cells. Offsets are
+        then 0.
     link : Tensor of shape (n, rank) or None, default=None
         Contribution of each observed column to that mean.
     noise : Tensor of shape () or None, default=None
@@ -162,12 +160,10 @@ class RowModel(Parts):
         W = values.new_zeros(len(starts) - 1, rank)
         if rank == 0:
             return W
-        for block, L in self._factored(
-            starts, cols, values - self.offset[cols], weights
-        ):
+        values = values - self.offset[cols]
+        for block, prior, L in self._factored(starts, cols, values, weights):
             centre = mean if mean.ndim == 1 else mean[block.rows]
-            prior = (self._prior(block) @ centre[..., None])[..., 0]
-            right = (block.right + prior)[..., None]
+            right = block.right[..., None] + prior @ centre[..., None]
             half = torch.linalg.solve_triangular(L, right, upper=False)
             if noise is not None:
                 drawn = noise(len(block.rows), rank)[..., None]
@@ -198,7 +194,7 @@ class RowModel(Parts):
         if rank == 0:
             return found
         values = self.F.new_zeros(len(cols))
-        for block, L in self._factored(starts, cols, values):
+        for block, _, L in self._factored(starts, cols, values):
             size = max(1, BLOCK // (n * rank))
             for rows, root in zip(block.rows.split(size), L.split(size), strict=True):
                 F = self.F.mT.expand(len(rows), rank, n)
@@ -232,7 +228,7 @@ class RowModel(Parts):
         found, count = self.F.new_zeros(len(order)), starts.new_zeros(len(starts) - 1)
         count.index_add_(0, at[0], torch.ones_like(at[0]))
         ends, values = count.cumsum(0), self.F.new_zeros(len(cols))
-        for block, L in self._factored(starts, cols, values, weights):
+        for block, _, L in self._factored(starts, cols, values, weights):
             own = count[block.rows]
             which = torch.arange(len(own)).repeat_interleave(own)
             first = (ends[block.rows] - own.cumsum(0)).repeat_interleave(own)
@@ -244,19 +240,14 @@ class RowModel(Parts):
                 found[cell] = half.square().sum((1, 2))
         return found
 
-    def _prior(self, block: RowSystems) -> Tensor:
-        if not self.per_cell:
-            return self.precision
-        return self.precision * self.prior_weights(block.count)[:, None, None]
-
     def _factored(
         self,
         starts: Tensor,
         cols: Tensor,
         values: Tensor,
         weights: Tensor | None = None,
-    ) -> Iterator[tuple[RowSystems, Tensor]]:
-        """Blocks of the rows' systems, each with its Cholesky factor."""
+    ) -> Iterator[tuple[RowSystems, Tensor, Tensor]]:
+        """Blocks of the rows' systems, each with its prior and its Cholesky factor."""
         if self.relative is not None:
             own = self.relative[cols]
             weights = own if weights is None else own * weights
@@ -265,14 +256,17 @@ class RowModel(Parts):
             system, diagonal = block.gram, block.gram.diagonal(dim1=-2, dim2=-1)
             # Rounding must not make the system of a short row indefinite.
             diagonal += 4 * eps * diagonal.sum(-1, keepdim=True)
-            system += self._prior(block)
+            prior = self.precision
+            if self.per_cell:
+                prior = prior * self.prior_weights(block.count)[:, None, None]
+            system += prior
             if self.zeros:
                 system += self.gram
             L, failed = torch.linalg.cholesky_ex(system)
             if failed.any():  # rounding made a nearly singular precision indefinite
                 diagonal += eps**0.75 * diagonal.sum(-1, keepdim=True)
                 L = torch.linalg.cholesky(system)
-            yield block, L
+            yield block, prior, L
 
 
 def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
@@ -296,81 +290,3 @@ def link_matrix(starts: Tensor, cols: Tensor, like: Tensor) -> Tensor:
     return compressed_rows(
         starts.to(cols.dtype), cols, weights, (len(count), like.shape[0])
     )
-
-
-@dataclass(frozen=True, eq=False)
-class RowSystems:
-    """Systems ``gram w = right`` of some rows: sums of ``f f'`` and ``f y`` over cells.
-
-    Parameters
-    ----------
-    rows : int64 Tensor of shape (k,)
-        Positions of the rows.
-    gram : Tensor of shape (k, rank, rank)
-        Left sides.
-    right : Tensor of shape (k, rank)
-        Right sides.
-    count : Tensor of shape (k,)
-        Number of cells of each row, or the sum of their weights.
-    """
-
-    rows: Tensor  # (k,), positions
-    gram: Tensor  # (k, rank, rank)
-    right: Tensor  # (k, rank)
-    count: Tensor  # (k,), numbers of cells
-
-
-def normal_equations(
-    starts: Tensor,
-    cols: Tensor,
-    values: Tensor,
-    F: Tensor,
-    weights: Tensor | None = None,
-) -> Iterator[RowSystems]:
-    """Systems of rows of similar length, in blocks of bounded memory.
-
-    Blocks are independent, so they can be solved on different machines. Parameters are
-    as in `RowModel.solve`.
-
-    Parameters
-    ----------
-    starts : int64 Tensor of shape (m + 1,)
-        Row ``i`` has the cells ``starts[i]:starts[i + 1]``.
-    cols : int64 Tensor of shape (n_cells,)
-        Column of each cell.
-    values : Tensor of shape (n_cells,)
-        Value of each cell.
-    F : Tensor of shape (n, rank)
-        Factors of the columns.
-    weights : Tensor of shape (n_cells,), optional
-        Weight of each cell; 1 by default.
-
-    Yields
-    ------
-    RowSystems
-    """
-    rank = F.shape[1]
-    count = starts.diff()
-    lengths, order = count.sort(stable=True)
-    # Padding points to a row of zeros.
-    F = torch.cat([F, F.new_zeros(1, rank)])
-    cols = torch.cat([cols, cols.new_full((1,), len(F) - 1)])
-    values = torch.cat([values, values.new_zeros(1)])
-    if weights is not None:
-        weights = torch.cat([weights, weights.new_zeros(1)])
-    begin = 0
-    while begin < len(lengths):
-        most = max(SHORT, int(SIMILAR * lengths[begin]))
-        end = int(torch.searchsorted(lengths, most, right=True))
-        end = min(end, begin + max(1, BLOCK // (max(most, rank) * rank)))
-        rows, width = order[begin:end], int(lengths[end - 1])
-        at = starts[rows, None] + torch.arange(width, device=cols.device)
-        at = torch.where(at < starts[rows + 1, None], at, len(values) - 1)
-        seen = F[cols[at]]
-        left, cells = seen, lengths[begin:end]
-        if weights is not None:
-            own = weights[at]
-            left, cells = seen * own[..., None], own.sum(1)
-        right = (values[at][:, None] @ left)[:, 0]
-        yield RowSystems(rows, left.mT @ seen, right, cells)
-        begin = end

@@ -54,7 +54,7 @@ def assert_same(found, expected, atol=1e-11):
     [
         {},
         {"biases": "columns", "scaling": "columns"},
-        {"biases": "rows", "per_cell": False, "scaling": None},
+        {"biases": "rows", "per_cell": 0.0, "scaling": None},
         {"biases": None, "scaling": "global"},
         {"rank": 9, "lambda_ridge": 0.02},
     ],
@@ -237,7 +237,7 @@ def write_weighted(folder, *cells, names=(*NAMES, "times")):
     "options",
     [
         {},
-        {"biases": "columns", "scaling": "columns", "per_cell": False},
+        {"biases": "columns", "scaling": "columns", "per_cell": 0.0},
         {"rank": 9, "lambda_ridge": 0.02},
     ],
 )

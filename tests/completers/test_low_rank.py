@@ -260,7 +260,7 @@ def test_counts_start_near_their_solution():
     tastes = rng.rand(80, 4) ** 4 @ rng.rand(4, 50) ** 4
     counts = np.where(tastes > 3 * rng.rand(80, 50) ** 2, 1.0, np.nan)
     params = {"rank": 6, "lambda_ridge": 1.0, "alpha": 3.0, "tol": 0.0}
-    params["per_cell"] = False
+    params["per_cell"] = 0.0
     with pytest.warns(ConvergenceWarning):
         first = make(FactorizationCompleter, **params, max_iter=1).fit(counts)
         last = make(FactorizationCompleter, **params, max_iter=200).fit(counts)
@@ -277,7 +277,7 @@ def test_badly_conditioned_systems_are_solved_exactly(noisy):
     start = torch.randn(40, 9, generator=torch.Generator().manual_seed(0)).double()
     for scale, weight in ((1e50, 1e48), (1.0, 1e-8)):
         scaled = replace(sparse, values=scale * sparse.values)
-        solver = ALS(start, weight, row_biases=True, col_biases=True, per_cell=True)
+        solver = ALS(start, weight, row_biases=True, col_biases=True, per_cell=1.0)
         solution = solve(solver, scaled, max_iter=40, check_every=1)
         objective = solution.history["objective"]
         assert (objective.diff() <= 1e-9 * objective[0]).all()
@@ -310,7 +310,7 @@ def test_light_columns_are_fitted_like_others(light, noisy):
 def test_unscaled_cells_of_any_size(unit, noisy):
     """Changes below single precision are kept; other starts lead to other minima."""
     _, M, hidden, *_ = noisy
-    params = {"rank": 3, "scaling": None, "biases": None, "per_cell": False, "tol": 0.0}
+    params = {"rank": 3, "scaling": None, "biases": None, "per_cell": 0.0, "tol": 0.0}
     params["max_iter"] = 200
     X = np.ma.masked_array(M, hidden)
     one = make(FactorizationCompleter, **params, lambda_ridge=0.1).fit(X)
@@ -341,7 +341,7 @@ def test_factored_nuclear_norm_is_soft_impute(noisy):
     """``|X|_* = min (|U|^2 + |V|^2) / 2``: with enough factors, the same answer."""
     *_, sparse = noisy
     start = torch.randn(40, 20, generator=torch.Generator().manual_seed(0)).double()
-    als = ALS(start, 3.0, row_biases=False, col_biases=False, per_cell=False)
+    als = ALS(start, 3.0, row_biases=False, col_biases=False, per_cell=0.0)
     ours = solve(als, sparse, max_iter=5000, tol=1e-10, check_every=10)
     theirs = solve(SoftImpute(3.0), sparse, max_iter=5000, tol=1e-9, check_every=10)
     torch.testing.assert_close(ours.X.dense(), theirs.X.dense(), atol=1e-3, rtol=0)
@@ -572,7 +572,7 @@ def test_objective_along_a_line(implicit, noisy):
 def test_conjugate_directions_need_fewer_sweeps(noisy, monkeypatch):
     *_, sparse = noisy
     start = torch.randn(40, 6, generator=torch.Generator().manual_seed(0)).double()
-    options = {"row_biases": True, "col_biases": True, "per_cell": True}
+    options = {"row_biases": True, "col_biases": True, "per_cell": 1.0}
     limits = {"max_iter": 2000, "tol": 1e-6, "check_every": 1}
     found = []
     for plain in (2, 2000):
@@ -589,7 +589,7 @@ def test_rows_and_columns_without_cells_stay_zero(noisy):
     wider = SparseObserved(sparse.rows, sparse.cols, sparse.values, (m + 2, n + 3))
     start = torch.ones(m + 2, 4, dtype=torch.float64)
     start[:m] = torch.randn(m, 4, generator=torch.Generator().manual_seed(0)).double()
-    solver = ALS(start, 0.02, row_biases=True, col_biases=True, per_cell=True)
+    solver = ALS(start, 0.02, row_biases=True, col_biases=True, per_cell=1.0)
     state = solver.init(wider)
     for _ in range(40):
         state = solver.step(wider, state)

@@ -19,11 +19,11 @@ from skmc.linalg import (
     full_svd,
     matmul,
     partial_svd,
+    row_equations,
     shrink,
     shrink_by_products,
     spectral_norm,
 )
-from skmc.linalg import ridge as ridge_module
 
 
 def normal(*shape, seed=0, dtype=torch.float64):
@@ -192,7 +192,7 @@ def ragged():
 @pytest.mark.parametrize("per_cell", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("block", [2**23, 40])
 def test_ridge_rows_are_scikit_learns(per_cell, block, ragged, monkeypatch):
-    monkeypatch.setattr(ridge_module, "BLOCK", block)
+    monkeypatch.setattr(row_equations, "BLOCK", block)
     mask, data, F = ragged
     zero = torch.zeros(3, dtype=F.dtype)
     model = RowModel(F, normal(40, seed=5), 0.3 * torch.eye(3).double(), zero, per_cell)

@@ -71,7 +71,7 @@ def test_metrics_refuse(change, message):
         metrics.ndcg_at_k(**{"X": [[1.0, 2.0]], "M": [[1.0, 0.0]], **change})
 
 
-@pytest.mark.parametrize("per_cell", [False, 0.7])
+@pytest.mark.parametrize("per_cell", [0.0, 0.7])
 def test_alpha_minimizes_the_loss_over_all_cells(per_cell, counts):
     params = {"per_cell": per_cell, "lambda_ridge": 0.5 / 20**per_cell}
     params |= {"tol": 1e-9, "max_iter": 3000}
@@ -175,7 +175,7 @@ def weighted():
     return X, rng.randint(0, 3, X.shape).astype(float)
 
 
-@pytest.mark.parametrize("per_cell", [True, 0.5, False])
+@pytest.mark.parametrize("per_cell", [1.0, 0.5, 0.0])
 def test_weights_count_cells(per_cell, weighted):
     """The gradient is that of a loss in which a cell of weight 2 occurs twice."""
     X, w = weighted
@@ -189,7 +189,7 @@ def test_weights_count_cells(per_cell, weighted):
     U, V = completer.row_factors_[:, :2], completer.col_factors_[:, :2]
     off = w * (U @ V.T - Z)
     for side, other, error, count in ((U, V, off, w.sum(1)), (V, U, off.T, w.sum(0))):
-        grad = error @ other + 0.1 * count[:, None] ** float(per_cell) * side
+        grad = error @ other + 0.1 * count[:, None] ** per_cell * side
         assert np.abs(grad).max() < 1e-5
 
 

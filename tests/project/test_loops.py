@@ -32,7 +32,7 @@ LOOPS = {
     "linalg/patterns.py": "blocks of rows",
     "linalg/principal.py": "a fixed number of sweeps: the start of a fit",
     "linalg/products.py": "a fixed number of products: the length of a formula",
-    "linalg/ridge.py": "blocks of rows",
+    "linalg/row_equations.py": "blocks of rows",
     "linalg/shrinkage.py": "asks for more singular values, inside of one step",
     "linalg/svd.py": "Krylov iterations of a partial SVD, inside of one step",
     "models/patch_cnn.py": "rounds in which hidden cells are filled: a forward pass",
