@@ -45,6 +45,7 @@ class Counts:
             RANK,
             lambda_ridge=RIDGE,
             alpha=ALPHA,
+            per_cell=0.0,
             max_iter=sweeps,
             tol=0.0,
             random_state=0,
