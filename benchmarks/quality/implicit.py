@@ -224,7 +224,11 @@ def measure_ncf(results: Results, folder: Path) -> None:
         from ials import IALS, DataSet
 
         lists = [
-            [(k, np.flatnonzero(row).tolist()) for k, row in enumerate(side)]
+            [
+                (k, np.flatnonzero(row).tolist())
+                for k, row in enumerate(side)
+                if row.any()
+            ]
             for side in (train, train.T)
         ]
         np.random.seed(0)
