@@ -215,8 +215,7 @@ class BlockObserved:
         ------
         object
         """
-        # A view would send the whole tensor.
-        each = ([x[a:b].clone() for x in own] for a, b in pairwise(self._starts))
+        each = ([x[a:b] for x in own] for a, b in pairwise(self._starts))
         common = (function, self.systems_on, self._small, *common)
         found = self.folder.runner.map(over_chunks, self._handles, *common, each=each)
         for results in logged(found, f"block of {self.side}s", len(self._handles)):

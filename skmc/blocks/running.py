@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from skmc.blocks.packed import Packed
+
 WAIT = 5.0  # seconds between inspections of a cluster
 WITHOUT_WORKERS = 300.0  # seconds without a worker that end a fit
 
@@ -170,13 +172,20 @@ class OnCluster(Local):
         each: Iterable[Any] | None = None,
     ) -> Iterator[Any]:
         own = each or [None] * len(handles)
+        submit, held = self.client.submit, self.client.who_has(handles)
         with _large_messages():
-            shared = [self.client.submit(_identity, x, pure=False) for x in common]
+            shared = submit(_identity, Packed(common), pure=False)
             futures = [
-                self.client.submit(function, handle, mine, *shared, pure=False)
-                for handle, mine in zip(handles, own, strict=True)
+                submit(
+                    *(_call, function, block, Packed(x), shared),
+                    workers=held.get(block.key),
+                    allow_other_workers=bool(held.get(block.key)),
+                    pure=False,
+                )
+                for block, x in zip(handles, own, strict=True)
             ]
-        yield from self._results(futures)
+        for result in self._results(futures):
+            yield result.data
 
     def call(
         self, function: Callable[..., Any], items: Iterable[object], *common: object
@@ -226,6 +235,12 @@ class OnCluster(Local):
 
 def _identity(data: object) -> object:
     return data
+
+
+def _call(
+    function: Callable[..., Any], block: object, own: Packed, common: Packed
+) -> Packed:
+    return Packed(function(block, own.data, *common.data))
 
 
 def _large_messages() -> Any:

@@ -113,10 +113,6 @@ class RowModel(Parts):
         counts = counts.to(self.F.dtype) + len(self.F) * self.zeros
         return torch.where(counts > 0, counts, 1) ** self.per_cell
 
-    def __sizeof__(self) -> int:  # for Dask's memory accounts
-        parts = (*vars(self).values(), *self.sides)
-        return sum(part.nbytes for part in parts if isinstance(part, Tensor))
-
     def solve(
         self,
         starts: Tensor,

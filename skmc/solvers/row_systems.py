@@ -6,7 +6,6 @@ They read the cells in panels of columns whose factors fit in the cache.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -49,9 +48,6 @@ class Systems:
     dtype: torch.dtype
     judge: bool
     _columns: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
-
-    def __sizeof__(self) -> int:  # for Dask's memory accounts
-        return sys.getsizeof(self.model)
 
     def to(self, device: torch.device | str) -> Systems:
         """Move the model to a device.
