@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from benchmarks.shared.made import RECORDS
 from benchmarks.shared.pages import hardware, record
@@ -217,6 +218,7 @@ def least(run: dict) -> float:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # as each worker
     part, *rest = (text for text in sys.argv[1:] if text != "--again")
     if part == "fit":
         print(json.dumps(fit(Path(rest[0]), rest[1], int(rest[2]))))
