@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,28 @@ def entries_of(mask: Mask) -> Entries:
 
 
 def ours(train: Mask, setting: Setting) -> torch.Tensor:
-    completer = FactorizationCompleter(**setting, max_iter=SWEEPS, tol=0.0)
-    completer.set_params(random_state=0).fit(entries_of(train))
+    """Factors for a weight that is that of `implicit` if all rows have average cells."""
+    alpha, power = setting["alpha"], setting["per_cell"]
+    cells = train.shape[1] + alpha * train.sum(1).mean()
+    completer = FactorizationCompleter(
+        setting["rank"],
+        alpha=alpha,
+        lambda_ridge=setting["weight"] / cells**power,
+        per_cell=power,
+        max_iter=SWEEPS,
+        tol=0.0,
+        random_state=0,
+    ).fit(entries_of(train))
     return torch.from_numpy(completer.row_factors_ @ completer.col_factors_.T)
 
 
 def implicit(train: Mask, setting: Setting) -> torch.Tensor:
     from implicit.als import AlternatingLeastSquares
 
-    model = AlternatingLeastSquares(**setting, iterations=SWEEPS, random_state=0)
+    rank, alpha, weight = (setting[x] for x in ("rank", "alpha", "weight"))
+    model = AlternatingLeastSquares(
+        rank, alpha=alpha, regularization=weight, iterations=SWEEPS, random_state=0
+    )
     with threadpool_limits(1, "blas"):  # as it asks for
         model.fit(csr_array(train.astype(np.float32)), show_progress=False)
     return torch.from_numpy(model.user_factors @ model.item_factors.T)
@@ -91,21 +105,29 @@ def ease(train: Mask, setting: Setting) -> torch.Tensor:
     return X @ B
 
 
-def settings(name: str, shape: tuple[int, int]) -> Iterator[Setting]:
-    """Random settings; a grid for the one parameter of EASE."""
-    if name == "EASE":
-        yield from ({"lambda": float(x)} for x in np.geomspace(20, 5000, SETTINGS))
-        return
-    rng = np.random.default_rng(0)
-    for _ in range(SETTINGS):
-        rank, alpha = int(rng.choice(RANKS)), float(np.exp(rng.uniform(0, np.log(50))))
-        weight, power = float(np.exp(rng.uniform(0, np.log(300)))), rng.choice(5) / 4
-        if name == "implicit":
-            yield {"factors": rank, "alpha": alpha, "regularization": weight}
-        else:  # the weight of a row with cells in one of 50 columns
-            cells = shape[1] * (1 + alpha / 50)
-            penalty = {"lambda_ridge": weight / cells**power, "per_cell": power}
-            yield {"rank": rank, "alpha": alpha, **penalty}
+def search(name: str, train: Mask, held: Mask) -> tuple[float, Setting]:
+    """The best of 50 settings: half of them random, the others near the best so far.
+
+    The one weight of EASE has a grid.
+    """
+    rng, tried = np.random.default_rng(0), list[tuple[float, Setting]]()
+    for k in range(SETTINGS):
+        if name == "EASE":
+            setting: Setting = {"lambda": float(np.geomspace(20, 5000, SETTINGS)[k])}
+        elif k < SETTINGS // 2:
+            setting = {
+                "rank": int(rng.choice(RANKS)),
+                "alpha": float(np.exp(rng.uniform(0, np.log(50)))),
+                "weight": float(np.exp(rng.uniform(0, np.log(300)))),
+                "per_cell": float(rng.choice(5) / 4) if name == "ours" else 0.0,
+            }
+        else:
+            setting = dict(max(tried, key=itemgetter(0))[1])
+            for part in ("alpha", "weight"):
+                setting[part] *= float(np.exp(0.3 * rng.standard_normal()))
+        gain = ndcg(METHODS[name](train, setting), train, held)
+        tried.append((gain, setting))
+    return max(tried, key=itemgetter(0))
 
 
 METHODS: dict[str, Callable[[Mask, Setting], torch.Tensor]] = {
@@ -129,19 +151,14 @@ def measure_likes(results: Results) -> None:
                 if key in results.records:
                     continue
                 start = time.process_time()
-                options = list(settings(name, mask.shape))
-                tried = [
-                    (ndcg(scores(inner, setting), inner, held), k)
-                    for k, setting in enumerate(options)
-                ]
-                best = options[max(tried)[1]]
+                gain, best = search(name, inner, held)
                 searched, start = time.process_time() - start, time.process_time()
                 found = scores(train, best)
                 results.keep(
                     key,
                     {
                         "setting": best,
-                        "NDCG, held out": max(tried)[0],
+                        "NDCG, held out": gain,
                         "NDCG": ndcg(found, train, test),
                         "search": searched,
                         "fit": time.process_time() - start,
