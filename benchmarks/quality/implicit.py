@@ -69,7 +69,7 @@ def entries_of(mask: Mask) -> Entries:
 
 
 def ours(train: Mask, setting: Setting) -> torch.Tensor:
-    """Factors for a weight that is that of `implicit` if all rows have average cells."""
+    """Factors for a weight that is that of `implicit` for an average row."""
     alpha, power = setting["alpha"], setting["per_cell"]
     cells = train.shape[1] + alpha * train.sum(1).mean()
     completer = FactorizationCompleter(
