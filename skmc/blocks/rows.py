@@ -41,8 +41,8 @@ class StoredCells:
             raise FileNotFoundError(
                 f"The cells of the fit are no longer in {self.folder}. Temporary "
                 "blocks are removed with the completer that was fitted; its copies in "
-                "files need Entries with a folder of their own. Fit again, or pass "
-                "exclude_seen=False to recommend."
+                "files need Entries with a folder of their own. Fit again; "
+                "FactorizationCompleter also recommends with exclude_seen=False."
             )
         return path
 
@@ -51,20 +51,25 @@ class StoredCells:
         table = arrow().parquet.read_table(path, columns=columns)
         return {name: table[name].to_numpy() for name in table.column_names}
 
-    def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Find the columns in which some rows have cells.
+    def of_rows(
+        self, rows: np.ndarray, columns: list[str] | None = None
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Read the cells of some rows.
 
         Parameters
         ----------
         rows : int ndarray of shape (k,)
             Positions of the rows; negative ones have no cells.
+        columns : list of str, optional
+            What to read: "col", "value" and, if there are any, "weight"; all by
+            default.
 
         Returns
         -------
         which : int ndarray of shape (n_cells,)
             Position in ``rows`` of the row of each cell.
-        cols : int ndarray of shape (n_cells,)
-            Column of each cell.
+        cells : dict of str to ndarray of shape (n_cells,)
+            What was read, by name.
 
         Raises
         ------
@@ -73,17 +78,17 @@ class StoredCells:
         """
         starts, count = self._index
         block = np.searchsorted(starts, rows, side="right") - 1
-        found = [np.empty((2, 0), np.int64)]
-        for b in np.unique(block[rows >= 0]):
-            first, last = starts[b], starts[b + 1]
-            cols = self._read(b, ["col"])["col"]
-            ends = np.cumsum(count[first:last])
-            for k in np.flatnonzero(block == b):
-                end = ends[rows[k] - first]
-                part = cols[end - count[rows[k]] : end]
-                found.append(np.stack([np.full(len(part), k), part]))
-        which, where = np.concatenate(found, 1)
-        return which, where
+        which, found = [], []
+        for b in np.unique(block[rows >= 0]) if (rows >= 0).any() else [0]:
+            k = np.flatnonzero(block == b)
+            own = count[rows[k]]
+            last = np.cumsum(count[starts[b] : starts[b + 1]])[rows[k] - starts[b]]
+            at = np.repeat(last - np.cumsum(own), own) + np.arange(own.sum())
+            cells = self._read(b, columns)
+            which.append(np.repeat(k, own))
+            found.append({name: column[at] for name, column in cells.items()})
+        whole = {name: np.concatenate([x[name] for x in found]) for name in found[0]}
+        return np.concatenate(which), whole
 
     def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         """Read all cells into memory, in the order of their rows.

@@ -111,15 +111,6 @@ class SparseObserved(SparseValues):
             self.sides[::-1],
         )
 
-    @cached_property
-    def indicator(self) -> SparseObserved:
-        """Sparse matrix with ``1 / sqrt(k)`` at each of the ``k`` cells of a row."""
-        count = self.starts.diff()
-        weights = count.clamp_min(1).to(self.values.dtype).rsqrt()
-        return SparseObserved(
-            self.rows, self.cols, weights.repeat_interleave(count), self.shape
-        )
-
     def plus(self, values: Tensor, X: LowRank) -> SparsePlusLowRank:
         """Add ``values`` to ``X`` at the observed cells.
 

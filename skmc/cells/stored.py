@@ -90,8 +90,9 @@ class StoredEntries:
             Always.
         """
         raise TypeError(
-            f"{self!r} is not in memory. Only FactorizationCompleter and MeanCompleter "
-            "fit it; for others, read the table and use Entries.from_triplets."
+            f"{self!r} is not in memory. Only FactorizationCompleter, "
+            "BayesianFactorizationCompleter and MeanCompleter fit it; for others, read "
+            "the table and use Entries.from_triplets."
         )
 
     def __repr__(self) -> str:
@@ -114,9 +115,10 @@ def from_parquet(
 ) -> StoredEntries:
     """Make entries from triplets in Parquet or Arrow files, which `fit` reads.
 
-    `FactorizationCompleter` and `MeanCompleter` fit cells that do not fit in
-    memory. `fit` sorts them into blocks of rows and blocks of columns; then it
-    holds factors and one block in memory. See the guide "More data than memory".
+    `FactorizationCompleter`, `BayesianFactorizationCompleter` and `MeanCompleter` fit
+    cells that do not fit in memory. `fit` sorts them into blocks of rows and blocks of
+    columns; then it holds factors and one block in memory. See the guide "More data
+    than memory".
 
     Parameters
     ----------
@@ -140,7 +142,8 @@ def from_parquet(
         its subfolder ``skmc-blocks`` is written. A later fit to the same files reuses
         the blocks. By default they are in a temporary folder, which exists as long as
         the fitted completer. A completer that is loaded from a file needs a folder for
-        `recommend` and `partial_fit`.
+        `recommend` and `partial_fit`, and `BayesianFactorizationCompleter` for all
+        predictions of rows of the fit.
     client : distributed.Client, optional
         Dask cluster that sorts and fits. All workers must reach ``path`` and
         ``folder`` under these names.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,14 @@ class FittedDraws(RowModels):
 
     Parameters
     ----------
-    values : Tensor of shape (n_cells,)
-        Scaled cells of the fit.
-    weights : Tensor of shape (n_cells,) or None
+    values : Tensor of shape (n_cells,) or None, default=None
+        Scaled cells of the fit, if they are in memory.
+    weights : Tensor of shape (n_cells,) or None, default=None
         Weight of each of them.
     """
 
-    values: Tensor = field(kw_only=True)
-    weights: Tensor | None = field(kw_only=True)
+    values: Tensor | None = None
+    weights: Tensor | None = None
 
     @property
     def left(self) -> np.ndarray:
@@ -45,14 +45,18 @@ class FittedDraws(RowModels):
 
     def _cells_of(self, rows: Tensor) -> SparseObserved:
         """The scaled cells of some rows of the fit."""
-        starts, cols = (torch.from_numpy(part).long() for part in self.seen)
         rows = rows % self.statistics.shape[0]
+        shape = len(rows), self.statistics.shape[1]
+        if self.values is None:
+            where, found = self.seen.of_rows(rows.numpy())
+            cells = where, found["col"], found["value"], shape, found.get("weight")
+            return SparseObserved.of(*cells).scaled(self.scaling)
+        starts, cols = (torch.from_numpy(part).long() for part in self.seen)
         count = starts[rows + 1] - starts[rows]
         first = starts[rows] - (count.cumsum(0) - count)
         at = torch.arange(int(count.sum())) + first.repeat_interleave(count)
         weights = None if self.weights is None else self.weights[at]
         which = torch.arange(len(rows)).repeat_interleave(count)
-        shape = len(rows), self.statistics.shape[1]
         return SparseObserved(which, cols[at], self.values[at], shape, weights)
 
     def _factors_of(self, rows: Tensor) -> Iterator[Tensor]:
@@ -146,12 +150,13 @@ class FittedDraws(RowModels):
 def _drawn(model: Any, given: SparseObserved, rng: np.random.RandomState) -> Tensor:
     """Draw all cells of rows: factors given the row's cells, then the noise."""
 
-    def noise(n_rows: int, n: int) -> Tensor:
-        normal = torch.from_numpy(rng.standard_normal((n_rows, n)))
+    def noise(n: int) -> Tensor:
+        normal = torch.from_numpy(rng.standard_normal((given.shape[0], n)))
         return normal.to(model.F) * model.noise.sqrt()
 
-    whole = solved(given, model, noise) @ model.F.mT + model.offset
-    added = noise(*whole.shape)
+    W = solved(given, model, noise(model.F.shape[1]))
+    whole = W @ model.F.mT + model.offset
+    added = noise(whole.shape[1])
     if model.relative is not None:
         predicted = whole[given.rows, given.cols]
         in_row = _noise_of_rows(model, given, predicted, torch.zeros_like(predicted))

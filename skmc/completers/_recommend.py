@@ -314,7 +314,8 @@ def _seen(fitted: RowModels, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Position in ``rows``, and column, of each observed cell of these rows."""
     seen = fitted.seen
     if isinstance(seen, StoredCells):
-        return seen.of_rows(rows)
+        which, cells = seen.of_rows(rows, ["col"])
+        return which, cells["col"].astype(np.int64)
     starts, cols = seen
     count = np.where(rows < 0, 0, starts[rows + 1] - starts[rows])
     begin = np.repeat(starts[rows] - (np.cumsum(count) - count), count)

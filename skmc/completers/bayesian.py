@@ -21,6 +21,7 @@ from skmc.base import (
     sample,
     transform_with_features,
 )
+from skmc.blocks import BlockObserved
 from skmc.cells import Container, Given, SparseObserved
 from skmc.compatibility import Interval
 from skmc.completers._draws import FittedDraws
@@ -116,6 +117,10 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     each requested row, with the same solutions as in the fit. A graph of rows adds
     the draws of its nodes' values, 30 kB for each row.
 
+    `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. The
+    draws equal those in memory up to rounding, and predictions of rows of the fit read
+    the cells of these rows again.
+
     References
     ----------
     Salakhutdinov, Mnih. Bayesian probabilistic matrix factorization using Markov chain
@@ -146,7 +151,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
     sample = sample
     recommend = recommend_from_factors
     similar_items = similar_items
-    storages: ClassVar[dict] = {SparseObserved: None}
+    storages: ClassVar[dict] = {SparseObserved: None, BlockObserved: None}
     check_every = 1
     advice = "ratings, when accuracy is worth the time; nothing to tune"
     cost = Cost(0.4, factors=6e-8, informed=2.0)
@@ -199,8 +204,9 @@ class BayesianFactorizationCompleter(IterativeCompleter):
 
     def _attributes(self, given: Given, outputs: dict[str, Any]) -> dict[str, Any]:
         parts, data = common_parts(given, outputs, informed=True), given.data.to("cpu")
-        values, weights = data.values, data.weights
-        return {"_fitted": FittedDraws(**parts, values=values, weights=weights)}
+        if given.read is not None:
+            parts |= {"values": data.values, "weights": data.weights}
+        return {"_fitted": FittedDraws(**parts)}
 
     @property
     def row_factors_(self) -> np.ndarray:

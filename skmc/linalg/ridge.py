@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,7 +118,7 @@ class RowModel(Parts):
         starts: Tensor,
         cols: Tensor,
         values: Tensor,
-        noise: Callable[[int, int], Tensor] | None = None,
+        noise: Tensor | None = None,
         known: Tensor | float = 0.0,
         weights: Tensor | None = None,
         previous: Tensor | None = None,
@@ -133,9 +133,9 @@ class RowModel(Parts):
             Column of each cell.
         values : Tensor of shape (n_cells,)
             Value of each cell.
-        noise : callable, optional
-            ``noise(k, rank)`` returns standard normal numbers times the standard
-            deviation of the noise; with it ``w`` is drawn from its posterior.
+        noise : Tensor of shape (m, rank), optional
+            Standard normal numbers times the standard deviation of the noise; with them
+            ``w`` is drawn from its posterior.
         known : Tensor of shape (m, rank) or float, default=0.0
             Offset of the prior mean of each row.
         weights : Tensor of shape (n_cells,), optional
@@ -162,7 +162,7 @@ class RowModel(Parts):
             right = block.right[..., None] + prior @ centre[..., None]
             half = torch.linalg.solve_triangular(L, right, upper=False)
             if noise is not None:
-                drawn = noise(len(block.rows), rank)[..., None]
+                drawn = noise[block.rows, :, None]
                 half = (1 + over) * half + (1 - over**2) ** 0.5 * drawn
             w = torch.linalg.solve_triangular(L.mT, half, upper=True)
             W[block.rows] = w[..., 0]

@@ -10,9 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from skmc.cells import Side, SparseObserved
+from skmc.cells import Side, SparseObserved, SparseValues
 from skmc.linalg import LowRank, Randomness, RowModel
-from skmc.solvers.gibbs_draws import draw_link, draw_relative, gamma, normal_wishart
+from skmc.solvers.gibbs_draws import (
+    Indicator,
+    draw_link,
+    draw_relative,
+    gamma,
+    normal_wishart,
+)
 from skmc.solvers.half_steps import product
 from skmc.solvers.solver import Solver, State
 
@@ -109,6 +115,10 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     correct conditional distribution and a correlation of -.6 with the previous draws.
     On ratings, this halves the variance of averages over many draws.
 
+    A half-step is one pass over the cells, in chunks of rows, and the products of
+    ``implicit`` are further ones. Random numbers are drawn for all rows at once. So the
+    draws depend on chunks, blocks and workers only by rounding.
+
     Parameters
     ----------
     rng : Randomness
@@ -149,55 +159,44 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
             objective=data.energy / 2,
             rows=rows,
             cols=cols,
-            noise=data.values.new_tensor(FIRST_NOISE, dtype=torch.float64),
+            noise=rows.W.new_tensor(FIRST_NOISE, dtype=torch.float64),
             rng=rng,
             iteration=0,
             kept=[],
         )
 
     def _first(self, data: SparseObserved, rng: Randomness, axis: int) -> Factors:
-        values, size = data.values, self.rank + 1
+        like, size = data.zero().left, self.rank + 1
         n_rows = [data.shape[axis], *(side.size for side in data.sides[axis])]
         std = FIRST_SIZE * self.rank**-0.5
-        W, *links = (rng.normal(n, size, std=std).to(values) for n in n_rows)
+        W, *links = (rng.normal(n, size, std=std).to(like) for n in n_rows)
         if self.implicit:
-            links = [values.new_zeros(data.shape[1 - axis], size), *links]
-        eye = torch.eye(size, dtype=values.dtype, device=values.device)
+            links = [like.new_zeros(data.shape[1 - axis], size), *links]
+        eye = torch.eye(size, dtype=like.dtype, device=like.device)
         return Factors(
             W,
-            values.new_zeros(size),
+            like.new_zeros(size),
             eye,
             [(B, 1.0) for B in links],
             torch.ones_like(W[:, 0]) if self.heteroscedastic else None,
         )
 
-    def _sides(self, data: SparseObserved) -> tuple[Side, ...]:
+    def _sides(self, data: SparseObserved, T: SparseObserved) -> tuple[Side, ...]:
         """Linear priors of the rows; that of ``implicit`` is the first."""
-        implicit = (Side(data.indicator),) if self.implicit else ()
+        implicit = (Indicator(data, transposed=T),) if self.implicit else ()
         return implicit + data.sides[0]
 
     def step(self, data: SparseObserved, state: GibbsState) -> GibbsState:
-        rng, noise = state.rng, state.noise
-        rows = self._draw(data, state.rows, state.cols, noise, rng)
-        cols = self._draw(data.T, state.cols, rows, noise, rng)
-        X = product(rows.W, cols.W)
-        squares = data.residual(X).square()
-        misfit = weighed = data.weighted(squares).sum()
-        if rows.relative is not None and cols.relative is not None:
-            sums = data.row_sums(squares * cols.relative[data.cols])
-            relative, freedom = draw_relative(rng, data.counts, noise * sums)
-            rows = replace(rows, relative=relative, freedom=freedom)
-            sums = data.sums(squares * relative[data.rows], by_column=True)[0]
-            relative, freedom = draw_relative(rng, data.T.counts, noise * sums)
-            cols = replace(cols, relative=relative, freedom=freedom)
-            weighed = (sums * relative).sum()
+        rng, T = state.rng, data.T
+        rows, *_ = self._draw(data, T, state.rows, state.cols, state.noise, rng)
+        cols, misfit, weighed = self._draw(T, data, state.cols, rows, state.noise, rng)
         total = data.counts.double().sum()
         noise = gamma(rng, (total + 1) / 2, (weighed.double() + 1) / 2)
         kept = state.kept
         if state.iteration >= self.n_burn_in:
             kept = [*kept, self._model(rows, cols, noise)]
         return GibbsState(
-            X=X,
+            X=product(rows.W, cols.W),
             objective=misfit / 2,
             rows=rows,
             cols=cols,
@@ -210,13 +209,17 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     def _draw(
         self,
         data: SparseObserved,
+        T: SparseObserved,
         factors: Factors,
         others: Factors,
         noise: Tensor,
         rng: Randomness,
-    ) -> Factors:
-        """Draw distribution, links and factors of the rows, given the columns'."""
-        pairs = zip(self._sides(data), factors.links, strict=True)
+    ) -> tuple[Factors, Tensor, Tensor]:
+        """Draw distribution, links, factors and noise of the rows, given the columns'.
+
+        Also return the sum of squared residuals, without and with relative precisions.
+        """
+        pairs = zip(self._sides(data, T), factors.links, strict=True)
         linked = [(side, *link) for side, link in pairs]
         means = [side.mean(B) for side, B, _ in linked]
         # The rows of B also have the precision of the factors, times p P.
@@ -229,19 +232,20 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
             links.append(draw_link(rng, side, rest, precision, B, p))
             means[k] = side.mean(links[k][0])
         factors = replace(factors, mean=mean, precision=precision, links=links)
-        weights = data.weights
+        known = sum(means[self.implicit :], torch.zeros_like(factors.W))
+        normal = rng.normal(len(known), self.rank + 1, std=1.0).to(known)
+        own = [factors.W, normal * noise**-0.5, known]
         if factors.relative is not None:
-            weights = data.weighted(factors.relative[data.rows])
-        W = self._model(factors, others, noise).solve(
-            data.starts,
-            data.cols,
-            data.values,
-            lambda k, rank: rng.normal(k, rank, std=1.0).to(factors.W) * noise**-0.5,
-            known=sum(means[self.implicit :]),
-            weights=weights,
-            previous=factors.W,
-        )
-        return replace(factors, W=W)
+            own.append(factors.relative)
+        model = self._model(factors, others, noise)
+        found = zip(*data.map(_drawn, own, model), strict=True)
+        W, misfits, sums = (torch.cat(parts) for parts in found)
+        factors = replace(factors, W=W)
+        if factors.relative is not None:
+            relative, freedom = draw_relative(rng, data.counts, noise * sums)
+            factors = replace(factors, relative=relative, freedom=freedom)
+            sums = sums * relative
+        return factors, misfits.sum(), sums.sum()
 
     def _model(self, factors: Factors, others: Factors, noise: Tensor) -> RowModel:
         """Model of the rows given their cells and the columns' factors and biases."""
@@ -278,6 +282,29 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
         """
         return torch.full_like(current.objective, torch.inf)
 
+    def misfit(self, data: SparseObserved, state: GibbsState, X: LowRank) -> Tensor:
+        return 2 * state.objective
+
     def outputs(self, state: GibbsState) -> dict[str, Any]:
         kept = state.kept or [self._model(state.rows, state.cols, state.noise)]
         return {"X": state.X, "rows": kept}
+
+
+def _drawn(
+    data: SparseValues, own: Sequence[Tensor], model: RowModel
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw factors of some rows, given the previous ones, and sum squared residuals.
+
+    The first sum is that of all cells. If the noise differs between columns, the second
+    one is that of each row, with their relative precisions.
+    """
+    previous, normal, known, *relative = own
+    weights = data.weighted(relative[0][data.rows]) if relative else data.weights
+    cells = data.starts, data.cols, data.values
+    W = model.solve(*cells, normal, known, weights, previous)
+    columns = torch.cat([model.F, model.offset[:, None]], 1)
+    squares = data.residual(LowRank(pad(W, (0, 1), value=1.0), columns)).square()
+    misfit = sums = data.weighted(squares).sum().view(1)
+    if model.relative is not None:
+        sums = data.row_sums(squares * model.relative[data.cols])
+    return W, misfit, sums

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from skmc.cells import Side
+from skmc.cells import Side, SparseValues
 from skmc.linalg import OVER, Randomness, conjugate_gradients
 
 CG_STEPS = 20  # enough from a warm start
@@ -110,6 +115,44 @@ def normal_wishart(
     spread = torch.linalg.cholesky((strength + n) * precision)
     drawn = torch.linalg.solve_triangular(spread.mT, z, upper=True)[:, 0]
     return (n * mean / (strength + n) + drawn).to(W), precision.to(W)
+
+
+@dataclass(frozen=True, eq=False)
+class Indicator(Side):
+    """A linear prior whose ``S`` has ``1 / sqrt(k)`` at the ``k`` cells of a row.
+
+    Parameters
+    ----------
+    matrix : SparseObserved or BlockObserved
+        The observed cells.
+    root : None
+        ``P = I``.
+    transposed : SparseObserved or BlockObserved
+        The transpose of ``matrix``.
+    """
+
+    transposed: Any = None
+
+    def mean(self, B: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self._scale * _sums(self.matrix, B)
+
+    def pull(self, W: Tensor) -> Tensor:
+        return _sums(self.transposed, self._scale * W)
+
+    @cached_property
+    def _scale(self) -> Tensor:
+        data: Any = self.matrix
+        one = torch.ones(data.shape[1], 1, dtype=data.dtype, device=data.device)
+        return _sums(data, one).clamp_min(1).rsqrt()
+
+
+def _sums(data: Any, Z: Tensor) -> Tensor:
+    """Sums of the rows of ``Z`` that belong to the cells of each row."""
+    return torch.cat(list(data.map(_sums_of_rows, (), Z)))
+
+
+def _sums_of_rows(data: SparseValues, own: Sequence[Tensor], Z: Tensor) -> Tensor:
+    return data.matrix(Z.new_ones(len(data.values))) @ Z
 
 
 def draw_link(

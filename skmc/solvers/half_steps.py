@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -86,21 +86,19 @@ def half_step(data: SparseValues, own: Sequence[Tensor], systems: Systems) -> Ha
 
 
 def solved(
-    data: SparseObserved,
-    model: RowModel,
-    noise: Callable[[int, int], Tensor] | None = None,
+    data: SparseObserved, model: RowModel, noise: Tensor | None = None
 ) -> Tensor:
     """Solve a row model for all rows, given their linear priors.
 
     Parameters
     ----------
     data : SparseObserved or BlockObserved
-        The observed cells; the latter without ``noise``.
+        The observed cells.
     model : RowModel
         Model of the rows. Rows are treated as average for linear priors of the model
         that they do not have.
-    noise : callable, optional
-        Source of posterior draws, as for `RowModel.solve`.
+    noise : Tensor of shape (n_rows, rank), optional
+        Random numbers of posterior draws, as for `RowModel.solve`.
 
     Returns
     -------
@@ -108,19 +106,14 @@ def solved(
     """
     priors = zip(data.sides[0], model.sides, strict=False)
     known = [side.mean(B) for side, B in priors]
-    own = (sum(known[1:], known[0]),) if known else ()
-    if noise is not None:  # the draws of chunks would depend on their order
-        return _solved(data, own, model, noise)
+    own = [sum(known[1:], known[0])] if known else []
+    if noise is not None:
+        own = [*(own or [torch.zeros_like(noise)]), noise]
     return torch.cat(list(data.map(_solved, own, model)))
 
 
-def _solved(
-    data: SparseValues,
-    own: Sequence[Tensor],
-    model: RowModel,
-    noise: Callable[[int, int], Tensor] | None = None,
-) -> Tensor:
-    known = own[0] if own else 0.0
+def _solved(data: SparseValues, own: Sequence[Tensor], model: RowModel) -> Tensor:
+    known, noise = own[0] if own else 0.0, own[1] if len(own) > 1 else None
     if noise is None and (found := _refined(data, model, known)) is not None:
         return found
     return model.solve(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gc
+import pickle
 import re
 import warnings
 import weakref
@@ -14,10 +16,12 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from stored_ratings import NAMES, SHAPE, films, triplets, users, weighted_cells, write
 
 from skmc import (
+    BayesianFactorizationCompleter,
     Entries,
     FactorizationCompleter,
     KNNCompleter,
@@ -25,11 +29,12 @@ from skmc import (
     SoftImputeCompleter,
 )
 from skmc.blocks import observed, sorting, writing
-from skmc.persistence import checkpoint
+from skmc.persistence import checkpoint, load, save
 
 pytestmark = pytest.mark.slow
 
 SMALL = {"rank": 2, "lambda_ridge": 0.1, "random_state": 0, "device": "cpu"}
+DRAWS = {"rank": 3, "n_draws": 6, "n_burn_in": 2, "random_state": 0, "device": "cpu"}
 
 
 @pytest.fixture
@@ -75,6 +80,78 @@ def test_blocks_give_the_fit_in_memory(files, options, block_cells):
     np.testing.assert_allclose(guess, expected.predict_entries(rows, cols), atol=1e-11)
     new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
     np.testing.assert_allclose(found.transform(new), expected.transform(new), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"implicit": True, "scaling": "columns"},
+        {"heteroscedastic": True, "rank": 9},
+        {"implicit": True, "heteroscedastic": True, "scaling": None},
+    ],
+)
+@pytest.mark.parametrize(
+    ("block_cells", "small"), [(100, True), (200, False), (1e6, True)]
+)
+def test_draws_in_blocks_are_those_in_memory(
+    tmp_path, options, block_cells, small, monkeypatch
+):
+    """Whatever the blocks and the order of the cells; and so is all that follows."""
+    monkeypatch.setattr(observed, "SMALL", 10**6 if small else 10)
+    rows, cols, values = triplets()
+    completer = BayesianFactorizationCompleter(**{**DRAWS, **options})
+    expected = clone(completer).fit(Entries.from_triplets(rows, cols, values, SHAPE))
+    order = np.random.RandomState(int(block_cells)).permutation(len(rows))
+    files = write(tmp_path / "r", rows[order], cols[order], values[order])
+    ratings = Entries.from_parquet(
+        files, *NAMES, block_cells=int(block_cells), folder=tmp_path
+    )
+    found = completer.fit(ratings)
+    assert_same(found, expected, 1e-9)
+    save(found, tmp_path / "draws.safetensors")
+    new = np.where(np.arange(SHAPE[1]) < 5, 1.0, np.nan)[None]
+    for copy in (found, load(tmp_path / "draws.safetensors")):
+        for name in ("predict_entries", "predict_entries_std"):
+            guess = getattr(copy, name)(users(rows), films(cols))
+            wanted = getattr(expected, name)(rows, cols)
+            np.testing.assert_allclose(guess, wanted, rtol=0, atol=1e-9)
+        asked = np.array([41, 3, 17])
+        items, scores = copy.recommend(users(asked), 5)
+        wanted = expected.recommend(asked, 5)
+        np.testing.assert_array_equal(items, films(wanted[0]))
+        np.testing.assert_allclose(scores, wanted[1], atol=1e-9)
+        for name in ("transform", "predict_std"):
+            values_of_new = getattr(copy, name)(new)
+            np.testing.assert_allclose(
+                values_of_new, getattr(expected, name)(new), atol=1e-9
+            )
+        draws = [c.sample(new, 3, random_state=0) for c in (copy, expected)]
+        np.testing.assert_allclose(*draws, atol=1e-9)
+    assert found.score(ratings) == pytest.approx(
+        expected.score(Entries.from_triplets(rows, cols, values, SHAPE))
+    )
+    assert found.predict_entries([], []).shape == (0,)
+
+
+def test_draws_with_weights_and_without_blocks(tmp_path):
+    rows, cols, values, weights = weighted_cells()
+    folder = write_weighted(tmp_path / "r", rows, cols, values, weights)
+    ratings = Entries.from_parquet(folder, *NAMES, "times", block_cells=100)
+    completer = BayesianFactorizationCompleter(**DRAWS, heteroscedastic=True)
+    expected = clone(completer).fit(
+        Entries.from_triplets(rows, cols, values, SHAPE), cell_weight=weights
+    )
+    assert_same(completer.fit(ratings), expected, 1e-9)
+    std = completer.predict_entries_std(rows, cols)
+    np.testing.assert_allclose(std, expected.predict_entries_std(rows, cols))
+    copy = pickle.loads(pickle.dumps(completer))
+    del completer
+    gc.collect()
+    with pytest.raises(FileNotFoundError, match="with a folder of their own"):
+        copy.predict_entries(rows, cols)
+    with pytest.raises(ValueError, match="row_graph needs cells in memory, but X is"):
+        copy.fit(ratings, row_graph=np.ones((60, 60)))
 
 
 def test_means(files):
@@ -514,7 +591,7 @@ def test_completers_that_take_blocks(files):
     ratings = Entries.from_parquet(files, *NAMES)
     assert repr(ratings) == "StoredEntries('stars' by 'user' and 'film')"
     for completer in (KNNCompleter(), SoftImputeCompleter()):
-        with pytest.raises(TypeError, match="Only FactorizationCompleter and Mean"):
+        with pytest.raises(TypeError, match="Only FactorizationCompleter, Bayesian"):
             completer.fit(ratings)
     with pytest.raises(ValueError, match="missing_values=0 has no effect"):
         MeanCompleter(missing_values=0).fit(ratings)

@@ -18,7 +18,12 @@ from distributed import Client, LocalCluster
 from distributed.utils import get_mp_context
 from stored_ratings import NAMES, films, triplets, users, weighted_cells, write
 
-from skmc import Entries, FactorizationCompleter, MeanCompleter
+from skmc import (
+    BayesianFactorizationCompleter,
+    Entries,
+    FactorizationCompleter,
+    MeanCompleter,
+)
 from skmc.blocks import running
 from skmc.persistence import checkpoint
 
@@ -102,6 +107,33 @@ def test_a_cluster_gives_the_same_factors(files, tmp_path, patient):
             MeanCompleter().fit(ratings)
     with pytest.raises(ValueError, match="The client is closed; connect a new one"):
         MeanCompleter().fit(ratings)
+
+
+def test_a_cluster_gives_the_same_draws(files, tmp_path):
+    completer = BayesianFactorizationCompleter(
+        2,
+        n_draws=2,
+        n_burn_in=0,
+        implicit=True,
+        heteroscedastic=True,
+        device="cpu",
+        random_state=0,
+    )
+    wanted = completer.fit(Entries.from_parquet(files, *NAMES)).row_factors_
+    local = LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=":0",
+        memory_limit=None,
+        local_directory=str(tmp_path),
+    )
+    with local, Client(local) as client:
+        ratings = Entries.from_parquet(
+            files, *NAMES, folder=tmp_path / "b", client=client, block_cells=400
+        )
+        found = completer.fit(ratings).row_factors_
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9)
 
 
 def test_weights_of_a_dask_frame(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -220,14 +218,15 @@ def test_posterior_draws_have_the_posterior_moments(over, ragged):
     )
     generator = torch.Generator().manual_seed(0)
 
-    def noise(k, rank):
-        draws = torch.randn(k, rank, generator=generator, dtype=F.dtype)
-        return draws * 4**-0.5  # the noise has precision 4
+    def draw(previous=None):
+        normal = torch.randn(60, 3, generator=generator, dtype=F.dtype)
+        noise = normal * 4**-0.5  # the noise has precision 4
+        cells = data.starts, data.cols, data.values
+        return model.solve(*cells, noise, previous=previous)
 
-    draw = partial(model.solve, data.starts, data.cols, data.values, noise)
     drawn = [draw()]
     for _ in range(4000):
-        drawn.append(draw(previous=drawn[-1] if over else None))
+        drawn.append(draw(drawn[-1] if over else None))
     draws = torch.stack(drawn)
     mean = model.solve(data.starts, data.cols, data.values)
     variance = model.variance(data.starts, data.cols)
