@@ -23,7 +23,7 @@ from skmc.cells import (
     fingerprint,
     preferences,
 )
-from skmc.linalg import LowRank, RowModel
+from skmc.linalg import LowRank, RowModel, linear, matmul
 from skmc.solvers import solved
 
 
@@ -182,10 +182,10 @@ class RowModels(Fitted):
         -------
         ndarray of shape (k, n_cols)
         """
-        whole = torch.zeros(used.shape, dtype=used.dtype)
+        whole, n_models = torch.zeros(used.shape, dtype=used.dtype), len(self.models)
         for model in self.models:
-            W = solved(used, model)
-            whole += (W @ model.F.mT + model.offset) / len(self.models)
+            W = solved(used, model) / n_models
+            whole += linear(W, model.F, model.offset / n_models)
         completed: np.ndarray = self.scaling.undo(whole).numpy()
         return completed
 
@@ -228,7 +228,7 @@ class FittedFactors(RowModels):
 
     def scaled_rows(self, rows: Tensor) -> Tensor:
         factors = self.factors()
-        return factors.left[rows] @ factors.right.mT
+        return matmul(factors.left[rows], factors.right.mT)
 
     def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:
         return self.factors().at(rows, cols)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class StoredCells:
     """
 
     folder: str
+    _last: tuple[int, Any] = field(default=(-1, None), init=False)
 
     def __reduce__(self) -> tuple:
         return StoredCells, (self.folder,)
@@ -76,7 +78,9 @@ class StoredCells:
         found = [np.empty((2, 0), np.int64)]
         for b in np.unique(block[rows >= 0]):
             first, last = starts[b], starts[b + 1]
-            cols = self._read(b, ["col"])["col"]
+            if b != self._last[0]:  # neighboring rows are mostly in the same block
+                self._last = b, self._read(b, ["col"])["col"]
+            cols = self._last[1]
             ends = np.cumsum(count[first:last])
             for k in np.flatnonzero(block == b):
                 end = ends[rows[k] - first]
