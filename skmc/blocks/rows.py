@@ -26,7 +26,7 @@ class StoredCells:
     """
 
     folder: str
-    _last: tuple[int, Any] = field(default=(-1, None), init=False)
+    _last: tuple[Any, dict] = field(default=(None, {}), init=False)
 
     def __reduce__(self) -> tuple:
         return StoredCells, (self.folder,)
@@ -49,9 +49,12 @@ class StoredCells:
         return path
 
     def _read(self, block: int, columns: list[str] | None = None) -> dict:
-        path = self._path(f"row/{block:06d}.parquet")
-        table = arrow().parquet.read_table(path, columns=columns)
-        return {name: table[name].to_numpy() for name in table.column_names}
+        if (block, columns) != self._last[0]:  # neighbors are mostly in the same block
+            path = self._path(f"row/{block:06d}.parquet")
+            table = arrow().parquet.read_table(path, columns=columns)
+            cells = {name: table[name].to_numpy() for name in table.column_names}
+            self._last = (block, columns), cells
+        return self._last[1]
 
     def of_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the columns in which some rows have cells.
@@ -78,9 +81,7 @@ class StoredCells:
         found = [np.empty((2, 0), np.int64)]
         for b in np.unique(block[rows >= 0]):
             first, last = starts[b], starts[b + 1]
-            if b != self._last[0]:  # neighboring rows are mostly in the same block
-                self._last = b, self._read(b, ["col"])["col"]
-            cols = self._last[1]
+            cols = self._read(b, ["col"])["col"]
             ends = np.cumsum(count[first:last])
             for k in np.flatnonzero(block == b):
                 end = ends[rows[k] - first]
