@@ -23,8 +23,10 @@ from skmc.cells import (
     fingerprint,
     preferences,
 )
-from skmc.linalg import LowRank, RowModel, linear, matmul
+from skmc.linalg import LowRank, RowModel, in_threads, linear, matmul
 from skmc.solvers import solved
+
+BLOCK = 2**20  # elements of a block of rows that are predicted together
 
 
 @dataclass(eq=False)
@@ -97,8 +99,15 @@ class RowModels(Fitted):
         return whole
 
     def _all_rows(self) -> np.ndarray:
-        rows = torch.arange(self.statistics.shape[0])
-        whole: np.ndarray = self.scaling.undo(self.scaled_rows(rows)).numpy()
+        n_rows, n_cols = self.statistics.shape
+        whole: np.ndarray = self.models[0].F.new_empty(n_rows, n_cols).numpy()
+
+        def fill(start: int) -> None:
+            part = torch.arange(start, min(start + size, n_rows))
+            whole[part] = self.scaling.undo(self.scaled_rows(part))
+
+        size = max(1, BLOCK // n_cols)
+        list(in_threads(fill, range(0, n_rows, size)))
         return whole
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
