@@ -21,7 +21,7 @@ from skmc.linalg import in_threads, matmul, threads_for
 if TYPE_CHECKING:
     from skmc.base import IterativeCompleter
 
-BLOCK = 2**22  # largest number of elements of a product of factors
+BLOCK = 2**23  # largest number of elements of a product of factors
 SMALL = 4  # columns; smaller groups save no time
 
 Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
@@ -79,7 +79,7 @@ def recommend_from_factors(
 
     Notes
     -----
-    Rows are ranked in blocks of 2**22 predictions, each by one thread. For approximate
+    Rows are ranked in blocks of 2**23 predictions, each by one thread. For approximate
     search, pass ``row_factors_`` and ``col_factors_`` to a library for it: with one
     scale for all columns, the products of factors rank like the predictions.
 
