@@ -106,6 +106,9 @@ RECORDS = {
     "speed-nsr": speed("nsr"),
     "speed-patch-fits": speed("patch_fits", "images/", "$SKMC_BEFORE"),
     "speed-patches": speed("patches", "images/"),
+    "speed-recommend": speed(
+        "recommend", "implicit faiss", ",$SKMC_SPARK $SKMC_SCRATCH"
+    ),
     "speed-scale": speed(
         "scale", "distributed", "growth $SKMC_SCRATCH,workers $SKMC_SCRATCH"
     ),

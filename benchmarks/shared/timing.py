@@ -55,16 +55,21 @@ def synchronize(data: Observed) -> None:
 def in_turns(
     *functions: Callable[[], object],
     repeats: int = 7,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], Any] = time.perf_counter,
 ) -> np.ndarray:
     """Median seconds of each function; all run in turns, so that all share noise."""
-    times = np.empty((repeats, len(functions)))
-    for repeat in range(repeats):
-        for k, function in enumerate(functions):
-            start = clock()
-            function()
-            times[repeat, k] = clock() - start
-    return np.median(times, axis=0)
+
+    def seconds(function: Callable[[], object]) -> Any:
+        start = clock()
+        function()
+        return clock() - start
+
+    return np.median([[seconds(f) for f in functions] for _ in range(repeats)], axis=0)
+
+
+def both_clocks() -> np.ndarray:
+    """Wall and processor seconds, for `in_turns`."""
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def peak_memory() -> float:

@@ -23,8 +23,10 @@ from skmc.cells import (
     fingerprint,
     preferences,
 )
-from skmc.linalg import LowRank, RowModel
+from skmc.linalg import LowRank, RowModel, in_threads, linear, matmul
 from skmc.solvers import solved
+
+BLOCK = 2**20  # elements of a block of rows that are predicted together
 
 
 @dataclass(eq=False)
@@ -97,8 +99,15 @@ class RowModels(Fitted):
         return whole
 
     def _all_rows(self) -> np.ndarray:
-        rows = torch.arange(self.statistics.shape[0])
-        whole: np.ndarray = self.scaling.undo(self.scaled_rows(rows)).numpy()
+        n_rows, n_cols = self.statistics.shape
+        whole: np.ndarray = self.models[0].F.new_empty(n_rows, n_cols).numpy()
+
+        def fill(start: int) -> None:
+            part = torch.arange(start, min(start + size, n_rows))
+            whole[part] = self.scaling.undo(self.scaled_rows(part))
+
+        size = max(1, BLOCK // n_cols)
+        list(in_threads(fill, range(0, n_rows, size)))
         return whole
 
     def at(self, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -182,10 +191,10 @@ class RowModels(Fitted):
         -------
         ndarray of shape (k, n_cols)
         """
-        whole = torch.zeros(used.shape, dtype=used.dtype)
+        whole, n_models = torch.zeros(used.shape, dtype=used.dtype), len(self.models)
         for model in self.models:
-            W = solved(used, model)
-            whole += (W @ model.F.mT + model.offset) / len(self.models)
+            W = solved(used, model) / n_models
+            whole += linear(W, model.F, model.offset / n_models)
         completed: np.ndarray = self.scaling.undo(whole).numpy()
         return completed
 
@@ -228,7 +237,7 @@ class FittedFactors(RowModels):
 
     def scaled_rows(self, rows: Tensor) -> Tensor:
         factors = self.factors()
-        return factors.left[rows] @ factors.right.mT
+        return matmul(factors.left[rows], factors.right.mT)
 
     def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:
         return self.factors().at(rows, cols)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class StoredCells:
     """
 
     folder: str
+    _last: tuple[Any, dict] = field(default=(None, {}), init=False)
 
     def __reduce__(self) -> tuple:
         return StoredCells, (self.folder,)
@@ -47,9 +49,12 @@ class StoredCells:
         return path
 
     def _read(self, block: int, columns: list[str] | None = None) -> dict:
-        path = self._path(f"row/{block:06d}.parquet")
-        table = arrow().parquet.read_table(path, columns=columns)
-        return {name: table[name].to_numpy() for name in table.column_names}
+        if (block, columns) != self._last[0]:  # neighbors are mostly in the same block
+            path = self._path(f"row/{block:06d}.parquet")
+            table = arrow().parquet.read_table(path, columns=columns)
+            cells = {name: table[name].to_numpy() for name in table.column_names}
+            self._last = (block, columns), cells
+        return self._last[1]
 
     def of_rows(
         self, rows: np.ndarray, columns: list[str] | None = None

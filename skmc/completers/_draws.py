@@ -12,6 +12,7 @@ from torch import Tensor
 
 from skmc.base import RowModels, joined_cols, joined_rows
 from skmc.cells import SparseObserved
+from skmc.linalg import linear
 from skmc.solvers import solved
 
 
@@ -73,7 +74,7 @@ class FittedDraws(RowModels):
         n_draws = len(self.models)
         whole = self.models[0].F.new_zeros(len(rows), self.statistics.shape[1])
         for model, W in zip(self.models, self._factors_of(rows), strict=True):
-            whole += (W @ model.F.mT + model.offset) / n_draws
+            whole += linear(W / n_draws, model.F, model.offset / n_draws)
         return whole
 
     def scaled_at(self, rows: Tensor, cols: Tensor) -> Tensor:

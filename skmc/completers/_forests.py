@@ -16,7 +16,7 @@ from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils.parallel import Parallel, delayed
 
 from skmc.base import FitTasks
-from skmc.linalg import threads_for
+from skmc.linalg import threads_for, work_of
 from skmc.loop import seconds_left
 
 if TYPE_CHECKING:
@@ -175,8 +175,10 @@ def train(
     """
     end = time.perf_counter() + seconds_left()  # workers cannot read the limit
     seeds = rng.randint(2**31, size=len(varies))
-    # Each worker has one thread; without workers, scikit-learn uses its own threads.
-    work = inf if effective_n_jobs(completer.n_jobs) == 1 else 0
+    # Each tree is a pass over the inputs. The work of other regressors is unknown.
+    passes = completer.n_estimators if isinstance(completer.estimator, str) else inf
+    alone = effective_n_jobs(completer.n_jobs) == 1  # each worker has one thread
+    work = passes * work_of(inputs.size) if alone else 0
 
     def trained(col: int) -> Forest | Fitted | None:
         if time.perf_counter() >= end and col != cols[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -15,11 +16,13 @@ from torch import Tensor
 from skmc.base import RowModels, positions, warn_user
 from skmc.blocks import StoredCells
 from skmc.cells import Entries, check_index, dense, sparse_cells, to_cells
+from skmc.linalg import in_threads, matmul, threads_for
 
 if TYPE_CHECKING:
     from skmc.base import IterativeCompleter
 
 BLOCK = 2**23  # largest number of elements of a product of factors
+SMALL = 4  # columns; smaller groups save no time
 
 Ratings: TypeAlias = Mapping[Any, float] | Entries | sp.sparray | sp.spmatrix
 # Predictions of rows, (k, n_cols), and row and column of each of their cells.
@@ -76,9 +79,9 @@ def recommend_from_factors(
 
     Notes
     -----
-    Rows are ranked in blocks of 2**23 predictions. For approximate search, pass
-    ``row_factors_`` and ``col_factors_`` to a library for it: with one scale for
-    all columns, the products of factors rank like the predictions.
+    Rows are ranked in blocks of 2**23 predictions, each by one thread. For approximate
+    search, pass ``row_factors_`` and ``col_factors_`` to a library for it: with one
+    scale for all columns, the products of factors rank like the predictions.
 
     Examples
     --------
@@ -95,32 +98,26 @@ def recommend_from_factors(
     'Alien'
     """
     check_is_fitted(self)
-    priors = self._priors
-    if not n >= 1:
-        raise ValueError(f"n must be >= 1, got {n!r}.")
     of_block: Callable[[slice], Block]
     if isinstance(users, (Mapping, Entries)) or sp.issparse(users):
         n_rows, of_block = _new_rows(self, cast(Ratings, users))
     else:
         n_rows, of_block = _rows_of_fit(self, users, exclude_seen)
-    dropped = np.zeros(priors.shape[1], bool)
+    dropped = torch.full((self._shape[1],), among is not None)
     if among is not None:
-        dropped[:] = True
         dropped[_columns(self, among, "among", "are left out")] = False
     if exclude is not None:
         dropped[_columns(self, exclude, "exclude", "are left out")] = True
-    none = torch.from_numpy(dropped)
-    values, items = [], []
-    size = max(1, BLOCK // priors.shape[1])
-    for start in range(0, n_rows, size):
-        whole, seen = of_block(slice(start, start + size))
-        whole[:, none] = -torch.inf
+
+    def left(part: slice) -> Tensor:
+        whole, seen = of_block(part)
+        if dropped.any():
+            whole.masked_fill_(dropped, -torch.inf)
         if seen is not None and exclude_seen:
             whole[seen] = -torch.inf
-        best = whole.topk(min(n, priors.shape[1]))
-        values.append(best.values.numpy())
-        items.append(best.indices.numpy())
-    return _answer(self, n, items, values)
+        return whole
+
+    return _largest(self, n_rows, n, left)
 
 
 def similar_items(
@@ -156,46 +153,67 @@ def similar_items(
         A column that the fit has not seen.
     """
     check_is_fitted(self)
-    if not n >= 1:
-        raise ValueError(f"n must be >= 1, got {n!r}.")
     asked = torch.from_numpy(_columns(self, items, "items", None))
     fitted = cast(RowModels, self._fitted)
     rank = cast(Any, self).rank_  # biases follow the factors
     factors = torch.cat([model.F[:, :rank] for model in fitted.models], 1)
     factors = torch.nn.functional.normalize(factors)
     unknown = ~factors.any(1) | torch.from_numpy(self._priors.empty_cols)
-    found, values = [], []
-    for part in asked.split(max(1, BLOCK // len(factors))):
-        cosine = (factors[part] @ factors.mT).clamp(-1, 1)
-        cosine[:, unknown] = -torch.inf
-        cosine[unknown[part]] = -torch.inf
-        cosine[torch.arange(len(part)), part] = -torch.inf
-        best = cosine.topk(min(n, len(factors)))
-        values.append(best.values.numpy())
-        found.append(best.indices.numpy())
-    return _answer(self, n, found, values)
+
+    def cosines(part: slice) -> Tensor:
+        own = asked[part]
+        cosine = matmul(factors[own], factors.mT).clamp_(-1, 1)
+        cosine.masked_fill_(unknown, -torch.inf)
+        cosine[unknown[own]] = -torch.inf
+        cosine[torch.arange(len(own)), own] = -torch.inf
+        return cosine
+
+    return _largest(self, len(asked), n, cosines)
 
 
-def _answer(
-    completer: IterativeCompleter,
-    n: int,
-    items: list[np.ndarray],
-    values: list[np.ndarray],
+def _largest(
+    completer: IterativeCompleter, n_rows: int, n: int, of_block: Callable[[slice], Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Join blocks of the best columns, convert to identifiers, and mask padding."""
-    whole, best = (
-        np.concatenate(x) if x else np.empty((0, 0), dtype)
-        for x, dtype in ((items, np.int64), (values, float))
-    )
-    lacking = (0, 0), (0, n - whole.shape[1])
-    whole = np.pad(whole, lacking)
-    best = np.pad(best, lacking, constant_values=-np.inf)
+    """The columns of the largest values in each row, without those that are -inf."""
+    if not n >= 1:
+        raise ValueError(f"n must be >= 1, got {n!r}.")
+    n_cols, ids = completer._shape[1], completer._priors.ids
+    factors = cast(RowModels, completer._fitted).models[0].F
+    # Results that are made between blocks would fragment the memory.
+    best = factors.new_full((n_rows, n), -torch.inf).numpy()
+    items = np.zeros((n_rows, n), np.int64)
+
+    def fill(part: slice) -> None:
+        found = _top(of_block(part), min(n, n_cols))
+        best[part, :n_cols], items[part, :n_cols] = found
+
+    size = max(1, BLOCK // n_cols)
+    with threads_for(0):
+        parts = (slice(start, start + size) for start in range(0, n_rows, size))
+        list(in_threads(fill, parts))
     none = np.isneginf(best)
-    if completer._priors.ids is not None:
-        whole = completer._priors.ids[1][whole]
-    else:
-        whole[none] = -1
-    return np.ma.masked_array(whole, none), np.ma.masked_array(best, none)
+    names = np.where(none, -1, items) if ids is None else ids[1][items]
+    return np.ma.masked_array(names, none), np.ma.masked_array(best, none)
+
+
+def _top(whole: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The largest values of each row and their columns, in descending order.
+
+    They lie in the groups of columns with the largest maxima.
+    """
+    n_cols = whole.shape[1]
+    size = math.isqrt(n_cols // n)
+    if size < SMALL:
+        best = whole.topk(n)
+        return best.values, best.indices
+    n_groups = n_cols // size  # group k has the columns k, k + n_groups, ...
+    rest = n_groups * size
+    maxima = whole[:, :rest].unflatten(1, (size, n_groups)).amax(1)
+    cols = torch.arange(0, rest, n_groups)[:, None] + maxima.topk(n).indices[:, None]
+    others = torch.arange(rest, n_cols).expand(len(whole), -1)
+    cols = torch.cat([cols.flatten(1), others], 1)
+    best = whole.gather(1, cols).topk(n)
+    return best.values, cols.gather(1, best.indices)
 
 
 def _columns(
@@ -300,7 +318,8 @@ def _read_ratings(
 def _all_values(fitted: RowModels, rows: np.ndarray) -> Tensor:
     """Predictions of whole rows, where row -1 is unknown, ``(k, n_cols)``."""
     priors = fitted.statistics
-    whole = fitted.scaling.undo(fitted.scaled_rows(torch.from_numpy(rows)))
+    whole = fitted.scaled_rows(torch.from_numpy(rows))
+    whole.mul_(fitted.scaling.scale).add_(fitted.scaling.shift)
     means = torch.from_numpy(priors.col_means).to(whole)
     whole[torch.from_numpy((rows < 0) | priors.empty_rows[rows])] = means
     empty = torch.from_numpy(priors.empty_cols)

@@ -131,8 +131,9 @@ def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator
     object
         Results in the order of the items.
     """
-    n_threads = _here.allowed or torch.get_num_threads()
-    if n_threads == 1:
+    items = list(items)
+    n_threads = min(len(items), _here.allowed or torch.get_num_threads())
+    if n_threads <= 1:
         yield from map(function, items)
         return
 

@@ -62,6 +62,22 @@ def test_the_best_columns(stored, scaling, tmp_path, monkeypatch):
     np.testing.assert_array_equal(items[left], named[order][left])
 
 
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 601])
+@pytest.mark.parametrize("n_cols", [601, 1024])
+def test_the_largest_values_are_found_in_groups(n_cols, n):
+    """This holds for values in any order, for equal ones, and with few finite ones."""
+    values = np.random.RandomState(0).randn(6, n_cols)
+    values[1].sort()
+    values[2] = values[1][::-1]
+    values[3] = 1.0
+    values[4, 5:] = -np.inf
+    values[5] = values[5].round()
+    found, cols = _recommend._top(torch.from_numpy(values), n)
+    np.testing.assert_array_equal(found, -np.sort(-values)[:, :n])
+    np.testing.assert_array_equal(np.take_along_axis(values, cols.numpy(), 1), found)
+    assert all(len(np.unique(row)) == n for row in cols)
+
+
 def test_errors_of_recommend(tmp_path):
     files = write(tmp_path / "s", *triplets())
     completer = FactorizationCompleter(**PARAMS)

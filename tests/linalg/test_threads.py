@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmc import MeanCompleter, Observed, SparseObserved, TreesCompleter, linalg
+from skmc.completers import _forests
 from skmc.linalg import Workload, threads_for, threads_shared_by, work_of
 from skmc.linalg.threads import PASS
 from skmc.loop import solve
@@ -240,12 +241,21 @@ class Worker(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.n_threads_, float)
 
 
-@pytest.mark.usefixtures("two")
-def test_workers_of_trees_have_one_thread_each():
+def threads_of_trees(**params):
     X = np.random.RandomState(0).randn(20, 3)
     X[0, 0] = np.nan
-    trees = TreesCompleter(Worker(), n_jobs=2, random_state=0).fit(X)
-    models = [
-        model for models in trees._fitted.row_map.rounds for model in models.values()
-    ]
-    assert {model.regressor.n_threads_ for model in models} == {1}
+    trees = TreesCompleter(**params, random_state=0).fit(X)
+    (models,) = trees._fitted.row_map.rounds
+    return {model.regressor.n_threads_ for model in models.values()}
+
+
+@pytest.mark.usefixtures("two")
+def test_threads_of_trees(monkeypatch):
+    """Workers have one each; boosting few rows has one, and other regressors all."""
+    assert threads_of_trees(estimator=Worker(), n_jobs=2) == {1}
+    assert threads_of_trees(estimator=Worker()) == {2}
+    name = "HistGradientBoostingRegressor"
+    monkeypatch.setattr(_forests, name, lambda **_: Worker())
+    assert threads_of_trees(estimator="boosting") == {1}
+    monkeypatch.setattr(linalg.threads, "PASS", Workload.PRODUCTS.value)
+    assert threads_of_trees(estimator="boosting") == {2}
