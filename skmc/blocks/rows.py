@@ -26,7 +26,9 @@ class StoredCells:
     """
 
     folder: str
-    _last: tuple[Any, dict] = field(default=(None, {}), init=False)
+    _last: tuple[Any, dict] = field(
+        default=(None, {}), init=False, repr=False
+    )
 
     def __reduce__(self) -> tuple:
         return StoredCells, (self.folder,)
@@ -49,12 +51,13 @@ class StoredCells:
         return path
 
     def _read(self, block: int, columns: list[str] | None = None) -> dict:
-        if (block, columns) != self._last[0]:  # neighbors are mostly in the same block
+        asked, cells = self._last  # of another thread, perhaps
+        if (block, columns) != asked:  # neighbors are mostly in the same block
             path = self._path(f"row/{block:06d}.parquet")
             table = arrow().parquet.read_table(path, columns=columns)
             cells = {name: table[name].to_numpy() for name in table.column_names}
             self._last = (block, columns), cells
-        return self._last[1]
+        return cells
 
     def of_rows(
         self, rows: np.ndarray, columns: list[str] | None = None

@@ -37,7 +37,7 @@ def recommend_from_factors(
     exclude_seen: bool = True,
     exclude: ArrayLike | None = None,
     among: ArrayLike | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
     """Find the columns with the largest predictions in each of some rows.
 
     Parameters
@@ -122,7 +122,7 @@ def recommend_from_factors(
 
 def similar_items(
     self: IterativeCompleter, items: ArrayLike, n: int = 10
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
     r"""Find the columns whose factors have the largest cosines with those of others.
 
     The cosine of the columns :math:`i` and :math:`j` is :math:`v_i^\top v_j / (\|v_i\|
@@ -173,7 +173,7 @@ def similar_items(
 
 def _largest(
     completer: IterativeCompleter, n_rows: int, n: int, of_block: Callable[[slice], Any]
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ma.MaskedArray, np.ma.MaskedArray]:
     """The columns of the largest values in each row, without those that are -inf."""
     if not n >= 1:
         raise ValueError(f"n must be >= 1, got {n!r}.")
