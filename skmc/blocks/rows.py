@@ -26,9 +26,7 @@ class StoredCells:
     """
 
     folder: str
-    _last: tuple[Any, dict] = field(
-        default=(None, {}), init=False, repr=False
-    )
+    _last: tuple[Any, dict] = field(default=(None, {}), init=False, repr=False)
 
     def __reduce__(self) -> tuple:
         return StoredCells, (self.folder,)

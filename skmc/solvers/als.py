@@ -203,11 +203,13 @@ class ALS(Solver):
         step = best_step(curve)
         if step is None:
             return None
-        # Rows without cells are not in the objective; they stay at the sweep's zero.
         new_rows, new_cols = (
-            torch.where(count > 0, torch.add(W, D, alpha=step), plain)
-            for W, D, count, plain in zip(now, direction, counts, swept, strict=True)
+            torch.add(W, D, alpha=step) for W, D in zip(now, direction, strict=True)
         )
+        # Rows without cells are not in the objective; they stay at the sweep's zero.
+        for W, count, plain in zip((new_rows, new_cols), counts, swept, strict=True):
+            empty = count[:, 0] == 0
+            W[empty] = plain[empty]
         return new_rows, new_cols, Sweep(change, direction)
 
     def _state(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from skmc.linalg import LowRank
 from skmc.solvers.row_systems import panels_of
 
 FARTHEST = 100.0  # longest step
+ROWS = 2**17  # of temporary arrays
 
 
 Sides = tuple[Tensor, Tensor]  # one value for the rows and one for the columns
@@ -60,9 +61,10 @@ def conjugate(change: Sides, last: Sweep | None, counts: Sides) -> Sides:
     if last is None:
         return change
     size = moved = change[0].new_zeros(())
-    for new, old, count in zip(change, last.change, counts, strict=True):
-        size = size + (count * old).mul_(old).sum()
-        moved = moved + (count * new).mul_(new - old).sum()
+    for side in zip(change, last.change, counts, strict=True):
+        for new, old, count in _in_blocks(*side):
+            size = size + (count * old).mul_(old).sum()
+            moved = moved + (count * new).mul_(new - old).sum()
     beta = (moved / size).nan_to_num(0.0, 0.0, 0.0).clamp_min(0.0)
     rows, cols = (
         (beta * old).add_(new) for new, old in zip(change, last.direction, strict=True)
@@ -127,11 +129,17 @@ def penalty_along(W: Tensor, D: Tensor, counts: Tensor) -> Tensor:
     -------
     float64 Tensor of shape (5,)
     """
-    pairs = ((W, W), (2 * W, D), (D, D))
-    # A sum with another output type would convert all numbers first.
-    found = [(counts * a).mul_(b).sum(1).sum(dtype=torch.float64) for a, b in pairs]
-    zero = torch.zeros_like(found[0])
-    return torch.stack([*found, zero, zero])
+    curve = W.new_zeros(5, dtype=torch.float64)
+    for w, d, count in _in_blocks(W, D, counts):
+        # A sum with another output type would convert all numbers first.
+        for k, (a, b) in enumerate(((w, w), (2 * w, d), (d, d))):
+            curve[k] += (count * a).mul_(b).sum(1).sum(dtype=torch.float64)
+    return curve
+
+
+def _in_blocks(*parts: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Blocks of rows, so that temporary arrays are small."""
+    return zip(*(part.split(ROWS) for part in parts), strict=True)
 
 
 def squares_along(rows: Sides, cols: Sides, dtype: torch.dtype) -> Tensor:
