@@ -16,7 +16,6 @@ from skmc.cells import Entries
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
 from skmc.completers.costs import Size
-from skmc.loop import time_limit
 from skmc.model_selection import predict_cells
 
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
@@ -36,7 +35,6 @@ class Trial:
     growth: float  # ratio of full to sample fit time
     status: str = "tried"
     seconds: float = 0.0  # total of all fits and predictions
-    predicting: float = 0.0  # seconds of the last predictions alone
     n_warnings: int = 0
     fitted: Any = None  # out of bag to all cells, otherwise without the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
@@ -91,13 +89,7 @@ class Trial:
         given = self.candidate.arguments(known)
         if not self.out_of_bag:
             fitted = clone(self.candidate.estimator)
-            if not hasattr(fitted, "predict_entries"):
-                return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
-            fitted.fit(cells[~part], **given)
-            start = time.perf_counter()
-            found = fitted.predict_entries(*cells[part].labels)
-            self.predicting = time.perf_counter() - start
-            return fitted, found
+            return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
         matrix = cells.to_cells()
         fitted = self.fitted or clone(self.candidate.estimator).fit(matrix, **given)
         hidden = np.zeros(matrix.shape, bool)
@@ -120,8 +112,7 @@ class CrossFit:
     each candidate. The others predict as many parts again, or as many as the time left
     allows, and so on. This ends when the error of the stack on cells that its weights
     have not seen is within a hundredth of that on its own cells: more parts would
-    hardly improve the weights. Where the first fit of a candidate takes longer than
-    estimated, it ends when the time for the last fit of the best one so far begins.
+    hardly improve the weights.
 
     Parameters
     ----------
@@ -131,7 +122,7 @@ class CrossFit:
         Part of each cell, -1 for cells in no part.
     full_size : Size
         Size of the matrix to be completed finally, which may have more rows.
-    max_time : float
+    max_time : float or None
         Time limit in seconds from now.
     known : mapping of str to array
         Features and graphs of the rows and columns of the matrix.
@@ -142,14 +133,15 @@ class CrossFit:
         cells: Entries,
         labels: np.ndarray,
         full_size: Size,
-        max_time: float,
+        max_time: float | None,
         known: Mapping[str, Any],
     ) -> None:
         self.known = known
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
-        self.end = time.perf_counter() + max_time
-        self.seconds_for_checks = CHECK_SHARE_OF_MAX_TIME * max_time
+        seconds = np.inf if max_time is None else max_time
+        self.end = time.perf_counter() + seconds
+        self.seconds_for_checks = CHECK_SHARE_OF_MAX_TIME * seconds
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
         self.n_parts = 0  # parts that all members have predicted
@@ -180,9 +172,7 @@ class CrossFit:
                     if reason := self._against(trial, named):
                         trial.status = f"not tried: {reason}"
                     else:
-                        limit = np.inf if named else self.seconds_left - self._last
-                        with time_limit(limit):
-                            self._predict([trial], 1)
+                        self._predict([trial], 1)
                     self.trials.append(trial)
                     if first.done(trial.name):
                         break
@@ -272,7 +262,7 @@ class CrossFit:
             R = np.stack([t.first(1) for t in judged], 1)
             if simplex_minimum(R.T @ R)[names.index(similar)] == 0:
                 return f"{similar}, which is similar, has no weight"
-        last = self._last
+        last = min(judged, key=lambda t: rms(t.first(1))).seconds_per_part
         needed, left = trial.seconds_needed(self._speed(), last), self.seconds_left
         if left < needed < LARGEST_OVERESTIMATE * left:
             speed = self._checked_speed(trial.candidate, left - last)
@@ -283,14 +273,6 @@ class CrossFit:
         return (
             f"a fit and the last fits take about {needed:.2g} s, {left:.2g} s are left"
         )
-
-    @property
-    def _last(self) -> float:
-        """Estimated seconds of the last fit of the best candidate so far."""
-        judged = self.judged
-        if not judged:
-            return 0.0
-        return min(judged, key=lambda t: rms(t.first(1))).seconds_per_part
 
     def _checked_speed(self, candidate: Candidate, seconds: float) -> float:
         """The speed after a fit to a fraction of the rows, if there is time for one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,9 +20,8 @@ from skmc.completers.auto._fitted import FittedStack, Stack
 from skmc.completers.auto._report import leaderboard, verdict
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._units import standardized, units_of
-from skmc.completers.costs import Cost, Size
+from skmc.completers.costs import Size
 from skmc.linalg import seed_of
-from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
 N_PARTS = 8
 MAX_ROWS = 5_000  # largest number of rows on which candidates are compared
-FINISH = Cost(n_cols=5e-4, cells=1e-7)  # of the weights and the weighted sum
 
 
 class _Sample(NamedTuple):
@@ -43,7 +40,6 @@ class _Sample(NamedTuple):
 
 def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcome:
     """Compute the fitted attributes of an `AutoCompleter`."""
-    end = time.perf_counter() + (completer.max_time or np.inf)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
     scaling = units_of(cells)
@@ -58,17 +54,14 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     label = completer._together(labels, given)[entries.rows, entries.cols]
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
-    seconds = end - time.perf_counter() - FINISH(size)
-    race = CrossFit(entries, label, size, seconds, sample.known)
+    race = CrossFit(entries, label, size, completer.max_time, sample.known)
     _run(race, completer, seed, tasks)
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
     completers = {}
     with tasks.part("last fits", len(members)) as last:
         for trial in members:
-            others = (t.predicting * t.growth for t in members if t is not trial)
-            end = race.end - sum(others)
-            completers[trial.name] = _last_fit(trial, race, end, whole, sample)
+            completers[trial.name] = _last_fit(trial, race, whole, sample)
             last.done(trial.name)
     scaled = whole.cells
     values = combined(completers, weights, scaled, scaling, reconstruction)
@@ -119,24 +112,21 @@ def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -
         raise ValueError(f"None of the candidates could be fitted: {said}.")
 
 
-def _last_fit(
-    trial: Trial, race: CrossFit, end: float, whole: _Sample, sample: _Sample
-) -> Any:
+def _last_fit(trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample) -> Any:
     """Fit the estimator to all cells, or to as many as there is time for."""
     parts = [(whole, trial.seconds_of_last_fit), (sample, trial.seconds_per_part)]
     if trial.out_of_bag:  # it is fitted to the sample
         parts = [] if whole is sample else parts[:1]
     for part, seconds in parts:
-        left = np.inf if trial.fitted is None else end - time.perf_counter()
-        if seconds > left or (race.interrupted and trial.fitted is not None):
+        if trial.fitted is not None and (
+            race.interrupted or seconds > race.seconds_left
+        ):
             continue
-        with warnings.catch_warnings(), time_limit(left):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the leaderboard counts them
             try:
                 given = trial.candidate.arguments(part.known)
-                fitted = clone(trial.candidate.estimator).fit(part.cells, **given)
-                if seconds_left() > 0 or trial.fitted is None:
-                    return fitted
+                return clone(trial.candidate.estimator).fit(part.cells, **given)
             except KeyboardInterrupt:
                 if trial.fitted is None:
                     raise
