@@ -55,6 +55,7 @@ def linear(
     if (
         X.dtype is torch.float32
         and X.device.type == "cpu"
+        and X.numel() * len(weight) > 0
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     ):

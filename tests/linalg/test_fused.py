@@ -53,6 +53,7 @@ def numbers(dtype):
         return torch.randn(*shape, generator=generator, dtype=dtype)
 
     found = [linear(draw(300, 40), draw(30, 40))]
+    found.append(linear(draw(3, 0), draw(2, 0), torch.ones(2, dtype=dtype)))
     found.append(softmax_derivative(draw(2, 7, 5), draw(2, 7, 5).softmax(-1)))
     inputs = [draw(*shape).requires_grad_() for shape in [(200, 18), (32, 18), (32,)]]
     found.append(relu_layer(*inputs))
