@@ -220,14 +220,14 @@ def measure_ncf(results: Results, folder: Path) -> None:
     the folder ``SKMC_IALS``.
     """
     train, asked = as_in_ncf(folder)
+    weight = WEIGHT * (1 + UNOBSERVED)  # see docs/how/factorization.md
     for seed in range(10):
         if f"ncf/ours/{seed}" not in results.records:
             start = time.process_time()
             completer = FactorizationCompleter(
                 RANK,
                 alpha=1 / UNOBSERVED,
-                lambda_ridge=WEIGHT
-                * (1 + UNOBSERVED),  # the same factors but for a unit
+                lambda_ridge=weight,
                 max_iter=EPOCHS,
                 tol=0.0,
                 random_state=seed,

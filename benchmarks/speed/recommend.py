@@ -25,25 +25,22 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.shared.pages import hardware, record
 from benchmarks.shared.timing import both_clocks, in_turns
+from benchmarks.speed.spark import SESSION
 from skmc import Entries, FactorizationCompleter
 
 USERS, FILMS, RANK, N = 25_000, 60_000, 64, 10
 THREADS = (1, 2)
 VISITED = (64, 256)  # nodes of the graph, in an approximate search
 
-SPARK = """
+SPARK = (
+    """
 import json, sys, time
 from pyspark.ml.recommendation import ALS
 from pyspark.sql import SparkSession
 folder, rank, n, threads = sys.argv[1:]
-spark = (
-    SparkSession.builder.master(f"local[{threads}]")
-    .config("spark.driver.memory", "8g")
-    .config("spark.ui.enabled", "false")
-    .config("spark.sql.shuffle.partitions", 2 * int(threads))
-    .getOrCreate()
-)
-spark.sparkContext.setLogLevel("ERROR")
+"""
+    + SESSION
+    + """\
 als = ALS(rank=int(rank), maxIter=1, regParam=0.05, userCol="user", itemCol="film",
           ratingCol="stars", seed=0)
 model = als.fit(spark.read.parquet(folder))
@@ -53,6 +50,7 @@ best = model.recommendForAllUsers(int(n))
 best.write.format("noop").mode("overwrite").save()
 print(json.dumps(time.perf_counter() - start))
 """
+)
 
 
 def ratings() -> Entries:

@@ -28,11 +28,7 @@ from benchmarks.speed import scale
 REPEATS = {"1m": 3, "1e7": 1}
 SETTINGS = {"1m": (40, 0.06, 10), "1e7": (16, 0.05, 5)}  # rank, weight, sweeps
 
-THEIRS = """
-import json, sys, time
-from pyspark.ml.recommendation import ALS
-from pyspark.sql import SparkSession, functions
-folder, rank, weight, sweeps, threads = sys.argv[1:]
+SESSION = """\
 spark = (
     SparkSession.builder.master(f"local[{threads}]")
     .config("spark.driver.memory", "8g")
@@ -41,6 +37,17 @@ spark = (
     .getOrCreate()
 )
 spark.sparkContext.setLogLevel("ERROR")
+"""
+
+THEIRS = (
+    """
+import json, sys, time
+from pyspark.ml.recommendation import ALS
+from pyspark.sql import SparkSession, functions
+folder, rank, weight, sweeps, threads = sys.argv[1:]
+"""
+    + SESSION
+    + """\
 def read(name):
     ratings = spark.read.parquet(f"{folder}/{name}")
     small = [functions.col(k).cast("int").alias(k) for k in ("user", "film")]
@@ -59,6 +66,7 @@ found = model.transform(test).select(functions.avg(off * off), functions.count(o
 square, count = found.first()
 print(json.dumps({"seconds": seconds, "rmse": square**0.5, "n": count}))
 """
+)
 
 
 def theirs(python: str, folder: Path, data: str) -> dict:
