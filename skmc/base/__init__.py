@@ -45,6 +45,7 @@ from skmc.base.reporting import (
     CallbackHooks,
     FitTasks,
     diverged,
+    limit_of,
     out_of_time,
     record,
     unfinished,

@@ -281,13 +281,28 @@ def out_of_time(
     if solution.status[0] is Status.MAX_TIME:
         n_iter = max(1, int(solution.n_iter))
         count = f"{n_iter} iteration{'s' * (n_iter > 1)}"
-        return f"stopped after {count}, at max_time={max_time:g} s; raise max_time."
+        return f"stopped after {count}, at {limit_of(max_time)}; raise max_time."
     if hurried:
         return (
-            f"cut its choice of hyper-parameters short at half of max_time="
-            f"{max_time:g} s; raise max_time, or set them."
+            "cut its choice of hyper-parameters short at half of "
+            f"{limit_of(max_time)}; raise max_time, or set them."
         )
     return None
+
+
+def limit_of(max_time: float | None) -> str:
+    """Name the time limit of a fit, which may be that of an outer one.
+
+    Parameters
+    ----------
+    max_time : float or None
+        Time limit in seconds.
+
+    Returns
+    -------
+    str
+    """
+    return "the time limit" if max_time is None else f"max_time={max_time:g} s"
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, sample
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, limit_of, sample
 from skmc.cells import Container, Given, Observed, Priors, Scaling
 from skmc.compatibility import Interval
 from skmc.completers._chain import ChainRows, scaled
@@ -172,7 +172,7 @@ class ChainedCompleter(BaseCompleter):
         if n_kept < asked and not interrupted:
             advice = (
                 f"kept {n_kept * n_chains} of {self.n_draws} draws, because "
-                f"max_time={self.max_time:g} s had passed; raise max_time."
+                f"{limit_of(self.max_time)} had passed; raise max_time."
             )
         rows = ChainRows(
             chains.sweeps,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, sample
+from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, limit_of, sample
 from skmc.cells import Given, Observed, Priors, Scaling
 from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
@@ -230,7 +230,7 @@ class TreesCompleter(BaseCompleter):
         """Make a warning if ``max_time`` has passed in a round before its end."""
         if seconds_left() > 0:
             return None
-        n_cols, limit = int(varies.sum()), f"max_time={self.max_time:g} s"
+        n_cols, limit = int(varies.sum()), limit_of(self.max_time)
         if n_models < n_cols and n_rounds == 0:
             return (
                 f"trained trees for {n_models} of {n_cols} columns until {limit} had "

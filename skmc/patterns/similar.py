@@ -165,9 +165,10 @@ def parts_like_missing(
         labels = _brought_along(labels, free, ~observed, _related(~observed), rng)
     _spare(labels, observed)
     _spare(labels.T, observed.T)
-    # Numbers without a gap.
-    found, number = np.unique(labels, return_inverse=True)
-    return number.reshape(labels.shape) - int(found[0] < 0)
+    # Numbers without a gap; the last one is that of no part.
+    used = np.bincount(labels[labels >= 0], minlength=n_parts) > 0
+    numbers: np.ndarray = np.append(np.cumsum(used) - 1, -1)[labels]
+    return numbers
 
 
 def _checked(missing: ArrayLike, shape: tuple[int, int]) -> np.ndarray:

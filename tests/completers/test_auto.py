@@ -6,6 +6,7 @@ import functools
 import pickle
 import re
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,11 +30,12 @@ from skmc import (
     patterns,
 )
 from skmc.completers import Size
-from skmc.completers.auto import _candidates, _fit
+from skmc.completers.auto import _candidates, _cross_fit, _fit
 from skmc.completers.auto._candidates import Candidate, family
 from skmc.completers.auto._cross_fit import CrossFit, Trial
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, simplex_minimum
 from skmc.completers.auto._units import units_of
+from skmc.loop import scope, seconds_left
 from skmc.metrics import rmse
 from skmc.persistence import checkpoint
 
@@ -309,6 +311,103 @@ def test_estimates_are_not_checked_where_it_is_hopeless_or_not_needed(
     assert set(checked(matrix, monkeypatch, 0.0, 30)[1]) == {60}
     monkeypatch.setattr(_fit, "MAX_ROWS", 50)  # 2.5 s for two fits to the sample
     assert checked(matrix, monkeypatch, 0.0)[1] == []
+
+
+class Timed(SVDCompleter):
+    """Takes time of a clock, and ends early if less is left."""
+
+    clock, fits = [0.0], []
+    seconds = predicting = 0.0
+
+    def _fit_cells(self, given, y=None):
+        took = min(self.seconds, max(0.0, seconds_left()))
+        self.clock[0] += took
+        self.fits.append(took)
+        return super()._fit_cells(given, y)
+
+    def predict_entries(self, rows, cols):
+        self.clock[0] += self.predicting
+        return super().predict_entries(rows, cols)
+
+    @property
+    def reconstruction_(self):
+        self.clock[0] += self.predicting
+        return super().reconstruction_
+
+
+def timed(matrix, monkeypatch, max_time, estimated, **kind):
+    """The time of a fit, if the division into parts takes a second, and of its fits."""
+    clock = Timed.clock = [0.0]
+    Timed.fits = []
+    now = SimpleNamespace(perf_counter=lambda: clock[0])
+    for module in (_cross_fit, _fit, scope):
+        monkeypatch.setattr(module, "time", now)
+
+    def divide(*args, **kwargs):
+        clock[0] += 1
+        return patterns.parts_like_missing(*args, **kwargs)
+
+    parts = SimpleNamespace(parts_like_missing=divide)
+    monkeypatch.setattr(_fit, "patterns", parts)
+    slow = type("Slow", (Timed,), kind)(random_state=0)
+    found = [
+        Candidate("means", MeanCompleter(), lambda s: 1e-9),
+        Candidate("slow", slow, lambda s: estimated * s.n_rows / 60),
+    ]
+    monkeypatch.setattr(_candidates, "family", lambda seed, device: found)
+    auto = AutoCompleter(max_time=max_time, random_state=0).fit(matrix[1])
+    return clock[0], Timed.fits, auto
+
+
+@pytest.mark.parametrize("seconds", [3.0, 6.0, 8.5, 15.0])
+@pytest.mark.parametrize("predicting", [0.0, 2.0])
+def test_the_time_limit_holds_where_estimates_are_wrong(
+    matrix, monkeypatch, seconds, predicting
+):
+    kind = {"seconds": seconds, "predicting": predicting}
+    took, fits, auto = timed(matrix, monkeypatch, 20, 4.0, **kind)
+    assert took <= 22
+    assert fits[0] == seconds and np.isfinite(auto.reconstruction_).all()
+    # A last fit that would end early is worth less than an earlier one.
+    assert set(fits) == {seconds}
+
+
+def test_a_fit_ends_with_the_time_limit(matrix, monkeypatch):
+    took, fits, _ = timed(matrix, monkeypatch, 20, 9.0, seconds=100.0)
+    assert 18.5 < fits[0] < 19 and took <= 20 and len(fits) == 1
+
+
+@pytest.mark.parametrize("estimated", [9.0, 15.0, 25.0])
+def test_a_fit_that_may_end_early_is_tried_in_less_time(matrix, monkeypatch, estimated):
+    kind = {"seconds": estimated, "predicting": estimated / 30, "_anytime": True}
+    took, fits, auto = timed(matrix, monkeypatch, 20, estimated, **kind)
+    assert fits[0] == pytest.approx(19 / 3, abs=0.1) and len(fits) >= 2
+    assert 15 < took <= 20
+    assert auto.weights_["slow"] > 0.9
+    # Six times the time of an early end would be a small part of it.
+    assert timed(matrix, monkeypatch, 20, 60.0, **kind)[1] == []
+
+
+def test_named_candidates_have_no_time_limit(matrix, monkeypatch):
+    monkeypatch.setattr(Timed, "seconds", 5.0)
+    auto = AutoCompleter({"slow": Timed()}, max_time=1e-3, random_state=0)
+    monkeypatch.setattr(Timed, "fits", [])
+    auto.fit(matrix[1])
+    assert Timed.fits == [5.0]
+
+
+def test_methods_for_few_cells_come_first_where_many_are_missing():
+    ratings = Size(943, 1682, 80_000)
+    full = ratings._replace(n_observed=943 * 1682)
+    names = [
+        [c.name for c in sorted(family(0, "cpu"), key=lambda c: c.order(size))]
+        for size in (ratings, full)
+    ]
+    first = ["means", "Factorization", "Bayesian", "Bayesian, implicit"]
+    assert names[0][:4] == first
+    assert names[1] == [
+        c.name for c in sorted(family(0, "cpu"), key=lambda c: c.cost(full))
+    ]
 
 
 def test_one_fit_of_trees_predicts_every_part(monkeypatch):

@@ -135,6 +135,14 @@ def test_the_inner_limit_cannot_outlast_the_outer_one():
     assert seconds_left() == np.inf
 
 
+def test_an_outer_limit_ends_fits_without_one():
+    with (
+        time_limit(1e-9),
+        pytest.warns(ConvergenceWarning, match="at the time limit; raise max_time"),
+    ):
+        make(SVDCompleter, rank=1).fit(X)
+
+
 def test_fits_with_a_limit_are_not_batched():
     grid = [make(AIRCompleter, lambda_row=w, max_time=9) for w in (0.1, 1.0)]
     with pytest.raises(CannotBatch, match="max_time=9 is for single fits"):

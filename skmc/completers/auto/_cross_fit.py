@@ -16,6 +16,7 @@ from skmc.cells import Entries
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
 from skmc.completers.costs import Size
+from skmc.loop import time_limit
 from skmc.model_selection import predict_cells
 
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted
@@ -24,6 +25,7 @@ CELLS_TO_DROP = 10  # for each candidate, before any is dropped
 CHECK_SHARE_OF_MAX_TIME = 0.1  # for all fits that check estimates
 CHECK_STEPS = (8, 16, 32)  # such a fit gets every eighth row, or fewer
 LARGEST_OVERESTIMATE = 3  # estimated over measured times of most classes
+FIT_SHARE = 2 / 3  # of the time of a fit and its predictions
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Trial:
     growth: float  # ratio of full to sample fit time
     status: str = "tried"
     seconds: float = 0.0  # total of all fits and predictions
+    predicting: float = 0.0  # seconds of the last predictions alone
     n_warnings: int = 0
     fitted: Any = None  # out of bag to all cells, otherwise without the last part
     residuals: list[np.ndarray] = field(default_factory=list)  # of each part
@@ -49,8 +52,18 @@ class Trial:
         return getattr(self.candidate.estimator, "_out_of_bag", False)
 
     @property
+    def anytime(self) -> bool:
+        """Whether a fit that ends early is nearly as good."""
+        return getattr(self.candidate.estimator, "_anytime", False)
+
+    @property
     def seconds_per_part(self) -> float:
         return self.seconds / max(1, len(self.residuals))
+
+    @property
+    def seconds_of_predictions(self) -> float:
+        """Estimated time of the predictions of the whole matrix."""
+        return self.predicting * self.growth
 
     @property
     def seconds_of_last_fit(self) -> float:
@@ -89,7 +102,13 @@ class Trial:
         given = self.candidate.arguments(known)
         if not self.out_of_bag:
             fitted = clone(self.candidate.estimator)
-            return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
+            if not hasattr(fitted, "predict_entries"):
+                return fitted, predict_cells(fitted, cells[~part], cells[part], **given)
+            fitted.fit(cells[~part], **given)
+            start = time.perf_counter()
+            found = fitted.predict_entries(*cells[part].labels)
+            self.predicting = time.perf_counter() - start
+            return fitted, found
         matrix = cells.to_cells()
         fitted = self.fitted or clone(self.candidate.estimator).fit(matrix, **given)
         hidden = np.zeros(matrix.shape, bool)
@@ -106,13 +125,18 @@ class CrossFit:
     """Successive fits of candidates to parts, with fewer candidates in each round.
 
     In the first round, each candidate that fits the time left predicts one part, in
-    order of cost. If a candidate does not fit according to its estimate, a fit to an
-    eighth of the rows or fewer may correct the estimate. Then candidates with small
-    weights in all stacks of `Stacking` are dropped, if there are at least ten cells for
-    each candidate. The others predict as many parts again, or as many as the time left
-    allows, and so on. This ends when the error of the stack on cells that its weights
-    have not seen is within a hundredth of that on its own cells: more parts would
-    hardly improve the weights.
+    order of `Candidate.order`. If a candidate does not fit according to its estimate, a
+    fit to an eighth of the rows or fewer may correct the estimate. Then candidates with
+    small weights in all stacks of `Stacking` are dropped, if there are at least ten
+    cells for each candidate. The others predict as many parts again, or as many as the
+    time left allows, and so on. This ends when the error of the stack on cells that its
+    weights have not seen is within a hundredth of that on its own cells: more parts
+    would hardly improve the weights.
+
+    The first fit of a candidate that takes longer than estimated ends when only the
+    time for the last fit of the best one is left. If a fit that ends early is nearly as
+    good, as that of `BayesianFactorizationCompleter`, it ends after a third of the
+    time left, so that its predictions and a second fit follow.
 
     Parameters
     ----------
@@ -122,7 +146,7 @@ class CrossFit:
         Part of each cell, -1 for cells in no part.
     full_size : Size
         Size of the matrix to be completed finally, which may have more rows.
-    max_time : float or None
+    max_time : float
         Time limit in seconds from now.
     known : mapping of str to array
         Features and graphs of the rows and columns of the matrix.
@@ -133,15 +157,14 @@ class CrossFit:
         cells: Entries,
         labels: np.ndarray,
         full_size: Size,
-        max_time: float | None,
+        max_time: float,
         known: Mapping[str, Any],
     ) -> None:
         self.known = known
         self.cells, self.labels, self.full_size = cells, labels, full_size
         self.size = Size(*cells.matrix_shape, len(cells))
-        seconds = np.inf if max_time is None else max_time
-        self.end = time.perf_counter() + seconds
-        self.seconds_for_checks = CHECK_SHARE_OF_MAX_TIME * seconds
+        self.end = time.perf_counter() + max_time
+        self.seconds_for_checks = CHECK_SHARE_OF_MAX_TIME * max_time
         self.trials: list[Trial] = []
         self.members: list[Trial] = []
         self.n_parts = 0  # parts that all members have predicted
@@ -164,7 +187,7 @@ class CrossFit:
             Trial(c, c.cost(self.size), c.cost(self.full_size) / c.cost(self.size))
             for c in candidates
         ]
-        waiting.sort(key=lambda t: t.cost)
+        waiting.sort(key=lambda t: t.candidate.order(self.size))
         most = int(self.labels.max()) + 1
         try:
             with tasks.part("candidates", len(waiting)) as first:
@@ -172,7 +195,8 @@ class CrossFit:
                     if reason := self._against(trial, named):
                         trial.status = f"not tried: {reason}"
                     else:
-                        self._predict([trial], 1)
+                        with time_limit(np.inf if named else self._limit(trial)):
+                            self._predict([trial], 1)
                     self.trials.append(trial)
                     if first.done(trial.name):
                         break
@@ -262,8 +286,11 @@ class CrossFit:
             R = np.stack([t.first(1) for t in judged], 1)
             if simplex_minimum(R.T @ R)[names.index(similar)] == 0:
                 return f"{similar}, which is similar, has no weight"
-        last = min(judged, key=lambda t: rms(t.first(1))).seconds_per_part
-        needed, left = trial.seconds_needed(self._speed(), last), self.seconds_left
+        last = self._last
+        speed, left = self._speed(), self.seconds_left
+        if trial.anytime and trial.cost * speed < LARGEST_OVERESTIMATE * left:
+            return None
+        needed = trial.seconds_needed(speed, last)
         if left < needed < LARGEST_OVERESTIMATE * left:
             speed = self._checked_speed(trial.candidate, left - last)
             needed = trial.seconds_needed(speed, last)
@@ -273,6 +300,21 @@ class CrossFit:
         return (
             f"a fit and the last fits take about {needed:.2g} s, {left:.2g} s are left"
         )
+
+    def _limit(self, trial: Trial) -> float:
+        """Seconds for the first fit of a candidate."""
+        left = self.seconds_left
+        if trial.anytime:  # with its predictions, and again
+            return FIT_SHARE * min(left / 2, left - self._last)
+        return left - self._last
+
+    @property
+    def _last(self) -> float:
+        """Estimated seconds of the last fit of the best candidate so far."""
+        judged = self.judged
+        if not judged:
+            return 0.0
+        return min(judged, key=lambda t: rms(t.first(1))).seconds_per_part
 
     def _checked_speed(self, candidate: Candidate, seconds: float) -> float:
         """The speed after a fit to a fraction of the rows, if there is time for one.

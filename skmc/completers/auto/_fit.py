@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +21,9 @@ from skmc.completers.auto._fitted import FittedStack, Stack
 from skmc.completers.auto._report import leaderboard, verdict
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._units import standardized, units_of
-from skmc.completers.costs import Size
+from skmc.completers.costs import Cost, Size
 from skmc.linalg import seed_of
+from skmc.loop import seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 N_PARTS = 8
 MAX_ROWS = 5_000  # largest number of rows on which candidates are compared
+REST = Cost(n_cols=5e-4, cells=8e-8)  # of reading, weights and weighted sum
 
 
 class _Sample(NamedTuple):
@@ -40,6 +43,7 @@ class _Sample(NamedTuple):
 
 def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcome:
     """Compute the fitted attributes of an `AutoCompleter`."""
+    end = time.perf_counter() + (completer.max_time or np.inf)
     cells, priors, known = given.matrix, given.statistics, given.known
     cold = Cold.of(given)
     scaling = units_of(cells)
@@ -54,14 +58,16 @@ def fit_stack(completer: AutoCompleter, given: Given, tasks: FitTasks) -> Outcom
     label = completer._together(labels, given)[entries.rows, entries.cols]
     n_observed = int(np.count_nonzero(~np.isnan(cells)))
     size = Size(len(cells), cells.shape[1], n_observed)
-    race = CrossFit(entries, label, size, completer.max_time, sample.known)
+    seconds = end - time.perf_counter() - REST(size)
+    race = CrossFit(entries, label, size, seconds, sample.known)
     _run(race, completer, seed, tasks)
     stacking = race.stack()
     members, weights, cold_weights = cold.weights(race, stacking)
     completers = {}
     with tasks.part("last fits", len(members)) as last:
+        end = race.end - sum(t.seconds_of_predictions for t in members)
         for trial in members:
-            completers[trial.name] = _last_fit(trial, race, whole, sample)
+            completers[trial.name] = _last_fit(trial, race, end, whole, sample)
             last.done(trial.name)
     scaled = whole.cells
     values = combined(completers, weights, scaled, scaling, reconstruction)
@@ -112,21 +118,25 @@ def _run(race: CrossFit, completer: AutoCompleter, seed: int, tasks: FitTasks) -
         raise ValueError(f"None of the candidates could be fitted: {said}.")
 
 
-def _last_fit(trial: Trial, race: CrossFit, whole: _Sample, sample: _Sample) -> Any:
+def _last_fit(
+    trial: Trial, race: CrossFit, end: float, whole: _Sample, sample: _Sample
+) -> Any:
     """Fit the estimator to all cells, or to as many as there is time for."""
     parts = [(whole, trial.seconds_of_last_fit), (sample, trial.seconds_per_part)]
     if trial.out_of_bag:  # it is fitted to the sample
         parts = [] if whole is sample else parts[:1]
     for part, seconds in parts:
-        if trial.fitted is not None and (
-            race.interrupted or seconds > race.seconds_left
-        ):
+        left = np.inf if trial.fitted is None else end - time.perf_counter()
+        late = seconds > left + trial.seconds_of_predictions
+        if late or (race.interrupted and trial.fitted is not None):
             continue
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), time_limit(left):
             warnings.simplefilter("ignore")  # the leaderboard counts them
             try:
                 given = trial.candidate.arguments(part.known)
-                return clone(trial.candidate.estimator).fit(part.cells, **given)
+                fitted = clone(trial.candidate.estimator).fit(part.cells, **given)
+                if seconds_left() > 0 or trial.anytime or trial.fitted is None:
+                    return fitted
             except KeyboardInterrupt:
                 if trial.fitted is None:
                     raise

@@ -142,7 +142,7 @@ def simplex_minimum(G: np.ndarray) -> np.ndarray:
     """
     n = len(G)
     unit = np.trace(G) / n
-    if not unit > 0:
+    if n == 1 or not unit > 0:
         return np.full(n, 1 / n)
     L = np.linalg.cholesky(G / unit + JITTER * np.eye(n))
     found, _ = nnls(np.vstack([L.T, np.ones(n)]), np.append(np.zeros(n), 1.0))

@@ -48,11 +48,13 @@ class AutoCompleter(TakesTables):
     of cells that the other columns count as, decreases from infinity over 1000, 300,
     100 and 30 to 10, until the error rises on rows that were left out of the weights.
 
-    Candidates are tried in order of cost. All predict the first part, except those for
-    which a similar, cheaper candidate has no weight. Then those with a weight below .02
-    are dropped, and the others predict 1, 2 and 4 more parts. This ends early if more
-    cells would not improve the weights: when the error of the stack on left-out rows is
-    within a hundredth of the error on the other rows.
+    Candidates are tried in order of cost. If missing cells reduce the cost of a method,
+    as of factorizations of ratings, it comes earlier, by the same factor. All
+    candidates predict the first part, except those for which a similar, cheaper
+    candidate has no weight. Then those with a weight below .02 are dropped, and the
+    others predict 1, 2 and 4 more parts. This ends early if more cells would not
+    improve the weights: when the error of the stack on left-out rows is within a
+    hundredth of the error on the other rows.
 
     Most candidates are fitted again for each part, and finally to all cells.
     Extremely randomized trees and chained equations are fitted once, to all cells: they
@@ -82,8 +84,11 @@ class AutoCompleter(TakesTables):
         number of observed cells, corrected by the times measured so far. Up to a tenth
         of ``max_time`` is spent on candidates that seem up to three times too slow:
         they are fitted to at most an eighth of the rows, and tried if the estimate
-        corrected by this time allows. A running fit is not interrupted. Members of
-        the stack without time for a final fit keep an earlier one, to fewer cells.
+        corrected by this time allows. A fit that takes longer than estimated ends when
+        the time has passed, if its class has ``max_time``.
+        `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if
+        there is a third of the time for its fit. Members of the stack without time for
+        a final fit keep an earlier one, to fewer cells.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None
