@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, pad
 
-# Elements of an intermediate result: 32 MiB in single precision.
-BLOCK = 2**23
+# Elements of an intermediate result: 4 MiB in single precision stay in the cache.
+BLOCK = 2**20
 MOST_DOUBT = 0.95  # largest doubt of a cell, so that all weights are positive
 FEW = 500  # matrices, which are too few for several threads
 
@@ -162,7 +162,9 @@ class PatchGroups:
             found.append(block[:, None] + down * self.shape[1] + right)
         return torch.cat(found)
 
-    def directions(self, picture: Tensor, groups: Tensor) -> Tensor:
+    def directions(
+        self, picture: Tensor, groups: Tensor, threshold: float = 0.0
+    ) -> Tensor:
         """The singular vectors of groups, centered at their mean patches.
 
         Parameters
@@ -171,6 +173,8 @@ class PatchGroups:
             Finite picture.
         groups : int64 Tensor of shape (n_references, n_members)
             Result of `match`.
+        threshold : float, default=0.0
+            Smallest threshold at which they are used, see `principal`.
 
         Returns
         -------
@@ -181,7 +185,7 @@ class PatchGroups:
         n = min(patches[0].numel(), groups.shape[1])
         found = picture.new_empty(len(groups), n, n)
         for block, own in zip(*self._split(patches, groups, found), strict=True):
-            own.copy_(principal(patches[block].flatten(2)))
+            own.copy_(principal(patches[block].flatten(2), threshold))
         return found
 
     def shrink(
@@ -254,7 +258,7 @@ def _nearest(corners: Tensor, side: int, cells: Tensor) -> Tensor:
 def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
     """Decompose many small matrices; on CPUs in threads, as LAPACK is sequential."""
     n_threads = torch.get_num_threads()
-    if gram.is_cuda or n_threads == 1 or gram.ndim != 3 or len(gram) < FEW:
+    if gram.is_cuda or n_threads == 1 or len(gram) < FEW:
         return tuple(torch.linalg.eigh(gram))
     with ThreadPoolExecutor(n_threads) as pool:
         parts = zip(*pool.map(torch.linalg.eigh, gram.chunk(n_threads)), strict=True)
@@ -262,13 +266,16 @@ def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-def principal(groups: Tensor) -> Tensor:
+def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
     """Singular vectors of centered groups, on their shorter side.
 
     Parameters
     ----------
     groups : Tensor of shape (\\*batch, n_members, n_cells)
         Each row is a patch.
+    threshold : float, default=0.0
+        Smallest threshold of `lower_rank` at which they are used. Groups that become
+        their mean there need no singular vectors, and may get the identity matrix.
 
     Returns
     -------
@@ -277,7 +284,12 @@ def principal(groups: Tensor) -> Tensor:
     """
     centered = groups - groups.mean(-2, keepdim=True)
     wide = groups.shape[-1] > groups.shape[-2]
-    return _eigh(centered @ centered.mT if wide else centered.mT @ centered)[1]
+    gram = centered @ centered.mT if wide else centered.mT @ centered
+    # The Frobenius norm bounds the largest eigenvalue.
+    varied = gram.norm(dim=(-2, -1)) > 4 * groups.shape[-2] * threshold**2
+    found = torch.eye(gram.shape[-1]).to(gram).expand(gram.shape).clone()
+    found[varied] = _eigh(gram[varied])[1]
+    return found
 
 
 def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
@@ -307,9 +319,10 @@ def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
     wide = n_cells > n_members
     centered = groups - mean
     parts = directions.mT @ centered if wide else centered @ directions
-    variance = parts.square().sum(-1 if wide else -2, keepdim=True) / n_members
+    size = torch.linalg.vector_norm(parts, dim=-1 if wide else -2, keepdim=True)
+    variance = size.square() / n_members
     tiny = torch.finfo(groups.dtype).tiny
     root = 1 - 4 * threshold**2 / variance.clamp_min(tiny)
-    parts = parts * torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0)
+    parts.mul_(torch.where(root > 0, (1 + root.clamp_min(0).sqrt()) / 2, 0))
     pair = (directions, parts) if wide else (parts, directions.mT)
     return torch.baddbmm(mean, *pair)

@@ -136,7 +136,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             references=references,
             others=patches.references(~mask, self.stride // 2),
             groups=groups,
-            directions=patches.directions(picture, groups),
+            directions=self._directions(patches, picture, groups, 0),
             center=center,
             unit=unit,
             iteration=0,
@@ -193,6 +193,13 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
         shape = n_rows, n_cols // self.channels
         return PatchGroups(shape, self.side, self.size, self.radius, self.stride)
 
+    def _directions(
+        self, patches: PatchGroups, picture: Tensor, groups: Tensor, iteration: int
+    ) -> Tensor:
+        """Singular vectors for the next rounds, the last with the lowest threshold."""
+        lowest = self.threshold_at(iteration + DIRECTIONS_EVERY - 1)
+        return patches.directions(picture, groups, lowest)
+
     def threshold_at(self, iteration: int) -> float:
         """Threshold of a round.
 
@@ -216,7 +223,7 @@ class NonlocalLowRank(Solver[Observed, NonlocalState]):
             groups = patches.match(picture, references, state.doubt)
             state = replace(state, references=references, others=others, groups=groups)
         if k and k % DIRECTIONS_EVERY == 0:
-            directions = patches.directions(picture, state.groups)
+            directions = self._directions(patches, picture, state.groups, k)
             state = replace(state, directions=directions)
         found = state.groups, state.directions
         estimate = patches.shrink(picture, *found, self.threshold_at(k))
