@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from skmc.blocks.parts import arrow
-from skmc.cells import Scaling, SparseObserved
+from skmc.cells import Scaling, SparseObserved, SparseValues
 
 
 @dataclass(frozen=True)
@@ -134,13 +135,17 @@ def over_chunks(
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if not small:
-        block = replace(block)  # its cached attributes are released
+    if not small:  # cached attributes of the block and its chunks are released
+        block, function = replace(block), partial(_of_copy, function)
     if torch.device(device).type == "cpu":
         return list(block.map(function, own, *common))
     moved = [_moved(x, device) for x in common]
     found = block.to(device).map(function, [x.to(device) for x in own], *moved)
     return [_moved(result, "cpu") for result in found]
+
+
+def _of_copy(function: Callable[..., Any], cells: SparseValues, *rest: object) -> Any:
+    return function(replace(cells), *rest)
 
 
 def _moved(x: Any, device: torch.device | str) -> Any:

@@ -131,7 +131,8 @@ class Run:
         while self.iteration < until:
             if offer is not None:
                 offer(self.work)
-            previous = self._move(until)  # frees the state before it
+            previous = progress = None  # frees the state before the last step
+            previous = self._move(until)
             n_iter = self.iteration
             late = n_iter != until and seconds_left() <= 0
             if n_iter % self.check_every and n_iter != until and not late:

@@ -184,6 +184,7 @@ class ALS(Solver):
             found = self._conjugate(data, state, half.factors, dtype)
             if found is not None:
                 rows, cols, last = found
+                del half  # the plain factors of all rows
                 half = self._half(data, 0, rows, cols, (), None, dtype)
         return self._state(data, half, cols, links, steps, dtype, n_steps, last)
 
