@@ -8,7 +8,6 @@ from skmc.base.capabilities import (
     with_more,
 )
 from skmc.base.completer import HOOKS, BaseCompleter
-from skmc.base.empty import KeepsEmpty, warn_of_empty_columns
 from skmc.base.estimator import CompleterTags, Estimator, fit_html, fit_summary
 from skmc.base.factored import (
     FittedFactors,
@@ -42,13 +41,13 @@ from skmc.base.predicting import (
 )
 from skmc.base.reading import check_names, read, read_rows, read_weights
 from skmc.base.reporting import (
-    CallbackHooks,
-    FitTasks,
+    KeepsEmpty,
     diverged,
     limit_of,
     out_of_time,
     record,
     unfinished,
+    warn_of_empty_columns,
     warn_user,
 )
 from skmc.base.shared_docs import documented

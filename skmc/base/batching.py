@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import joblib
 import torch
 
-from skmc.base.empty import warn_of_empty
 from skmc.base.fitting import hold_out, outcome_of
+from skmc.base.reporting import warn_of_empty
 from skmc.base.trials import CannotBatch, Trials, no_choice
 from skmc.cells import Cells, Container, Given, Observed
 from skmc.linalg import Randomness

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skmc.base.completer import BaseCompleter
-from skmc.base.empty import warn_of_empty
 from skmc.base.factored import FittedFactors, RowModels
 from skmc.base.fitted import Outcome, common_attributes
 from skmc.base.iterative import IterativeCompleter
+from skmc.base.reporting import warn_of_empty
 from skmc.blocks import StoredCells
 from skmc.cells import (
     Container,

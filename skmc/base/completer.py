@@ -15,13 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base.empty import warn_of_empty, warn_of_empty_rows
 from skmc.base.estimator import CompleterTags, Estimator
 from skmc.base.fit_methods import fit
 from skmc.base.fitted import Fitted, Outcome, common_attributes
 from skmc.base.predicting import predict_entries, score
 from skmc.base.reading import read, read_rows
-from skmc.base.reporting import warn_user
+from skmc.base.reporting import warn_of_empty, warn_of_empty_rows, warn_user
 from skmc.blocks import is_lazy, lazy_transform
 from skmc.cells import Container, Given, Observed, Priors
 from skmc.compatibility import Interval, InvalidParameterError

@@ -13,17 +13,19 @@ import torch
 from torch import Tensor
 
 from skmc.base.fitted import Fitted, Outcome, common_attributes
-from skmc.base.reporting import (
-    CallbackHooks,
-    diverged,
-    out_of_time,
-    record,
-    unfinished,
-)
+from skmc.base.reporting import diverged, out_of_time, record, unfinished
 from skmc.base.trials import Choice, choose, no_choice
 from skmc.cells import Given, Observed
 from skmc.linalg import Randomness, seed_of
-from skmc.loop import HeldOut, OutOfTime, Solution, Status, solve, time_limit
+from skmc.loop import (
+    CallbackHooks,
+    HeldOut,
+    OutOfTime,
+    Solution,
+    Status,
+    solve,
+    time_limit,
+)
 from skmc.solvers import ParametricSolver, Solver, modules_in
 from skmc.terms import Sum, Term
 

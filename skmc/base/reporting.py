@@ -1,195 +1,23 @@
-"""Callbacks, fitted attributes and warnings of a fit."""
+"""Fitted attributes and warnings of a fit."""
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from skmc.loop import Progress, Solution, Status
+from skmc.cells import Priors
+from skmc.loop import Solution, Status
+
+if TYPE_CHECKING:
+    from skmc.base.completer import BaseCompleter
 
 # Packages whose frames are skipped to find the user's line.
 SKIPPED_PACKAGES = {"skmc", "sklearn", "joblib", "contextlib", "pandas", "polars"}
 MAX_NAMES = 5  # rows or columns that a warning names
-
-
-class FitTasks:
-    """The tasks of a fit, as scikit-learn's callbacks see them.
-
-    This is a context manager: the fit begins and ends with the block.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator being fitted, with `sklearn.callback.CallbackSupportMixin`.
-    X, y : container and target
-        Arguments of ``fit``, which are passed on to the callbacks.
-    n_tasks : int or None, default=0
-        Largest number of tasks; None if unknown.
-    context : sklearn.callback.CallbackContext or None, default=None
-        Parent context. None makes the context of the fit.
-    name : str, default="fit"
-        Name of the whole task.
-    """
-
-    def __init__(
-        self,
-        estimator: Any,
-        X: object,
-        y: object,
-        n_tasks: int | None = 0,
-        context: Any = None,
-        name: str = "fit",
-    ):
-        self.estimator = estimator
-        self.given = {"estimator": estimator, "X": X, "y": y}
-        if context is None:
-            context = estimator._init_callback_context(name, max_subtasks=n_tasks)
-        self.context = context
-        self.active = bool(getattr(estimator, "_skl_callbacks", ()))
-
-    def begin(self) -> None:
-        """Announce these tasks."""
-        self.context.call_on_fit_task_begin(**self.given)
-
-    def __enter__(self) -> Self:
-        self.begin()
-        return self
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None:
-            self.finish()
-
-    def finish(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
-        """Announce the end of these tasks.
-
-        Parameters
-        ----------
-        fitted : callable or None, default=None
-            Function that returns the attributes that prediction needs.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
-        """
-        arguments: dict[str, Any] = {**self.given}
-        if fitted is not None:
-            arguments["reconstruction_attributes"] = fitted
-        return bool(self.context.call_on_fit_task_end(**arguments))
-
-    def part(self, name: str, n_tasks: int | None = 0) -> FitTasks:
-        """Return one of the tasks, which may have tasks of its own.
-
-        Parameters
-        ----------
-        name : str
-            Name of the task.
-        n_tasks : int or None, default=0
-            As for the class.
-
-        Returns
-        -------
-        FitTasks
-        """
-        context = self.context.subcontext(task_name=name, max_subtasks=n_tasks)
-        return FitTasks(**self.given, context=context)
-
-    def done(
-        self, name: str, fitted: Callable[[], dict[str, Any]] | None = None
-    ) -> bool:
-        """Announce that a task without parts is done.
-
-        Parameters
-        ----------
-        name : str
-            Name of the task.
-        fitted : callable or None, default=None
-            See `finish`.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks to stop.
-        """
-        if not self.active:
-            return False
-        task = self.part(name)
-        task.begin()
-        return task.finish(fitted)
-
-    @contextmanager
-    def handed_to(self, estimator: Any) -> Iterator[None]:
-        """Make the fit of another estimator one of these tasks.
-
-        Without callbacks, nothing happens: the other estimator may have its own.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Estimator that is fitted in this block.
-
-        Yields
-        ------
-        None
-        """
-        if not self.active:
-            yield
-            return
-        with (
-            self.part("completer") as part,
-            part.context.propagate_callback_context(estimator),
-        ):
-            yield
-
-
-class CallbackHooks(FitTasks):
-    """Stop rule that calls scikit-learn's callbacks at every check.
-
-    It stops the fit if a callback requests it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator being fitted, with ``max_iter``, ``check_every`` and
-        `sklearn.callback.CallbackSupportMixin`.
-    X, y : container and target
-        Arguments of ``fit``, which are passed on to the callbacks.
-    fitted : callable
-        Function from a solver's outputs to the attributes that prediction needs.
-    """
-
-    def __init__(
-        self,
-        estimator: Any,
-        X: object,
-        y: object,
-        fitted: Callable[[dict[str, Any]], dict[str, Any]],
-    ):
-        self.fitted = fitted
-        n_checks = math.ceil(estimator.max_iter / estimator.check_every)
-        super().__init__(estimator, X, y, n_checks)
-
-    def __call__(self, progress: Progress) -> Tensor:
-        stop = self.done("iterations", lambda: self.fitted(progress.outputs))
-        return torch.full_like(progress.running, stop)
-
-    def end(self, outputs: dict[str, Any]) -> None:
-        """Announce the end of the fit.
-
-        Parameters
-        ----------
-        outputs : dict
-            Outputs of the solver.
-        """
-        self.finish(lambda: self.fitted(outputs))
 
 
 def record(solution: Solution) -> dict[str, Any]:
@@ -344,3 +172,80 @@ def listed(axis: str, positions: np.ndarray, names: Sequence[str] | None = None)
         items.append(f"{more} other{'s' * (more > 1)}")
     text = items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
     return f"{axis.capitalize()}{'s' * (len(positions) > 1)} {text}"
+
+
+class KeepsEmpty(Protocol):
+    """An estimator with the parameter ``keep_empty_features``."""
+
+    keep_empty_features: bool
+
+
+def warn_of_empty(completer: BaseCompleter, statistics: Priors) -> None:
+    """Warn about empty rows and columns, and say how they are filled.
+
+    Parameters
+    ----------
+    completer : BaseCompleter
+        Estimator whose parameters and tags say whether they are filled.
+    statistics : Priors
+        Statistics of the cells of the fit.
+    """
+    if completer.completer_tags.pictures and completer.keep_empty_features:
+        return
+    names = getattr(completer, "feature_names_in_", None)
+    empty = np.flatnonzero(statistics.empty_cols)
+    warn_of_empty_columns(completer, empty, names, one_unit=statistics.one_unit)
+    if not completer.completer_tags.pictures:
+        warn_of_empty_rows(np.flatnonzero(statistics.empty_rows))
+
+
+def warn_of_empty_columns(
+    completer: KeepsEmpty,
+    empty: np.ndarray,
+    names: Sequence[str] | None,
+    *,
+    one_unit: bool,
+) -> None:
+    """Warn about columns without an observed cell, if there are any.
+
+    Parameters
+    ----------
+    completer : completer
+        Estimator that says whether they are kept.
+    empty : int ndarray
+        Positions of the columns.
+    names : sequence of str or None
+        Names of all columns.
+    one_unit : bool
+        Whether row means fill the columns.
+    """
+    action = "dropped"
+    if completer.keep_empty_features:
+        action = "filled with the row means"
+        if not one_unit:
+            action = (
+                "left empty, because the columns have different units; if a later step "
+                "of a pipeline accepts no NaN, set keep_empty_features=False of "
+                f"{type(completer).__name__}, which drops such columns"
+            )
+    _warn_of("column", empty, action, names)
+
+
+def warn_of_empty_rows(empty: np.ndarray) -> None:
+    """Warn about rows without an observed cell, if there are any.
+
+    Parameters
+    ----------
+    empty : int ndarray
+        Positions of the rows.
+    """
+    _warn_of("row", empty, "filled with the column means")
+
+
+def _warn_of(
+    axis: str, empty: np.ndarray, action: str, names: Sequence[str] | None = None
+) -> None:
+    if len(empty):
+        have, are = ("has", "is") if len(empty) == 1 else ("have", "are")
+        place = listed(axis, empty, names)
+        warn_user(f"{place} of X {have} no observed cell and {are} {action}.")

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from skmc.base import FitTasks
 from skmc.completers._chain import Column, draw
-from skmc.loop import seconds_left
+from skmc.loop import FitTasks, seconds_left
 
 LEAST_SWEEPS = 4  # before models are kept
 

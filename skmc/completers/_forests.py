@@ -15,9 +15,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils.parallel import Parallel, delayed
 
-from skmc.base import FitTasks
 from skmc.linalg import threads_for, work_of
-from skmc.loop import seconds_left
+from skmc.loop import FitTasks, seconds_left
 
 if TYPE_CHECKING:
     from skmc.completers.trees import TreesCompleter

@@ -7,9 +7,10 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 import torch
 
-from skmc.base import BaseCompleter, CompleterTags, Completion, FitTasks, Outcome
+from skmc.base import BaseCompleter, CompleterTags, Completion, Outcome
 from skmc.cells import Given, Priors, pixels
 from skmc.completers.costs import Cost, Variant
+from skmc.loop import FitTasks
 from skmc.new_rows import Deferred, FoldIn, RowIndex
 from skmc.parameters import Count
 

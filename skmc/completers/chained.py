@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, limit_of, sample
+from skmc.base import BaseCompleter, CompleterTags, Outcome, limit_of, sample
 from skmc.cells import Container, Given, Observed, Priors, Scaling
 from skmc.compatibility import Interval
 from skmc.completers._chain import ChainRows, scaled
@@ -19,7 +19,7 @@ from skmc.completers._chains import Chains
 from skmc.completers._tree_rows import FittedTrees
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import seed_of
-from skmc.loop import time_limit
+from skmc.loop import FitTasks, time_limit
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, NonNegative, Positive, Seed
 

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Fitted, Outcome, warn_user
+from skmc.base import BaseCompleter, CompleterTags, Fitted, Outcome, warn_user
 from skmc.blocks import ChunkedRows
 from skmc.cells import Container, Given, Observed
 from skmc.compatibility import Interval, with_callbacks
 from skmc.completers.costs import Cost, Variant
 from skmc.linalg import resolve_device, threads_for, work_of
+from skmc.loop import FitTasks
 from skmc.new_rows import Clusters, RowIndex, knn_values
 from skmc.parameters import Count
 

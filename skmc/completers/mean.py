@@ -12,7 +12,6 @@ from skmc.base import (
     NOT_IN_MEMORY,
     BaseCompleter,
     CompleterTags,
-    FitTasks,
     Fitted,
     MoreCells,
     Outcome,
@@ -22,6 +21,7 @@ from skmc.base import (
 from skmc.blocks import BlockObserved, ChunkedRows
 from skmc.cells import Container, Given, Observed, StoredEntries
 from skmc.completers.costs import Cost, Variant
+from skmc.loop import FitTasks
 
 
 @dataclass(eq=False)

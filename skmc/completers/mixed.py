@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator, FitTasks
+from skmc.base import BaseCompleter, Estimator
 from skmc.cells import Container
 from skmc.compatibility import Interval, fit_context, safe_indexing, with_callbacks
 from skmc.completers import _mixed_answers as answers
 from skmc.completers import _mixed_errors
 from skmc.completers.auto import AutoCompleter
+from skmc.loop import FitTasks
 from skmc.tables import (
     Source,
     as_table,

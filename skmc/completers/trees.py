@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
-from skmc.base import BaseCompleter, CompleterTags, FitTasks, Outcome, limit_of, sample
+from skmc.base import BaseCompleter, CompleterTags, Outcome, limit_of, sample
 from skmc.cells import Given, Observed, Priors, Scaling
 from skmc.compatibility import HasMethods
 from skmc.completers._forests import (
@@ -31,7 +31,7 @@ from skmc.completers._tree_rows import (
 from skmc.completers.costs import Cost, Variant
 from skmc.completers.gaussian import GaussianCompleter
 from skmc.linalg import memory_of, seed_of
-from skmc.loop import seconds_left, time_limit
+from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.new_rows import RowIndex
 from skmc.parameters import Count, Positive, Seed, Workers
 

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from skmc.base import (
-    CallbackHooks,
     diverged,
     fit_html,
     fit_summary,
@@ -33,7 +32,7 @@ from skmc.compatibility import (
     with_callbacks,
 )
 from skmc.linalg import Randomness, resolve_device, seed_of
-from skmc.loop import Solution, Status, solve, time_limit
+from skmc.loop import CallbackHooks, Solution, Status, solve, time_limit
 from skmc.parameters import Count, NonNegative, Positive, constrained
 from skmc.sensing.checks import check_plain, is_shape
 from skmc.sensing.dense import DenseMeasurements, ScaledMeasurements

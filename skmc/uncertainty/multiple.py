@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import Estimator, FitTasks
+from skmc.base import Estimator
 from skmc.cells import Container, Entries, to_cells
 from skmc.compatibility import (
     CallbackSupportMixin,
@@ -26,6 +26,7 @@ from skmc.compatibility import (
     with_callbacks,
 )
 from skmc.linalg import Seed, seed_of
+from skmc.loop import FitTasks
 from skmc.model_selection import (
     PATTERNS,
     CellSplit,

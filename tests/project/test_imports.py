@@ -47,6 +47,7 @@ MAY_IMPORT = {
         *TYPES,
         "cells",
         "linalg",
+        "loop",
         "patterns",
         "base",
         "model_selection",

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skmc.base import FitTasks, known_of_rows
+from skmc.base import known_of_rows
 from skmc.cells import Entries
 from skmc.completers.auto._candidates import Candidate
 from skmc.completers.auto._stacking import PRIOR_CELLS, Stacking, rms, simplex_minimum
 from skmc.completers.costs import Size
-from skmc.loop import time_limit
+from skmc.loop import FitTasks, time_limit
 from skmc.model_selection import predict_cells
 
 WORTHWHILE = 0.01  # smallest relative gain for which further parts are fitted

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skmc import patterns
-from skmc.base import FitTasks, Outcome, known_of_rows, warn_user
+from skmc.base import Outcome, known_of_rows, warn_user
 from skmc.cells import Entries, Given
 from skmc.completers.auto._candidates import informed, selected
 from skmc.completers.auto._cold import Cold
@@ -23,7 +23,7 @@ from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._units import standardized, units_of
 from skmc.completers.costs import Cost, Size
 from skmc.linalg import seed_of
-from skmc.loop import seconds_left, time_limit
+from skmc.loop import FitTasks, seconds_left, time_limit
 from skmc.new_rows import RowIndex
 
 if TYPE_CHECKING:

@@ -10,14 +10,7 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from skmc.base import (
-    CompleterTags,
-    FitTasks,
-    Outcome,
-    fit_with_sides,
-    read_known,
-    sample,
-)
+from skmc.base import CompleterTags, Outcome, fit_with_sides, read_known, sample
 from skmc.cells import Container, Given
 from skmc.completers.auto import _intervals
 from skmc.completers.auto._candidates import MAX_TIME
@@ -25,6 +18,7 @@ from skmc.completers.auto._cold import with_known
 from skmc.completers.auto._fit import fit_stack
 from skmc.completers.auto._fitted import FittedStack
 from skmc.completers.auto._report import as_frame
+from skmc.loop import FitTasks
 from skmc.parameters import Positive, Seed
 from skmc.tables import TakesTables
 

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from skmc.base import FitTasks
 from skmc.cells import Observed, Scaling
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._units import standardized
@@ -22,6 +21,7 @@ from skmc.completers.series._stack import SeriesStack, members_for
 from skmc.completers.series._table import TimeTable
 from skmc.completers.series._windows import Span
 from skmc.linalg import seed_of
+from skmc.loop import FitTasks
 
 if TYPE_CHECKING:
     from skmc.completers.series.completer import SeriesCompleter

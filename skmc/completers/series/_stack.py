@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from skmc.base import FitTasks
 from skmc.completers.auto._cross_fit import MIN_WEIGHT
 from skmc.completers.auto._spread import Spread
 from skmc.completers.auto._stacking import Stacking, rms
 from skmc.completers.series._members import Interpolation, SeasonalMean, Windowed
 from skmc.completers.series._windows import Span, Windows, widest
+from skmc.loop import FitTasks
 from skmc.patterns import gap_lengths, moved_gaps
 
 HELD_OUT = 0.1  # share of the observed cells

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skmc.base import BaseCompleter, Estimator, FitTasks
+from skmc.base import BaseCompleter, Estimator
 from skmc.cells import Container
 from skmc.compatibility import fit_context, with_callbacks
 from skmc.completers.series._fitted import FittedSeries
 from skmc.completers.series._score import score
 from skmc.completers.series._table import TimeTable
+from skmc.loop import FitTasks
 from skmc.parameters import Count, Seed
 from skmc.tables import as_table, with_tables
 
