@@ -36,6 +36,7 @@ extensions = [
     "api_pages",
     "command_options",
     "measured",
+    "measured_number",
     "method_rows",
     "record_states",
     "stored_pictures",

@@ -205,17 +205,18 @@ def alternatives() -> str:
     lines = []
     tables = ["auto", "KNNImputer, 5", "IterativeImputer"]
     cases = sorted({key.rsplit("/", 2)[0] for key in stored["auto"]})
-    runs = [
-        [stored["auto"].get(f"{case}/{name}/0", {}) for name in tables]
-        for case in cases
-        if re.search("/(MCAR|MAR)", case) and "file order" not in case
-    ]
-    runs = [run for run in runs if all("rmse" in record for record in run)]
-    if runs:
+    for title in ("error on tables", "in file order"):
+        runs = [
+            [stored["auto"].get(f"{case}/{name}/0", {}) for name in tables]
+            for case in cases
+            if re.search("/(MCAR|MAR)", case)
+            and ("file order" in case) == (title == "in file order")
+        ]
+        runs = [run for run in runs if all("rmse" in record for record in run)]
         error = [geometric([r[k]["rmse"] / r[2]["rmse"] for r in runs]) for k in (0, 1)]
         time = [mean(r[k]["seconds"] for r in runs) for k in (0, 1, 2)]
         lines += [
-            f"| error on tables ({len(runs)} cases), relative | {error[0]:.2f} |"
+            f"| {title} ({len(runs)} cases), relative | {error[0]:.2f} |"
             f" {error[1]:.2f} | 1 | - | - |",
             "| seconds | " + " | ".join(f"{t:.2g}" for t in time) + " | - | - |",
         ]
@@ -416,6 +417,19 @@ def workers() -> str:
     return "\n".join(lines) + f"\n\n{hardware}.\n"
 
 
+def batches() -> str:
+    """Steps of single fits and of members of a batch, as Markdown."""
+    steps = json.loads((RECORDS / "speed-search.json").read_text())["small"][
+        "microseconds of a step"
+    ]
+    shapes = list(steps["SoftImputeCompleter"])
+    lines = ["| | " + " | ".join(shapes) + " |", "|---" * (len(shapes) + 1) + "|"]
+    for name, found in steps.items():
+        cells = [", ".join(f"{x:.3g}" for x in found[k].values()) for k in shapes]
+        lines += [f"| `{name}` | " + " | ".join(cells) + " |"]
+    return "\n".join(lines) + "\n"
+
+
 def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
     """The leaves of nested results, by their paths."""
     if isinstance(tree, dict):
@@ -428,15 +442,13 @@ def flat(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
 
 
 def device() -> str:
-    """The results of the CUDA benchmark, or that there are none."""
+    """The section about the CUDA benchmark, if there are results of it."""
     path = RECORDS / "gpu.json"
     if not path.exists():
-        return (
-            "There are no recorded measurements on a CUDA device. `python -m "
-            "benchmarks.speed.gpu` compares the results and times of CPU and CUDA and "
-            "records them.\n"
-        )
+        return ""
     lines = [
+        "## On a CUDA device",
+        "",
         "`python -m benchmarks.speed.gpu`, recorded in "
         f"[gpu.json](reproduction/records/gpu.json) by commit {commit(path)}.",
         "",
@@ -489,7 +501,9 @@ def series() -> str:
 def write(app) -> None:
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
-    made = (decisions, speed, busy, device, spark, workers, panel, series)
+    made = (
+        decisions, speed, busy, device, spark, workers, panel, series, batches
+    )  # fmt: skip
     tables = {function.__name__: function() for function in made}
     for name, text in tables.items():
         path = folder / f"{name}.md"

@@ -50,9 +50,8 @@ class AutoencoderCompleter(IterativeCompleter):
     Ours: Adam in mini-batches of rows (the paper uses nonlinear conjugate gradients);
     early stopping; the defaults (the paper's ``lambda_weights`` of 1e-3 overfits);
     initial weights that are uniform in ``+-.3 sqrt(6 / (fan_in + fan_out))`` (the
-    paper's 4 instead of .3 saturates the units and costs 4 to 10 % in error); for inner
-    autoencoders, whose data are codes, ``lambda_weights`` times the mean square of
-    these codes.
+    paper's 4 instead of .3 saturates the units); for inner autoencoders, whose data are
+    codes, ``lambda_weights`` times the mean square of these codes.
 
     Parameters
     ----------

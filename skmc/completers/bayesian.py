@@ -85,7 +85,7 @@ class BayesianFactorizationCompleter(IterativeCompleter):
         The rank that was used.
     row_factors_, col_factors_ : ndarray of shape (n_samples, k), (n_features, k)
         Factors, whose product is the scaled completion; ``k = n_draws (rank + 1) + 1``,
-        at the defaults 30 kB for each row and column. Computed at each access.
+        at the defaults ``30 kB`` for each row and column. Computed at each access.
     reconstruction_ : ndarray of shape (n_samples, n_features)
         The model's value of every cell, computed at each access.
     history_ : dict of ndarray
@@ -111,11 +111,11 @@ class BayesianFactorizationCompleter(IterativeCompleter):
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.
-    The fitted completer keeps the draws of the columns' factors, 30 kB for each column
-    at the defaults and half of that in single precision. It keeps no factors of rows,
-    only the observed cells, 12 bytes each. Predictions solve the ``n_draws`` systems of
-    each requested row, with the same solutions as in the fit. A graph of rows adds
-    the draws of its nodes' values, 30 kB for each row.
+    The fitted completer keeps the draws of the columns' factors, ``30 kB`` for each
+    column at the defaults and half of that in single precision. It keeps no factors of
+    rows, only the observed cells, 12 bytes each. Predictions solve the ``n_draws``
+    systems of each requested row, with the same solutions as in the fit. A graph of
+    rows adds the draws of its nodes' values, ``30 kB`` for each row.
 
     `fit` also takes ratings that are not in memory, see `Entries.from_parquet`. The
     draws equal those in memory up to rounding, and predictions of rows of the fit read

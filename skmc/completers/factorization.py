@@ -161,7 +161,7 @@ class FactorizationCompleter(IterativeCompleter):
 
     At the end, all rows, including new ones, are completed by exact ridge regressions
     on the columns' factors. Results have the dtype of the input: ``float32`` ratings
-    take half the memory and less time.
+    take less memory and time.
 
     Memory grows with the observed cells and with ``(n_samples + n_features) rank``;
     systems of rows are solved in blocks. ``reconstruction_`` and `transform` are dense.

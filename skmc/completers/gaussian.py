@@ -60,7 +60,7 @@ class GaussianCompleter(IterativeCompleter):
         Weight :math:`\lambda`, in rows: the prior counts as this number of rows with
         uncorrelated columns. 0 is maximum likelihood, which needs many more rows than
         columns. Values to try: .1, .3, 1, 3, 10, 30, 100 (relative to one row). "auto"
-        follows the path 100, 30, 10, 3, 1, .1, .01, .001, with three
+        follows the path ``100, 30, 10, 3, 1, .1, .01, .001``, with three
         steps at each from the last solution, until the error on a held-out tenth of the
         observed cells rises; of more than 1000 rows it uses the first 1000.
     marginals : {"normal", "copula"}, default="normal"

@@ -64,15 +64,13 @@ class GradualNSRCompleter(IterativeCompleter):
         ``mu_max`` to ``mu_min`` along half a cosine over ``max_iter`` epochs. The
         defaults are the paper's (it uses 1e6 if half of the cells or fewer are hidden).
         Far above 1 the two nonsmooth penalties have little effect: with 1e5 they are
-        absent for 98 % of the epochs. Equal values switch gradual learning off;
+        absent for nearly all epochs. Equal values switch gradual learning off;
         ``mu_min > mu_max`` is an error.
     gamma : float > 1, default=10
         Divisor of the step size ``1 / (gamma L)``, where L is the local Lipschitz
         constant of the gradient. The extrapolation grows with gamma, up to a half. The
-        paper's 1000 is slow: after 1000 epochs on its synthetic data, half hidden, 30 %
-        of the energy of the observed cells is unexplained, whereas 1.5, 10 and 100
-        leave 7 %. The default of 10 is ours. With 1000 in single precision, the steps
-        are too short to measure L, which is then underestimated.
+        paper's 1000 is slow. The default of 10 is ours. With 1000 in single precision,
+        the steps are too short to measure L, which is then underestimated.
     hidden : tuple of int >= 1 or None, default=None
         Widths of the hidden layers, which the paper does not state. None is ours: ``(10
         k, k, 10 k)`` with ``k = 1 + ceil(sqrt(min(n_samples, n_features)))``.

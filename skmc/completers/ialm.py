@@ -35,8 +35,7 @@ class IALMCompleter(IterativeCompleter):
     tol : float >= 0, default=1e-3
         Stop when ``|X + E - P(M)| / |P(M)|`` is at most ``tol`` and the filled-in cells
         ``E`` move by less than a tenth of that, ``min(mu, sqrt mu) |dE| / |P(M)|``.
-        ``P(M)`` is zero at missing cells. The authors use 1e-4, which changes
-        completions by .2 % and takes twice as long.
+        ``P(M)`` is zero at missing cells. The authors use 1e-4, which takes longer.
     {scaling}
         If "auto" would be "global", it only divides by the root mean square, because
         the nuclear norm here does not shrink a mean.

@@ -121,9 +121,9 @@ default=numpy.nan
     The order of day and month in texts such as 03/04/2020 is inferred from the other
     dates of the column. If that is not possible, the column is returned unchanged.
 
-    Numbers mixed with text, such as 3.5 and "unknown", are an error if the column has
-    missing cells. Otherwise the column is returned unchanged. The errors of all columns
-    are reported together.
+    Numbers mixed with text, such as ``3.5`` and "unknown", are an error if the column
+    has missing cells. Otherwise the column is returned unchanged. The errors of all
+    columns are reported together.
 
     Examples
     --------

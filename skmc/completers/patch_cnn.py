@@ -74,7 +74,7 @@ class PatchCNNCompleter(IterativeCompleter):
         difference. With fewer than 1000 observed cells, a tenth is too small to compare
         sides, and the first side is used.
     lr : float > 0, default=0.006
-        Learning rate of Adam. It grows over 8 % of ``max_iter`` iterations and is
+        Learning rate of Adam. It grows over ``8 %`` of ``max_iter`` iterations and is
         decayed to zero by a cosine over all of them.
     max_iter : int >= 1, default=200
         Number of iterations. An iteration is a twenty-fifth of an epoch, but at least

@@ -50,7 +50,7 @@ class SoftImputeCompleter(IterativeCompleter):
         value of the scaled data with missing cells set to zero; with effects, of the
         residuals of their least-squares fit. At 1, :math:`L` is zero, so the solution
         is the mean or the effects. Values to try: .01, .03, .1, .3 (relative to that
-        value). "auto" follows the path 1, .7, .49, ... with a tenth of the observed
+        value). "auto" follows the path ``1, .7, .49, ...`` with a tenth of the observed
         cells held out, starts each solve from the last solution, and stops when the
         error has risen twice in a row. The best value is used for all cells.
     max_rank : int in [1, min(n_samples, n_features)] or None, default=None

@@ -97,10 +97,10 @@ class TreesCompleter(BaseCompleter):
     -----
     A fit of ``n`` rows and ``d`` columns takes time in proportion to
     ``d**2 n log(n) n_estimators`` per round. "extra_trees" stores about
-    ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500: 34 MB for
-    1000 rows and 20 columns. `fit` raises a `MemoryError` at once if this exceeds the
-    memory of the machine. "boosting" stores at most 31 leaves per tree for any number
-    of rows; from about ten thousand rows on it is much faster.
+    ``34 d n n_estimators`` bytes per round, where ``n`` is at most 12 500. `fit` raises
+    a `MemoryError` at once if this exceeds the memory of the machine. "boosting" stores
+    at most 31 leaves per tree for any number of rows; from about ten thousand rows on
+    it is much faster.
 
     For fitted rows, `score` without the truth uses the out-of-bag trees only. The
     linear model was fitted to all rows. Fits with

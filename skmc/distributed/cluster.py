@@ -32,10 +32,10 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # read by CUDA when it is first used
 class Client(distributed.Client):
     """A `distributed.Client` whose data survive the loss of a worker.
 
-    joblib passes arrays of more than a kilobyte to ``scatter``, which stores each on
-    one worker. If that worker dies, a search ends with a ``CancelledError``. This
-    client keeps a copy at the scheduler, which sends the data to another worker. The
-    parameters are those of `distributed.Client`.
+    joblib passes all but small arrays to ``scatter``, which stores each on one worker.
+    If that worker dies, a search ends with a ``CancelledError``. This client keeps a
+    copy at the scheduler, which sends the data to another worker. The parameters are
+    those of `distributed.Client`.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Fused operations. Only this module uses private names of PyTorch.
 
 Where a version or a build of PyTorch lacks one, public calls replace it. Their results
-are equal up to rounding, and they take two to five times as long.
+are equal up to rounding, and they take longer.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def linear(
     """``X W'`` or ``max(X W' + b, 0)``, in single precision on a CPU by oneDNN.
 
     Torch multiplies with MKL, which uses the widest registers only on Intel's
-    processors. oneDNN uses them on all processors and is as fast on Intel's: on an AMD
-    EPYC with AVX-512 it takes .45 of the time. Torch offers it for layers of networks.
-    Builds without it, other data types and other devices use Torch's own product.
+    processors. oneDNN uses them on all processors and is as fast on Intel's. Torch
+    offers it for layers of networks. Builds without it, other data types and other
+    devices use Torch's own product.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class SpectralActivation(nn.Module):
     r"""`apply_to_singular_values` for a matrix that changes little between calls.
 
     In matrices with at least 100 rows and columns, the tangent replaces ``gamma`` for
-    singular values up to .01, with a relative error of 3e-5. If the others are few,
+    singular values up to ``.01``, with a relative error of 3e-5. If the others are few,
     the iteration for them starts from the singular vectors of the previous call.
 
     Parameters

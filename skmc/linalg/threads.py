@@ -171,7 +171,7 @@ def threads_shared_by(n_workers: int) -> Iterator[None]:
 
 @functools.cache
 def _libraries() -> ThreadpoolController:
-    """BLAS and OpenMP libraries of this process; a search for them takes 10 ms."""
+    """BLAS and OpenMP libraries of this process, found once."""
     return ThreadpoolController()
 
 
@@ -254,7 +254,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
 def memory_of(device: torch.device) -> int:
     """Return the total memory of a device.
 
-    On Windows, where Python cannot query it, 8 GiB are assumed.
+    On Windows, where Python cannot query it, ``8 GiB`` are assumed.
 
     Parameters
     ----------

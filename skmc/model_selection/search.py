@@ -85,7 +85,7 @@ class BatchedSearch(BaseSearchCV):
     batch_size : int >= 1 or "auto"
         Maximum number of fits in one batch. "auto" divides the fits evenly among the
         workers and uses at most a quarter of the device's memory. On a CPU, batches of
-        a grid search take an estimated 32 MiB at most, to stay in the caches, and
+        a grid search take an estimated ``32 MiB`` at most, to stay in the caches, and
         matrices of more than 40 000 cells are fitted alone, because a batch would not
         be faster.
         If a device nevertheless runs out of memory, the two halves of the batch are

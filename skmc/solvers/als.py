@@ -87,8 +87,8 @@ class ALS(Solver):
 
     From the third step on, and without linear priors, the change of a step is replaced
     by a conjugate direction and an exact line search along it: the objective on the
-    line is a polynomial of degree four. This takes less than half as many steps. If the
-    direction is not one of descent, the iterate of the plain step is taken.
+    line is a polynomial of degree four. This takes fewer steps. If the direction is not
+    one of descent, the iterate of the plain step is taken.
 
     A half-step takes three steps of conjugate gradients for all rows at once, from the
     current factors. Each lowers the objective, at a small part of the cost of exact

@@ -112,8 +112,8 @@ class Gibbs(Solver[SparseObserved, GibbsState]):
     row has cells. ``B`` is drawn by perturbed conjugate gradients, from a Gaussian
     prior whose precision is ``P`` times a multiple of that of the factors. A step draws
     everything once. Draws of factors, biases and ``B`` are over-relaxed: they have the
-    correct conditional distribution and a correlation of -.6 with the previous draws.
-    On ratings, this halves the variance of averages over many draws.
+    correct conditional distribution and a correlation of ``-.6`` with the previous
+    draws. So averages over many draws vary less.
 
     A half-step is one pass over the cells, in chunks of rows, and the products of
     ``implicit`` are further ones. Random numbers are drawn for all rows at once. So the

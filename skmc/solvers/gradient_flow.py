@@ -55,8 +55,8 @@ class GradientFlow(ParametricSolver[Observed, FlowState]):
     Adam makes all directions grow at the same rate. The flow lets the large singular
     values of a factorization grow first, and implicit low rank depends on this. The
     length of a step is ``|theta - theta before| / |grad - grad before|``, the inverse
-    curvature along the previous step, and at most 5 % more than the previous length.
-    The first step moves no parameter by more than a tenth of its norm.
+    curvature along the previous step, and at most ``5 %`` more than the previous
+    length. The first step moves no parameter by more than a tenth of its norm.
 
     Parameters
     ----------

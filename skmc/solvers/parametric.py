@@ -76,8 +76,8 @@ class Adam:
         \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + 10^{-8}}
 
     with :math:`\beta_1 = .9`. These are the steps of `torch.optim.Adam`, whose Python
-    code takes several times as long as the step of a small matrix. All numbers of the
-    state are on the device.
+    code takes longer than the step of a small matrix. All numbers of the state are on
+    the device.
 
     Parameters
     ----------

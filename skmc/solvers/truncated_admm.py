@@ -70,7 +70,7 @@ class TruncatedADMM(TruncatedNorm):
     completion does not depend on the unit of the data. ``rho`` is not part of the
     problem and affects only the number of steps. The paper's .05 for pictures in
     0..255, a shrinkage by 20 gray values, is 22 for a centered picture of 240 x 240,
-    and takes seven times as many steps.
+    and takes more steps.
 
     Parameters
     ----------

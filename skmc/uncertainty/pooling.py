@@ -39,8 +39,8 @@ def pool(
     information is approximately ``l = (1 + 1/k) B / T``.
 
     The estimate minus its target, divided by the standard error, has approximately a t
-    distribution. An interval of 95 % is the estimate plus or minus the standard error
-    times ``scipy.stats.t.ppf(0.975, pooled.dof)``. The degrees of freedom are
+    distribution. An interval of ``95 %`` is the estimate plus or minus the standard
+    error times ``scipy.stats.t.ppf(0.975, pooled.dof)``. The degrees of freedom are
 
     - ``r = (k - 1) / l^2`` for a large table (Rubin 1987). They say how well ``B`` is
       known from ``k`` completions, and exceed the number of rows if ``l`` is small;

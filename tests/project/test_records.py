@@ -247,3 +247,16 @@ def test_stale_pages_say_so(monkeypatch):
     text = ["# Title\n\nText\n"]
     states.say(None, "reproduction/auto", text)
     assert text == ["# Title\n\nText\n"]
+
+
+def test_a_page_leaves_out_what_its_record_lacks(monkeypatch, folder):
+    implicit = importlib.import_module("benchmarks.quality.implicit")
+    process(monkeypatch, "1")
+    text = (DOCS / "records" / "implicit.json").read_text()
+    for lacking in ("none", "implicit"):
+        kept = {k: v for k, v in json.loads(text).items() if f"/{lacking}/" not in k}
+        (folder / "records" / "implicit.json").write_text(json.dumps(kept))
+        implicit.page(implicit.Results("implicit"))
+        page = (folder / "implicit.md").read_text()
+        assert " nan" not in page and ("| implicit |" in page) == (lacking == "none")
+        assert "for ours" in page and "for EASE" in page

@@ -80,9 +80,9 @@ class AutoCompleter(TakesTables):
         they are fitted to at most an eighth of the rows, and tried if the estimate
         corrected by this time allows. A fit that takes longer than estimated ends when
         the time has passed, if its class has ``max_time``.
-        `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if
-        there is a third of the time for its fit. Members of the stack without time for
-        a final fit keep an earlier one, to fewer cells.
+        `BayesianFactorizationCompleter`, which then averages fewer draws, is tried if a
+        third of its estimated time is left. Members of the stack without time for a
+        final fit keep an earlier one, to fewer cells.
     {device}
         Estimators in a mapping use their own.
     random_state : int, RandomState instance or None, default=None

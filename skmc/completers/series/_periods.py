@@ -21,8 +21,8 @@ def find_periods(cells: np.ndarray, calendar: Sequence[int]) -> list[int]:
     the autocorrelation of the observed cells is above .1. Series without such a period
     have the lag of the shortest peak of the autocorrelation that reaches half of the
     highest peak, and of the shortest that is within .05 of the highest. A multiple of
-    the shortest period is left out if the autocorrelation is not .05 higher there than
-    at the multiples before and after it.
+    the shortest period is left out if the autocorrelation is not ``.05`` higher there
+    than at the multiples before and after it.
 
     Parameters
     ----------
