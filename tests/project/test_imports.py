@@ -80,6 +80,7 @@ MAY_IMPORT = {
         "skmc",
         "uncertainty",
         "panel",
+        "persistence",
     },
 }
 SKLEARN_FREE = {*CORE, "blocks", "inverses"}
