@@ -155,7 +155,7 @@ FAULTS = {
     "bytes": Fault(_with_cell(b"4"), "b'4' at row .* is not a number", True),
     "an object": Fault(_with_cell({}), "holds {} at row .* is not a number", True),
     "a long integer": Fault(
-        _with_cell(10**400), "holds an integer of 401 digits at row|Python int", True
+        _with_cell(10**400), "holds an integer of 401 digits at row", True
     ),
     "a complex number": Fault(
         lambda v, o, rng: with_nan(v, o).astype(complex) * 1j, "Complex data not"
