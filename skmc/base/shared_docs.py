@@ -75,9 +75,9 @@ DESCRIPTIONS: dict[str, Description] = {
     "max_time": (
         "float > 0 or None",
         """\
-        Time limit of `fit` in seconds; the choice of hyper-parameters gets at most half
-        of it. When it has passed, the fit ends after the running iteration, with a
-        warning. None sets no limit.""",
+        Time limit of `fit` in seconds of wall-clock time; the choice of
+        hyper-parameters gets at most half of it. When it has passed, the fit ends after
+        the running iteration, with a warning. None sets no limit.""",
     ),
     "warm_start": (
         "bool",

@@ -34,7 +34,12 @@ from skmc.blocks.sorting import (
 from skmc.cells import CsvFiles, StoredEntries
 
 OWN = "skmc-blocks"  # the only subfolder of a user's folder that is written
-DONE = "blocks.json"  # written last
+DONE = "blocks.json"  # moved to its place last
+REASONS = {  # for a file that cannot be written
+    errno.ENOSPC: "is full",
+    errno.EDQUOT: "is full for this user",
+    errno.EFBIG: "takes no file of this size",
+}
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,9 @@ def _written(entries: StoredEntries, folder: Path) -> Path:
         shutil.rmtree(target, ignore_errors=True)
         _explain(error, folder)
         raise
-    mark.write_text(json.dumps(token))
+    fresh = mark.with_suffix(".new")
+    fresh.write_text(json.dumps(token))
+    fresh.replace(mark)
     return target
 
 
@@ -216,10 +223,10 @@ def _fill(
     try:
         part.mkdir()
         header = _sort(entries, source, part, runner)
-        for path in part.iterdir():
+        (part / DONE).write_text(json.dumps({**header, "key": key}))
+        for path in sorted(part.iterdir(), key=lambda path: path.name == DONE):
             path.replace(folder / path.name)
         part.rmdir()
-        (folder / DONE).write_text(json.dumps({**header, "key": key}))
     except BaseException as error:
         for name in ("row", "col", "unfinished"):
             shutil.rmtree(folder / name, ignore_errors=True)
@@ -231,14 +238,17 @@ def _fill(
 
 def _explain(error: BaseException, folder: Path) -> None:
     """Raise an error with more information if the disk is full."""
-    full = "No space left" in str(error) or getattr(error, "errno", 0) == errno.ENOSPC
-    if not (isinstance(error, OSError) and full):
+    if not isinstance(error, OSError):
+        return
+    full = "No space left" in str(error)
+    number = errno.ENOSPC if full else error.errno
+    if number not in REASONS:
         return
     raise OSError(
-        errno.ENOSPC,
-        f"The disk of {folder} is full. Sorting needs about three times the size of "
-        "the uncompressed triplets; pass a folder on another disk. What was written "
-        "has been removed",
+        number,
+        f"The disk of {folder} {REASONS[number]}. Sorting needs about three times the "
+        "size of the uncompressed triplets; pass a folder on another disk. What was "
+        "written has been removed",
     ) from error
 
 

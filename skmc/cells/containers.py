@@ -62,6 +62,11 @@ def to_cells(X: Any, *, name: str = "X", missing_values: float = np.nan) -> np.n
         unstored = np.ma.getmaskarray(X)
         cells = _to_float(X.filled(), X, name, unstored)
     elif isinstance(X, torch.Tensor):
+        if X.layout is not torch.strided:
+            raise TypeError(
+                f"{name} is a sparse tensor; pass its stored cells as a SciPy sparse "
+                f"array, or {name}.to_dense() if all others are zeros."
+            )
         X = X.detach().cpu().resolve_conj()
         array = X.float() if X.dtype is torch.bfloat16 else X
         cells, unstored = _to_float(array.numpy(), X, name), None
@@ -227,7 +232,7 @@ def _cell_by_cell(
         if isinstance(value, np.generic):
             value = value.item()
         try:
-            if isinstance(value, str):
+            if isinstance(value, (str, bytes)):  # float reads b"4" as well as "4"
                 raise ValueError("text")
             cells[place] = float(value)
         except OverflowError as error:

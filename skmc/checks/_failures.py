@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from sklearn.exceptions import NotFittedError
 
 from skmc.base import IterativeCompleter
@@ -36,6 +37,7 @@ BAD_INPUT: dict[str, tuple[Any, str]] = {
         sp.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(2, 2)),
         "X stores some cells more than once",
     ),
+    "sparse tensor": (torch.eye(2).to_sparse(), "X is a sparse tensor; pass"),
 }
 WORDS: dict[str, tuple[Any, str]] = {
     "text": (
@@ -43,6 +45,7 @@ WORDS: dict[str, tuple[Any, str]] = {
         "holds 'four' at row 1, column 1, which is not a number",
     ),
     "numbers as text": (np.array([["1", "2"]]), "X holds '1' at row 0, column 0"),
+    "numbers as bytes": (np.array([[b"1", 2]], object), "X holds b'1' at row 0"),
 }
 
 

@@ -8,6 +8,7 @@ import pickle
 import re
 import warnings
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -573,6 +574,35 @@ def test_a_full_disk(files, tmp_path, monkeypatch, n_written):
         MeanCompleter().fit(ratings)
     assert not list(folder.iterdir())
     assert before == {path: path.read_bytes() for path in files.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"), [("EDQUOT", "for this user"), ("EFBIG", "of this size")]
+)
+def test_other_limits_of_a_disk(files, tmp_path, monkeypatch, number, reason):
+    def failing(*_, **__):
+        raise OSError(getattr(errno, number), "Error writing bytes to file")
+
+    monkeypatch.setattr(pq, "write_table", failing)
+    ratings = Entries.from_parquet(files, *NAMES, folder=tmp_path / "blocks")
+    with pytest.raises(OSError, match=rf"The disk of .*blocks .*{reason}\. Sorting"):
+        MeanCompleter().fit(ratings)
+
+
+def test_a_disk_that_is_full_at_the_very_end(files, tmp_path, monkeypatch):
+    """The file that marks sorted blocks is never half-written."""
+    folder, write_text = tmp_path / "blocks", Path.write_text
+
+    def failing(path, text):
+        write_text(path, text[:5])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    ratings = Entries.from_parquet(files, *NAMES, folder=folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", failing)
+        with pytest.raises(OSError, match="blocks is full"):
+            MeanCompleter().fit(ratings)
+    MeanCompleter().fit(ratings)
 
 
 def test_a_killed_sort_is_repeated(files, tmp_path, monkeypatch):

@@ -6,30 +6,17 @@ import warnings
 
 import hypothesis.strategies as st
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse as sp
-import torch
 from conftest import COMPLETERS, make
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from skmc import Entries, KNNCompleter, MeanCompleter, SVDCompleter
+from benchmarks.shared.containers import BUILD, NOT_IN_FRAMES, QUICK, check_completion
+from skmc import MeanCompleter
 
 pytestmark = pytest.mark.slow
 
-# Short fits: what the answer is worth is not asked here.
-QUICK = {
-    "max_iter": 3,
-    "n_draws": 3,
-    "n_burn_in": 1,
-    "candidates": {
-        "means": MeanCompleter(),
-        "KNN": KNNCompleter(device="cpu"),
-        "SVD": SVDCompleter(1, max_iter=3, device="cpu"),
-    },
-}
 DTYPES = [np.float32, np.float64, np.int32, np.uint8, np.bool_, np.float16, object]
 
 
@@ -54,63 +41,9 @@ def matrices(draw):
     observed = draw(arrays(bool, shape, elements=st.sampled_from([True] * 3 + [False])))
     kind = draw(st.sampled_from(list(BUILD)))
     event(kind)
-    tables = {"pandas": (np.bool_,), "polars": (np.bool_, np.float16, object)}
-    if dtype in tables.get(kind, ()):  # columns of categories, or of no type of polars
+    if dtype in NOT_IN_FRAMES.get(kind, ()):
         values = values.astype(float)
     return BUILD[kind], values, observed
-
-
-def _frame(values, observed):
-    """Columns of the dtype itself where nothing is missing."""
-    frame = pd.DataFrame(values)
-    return frame if observed.all() else frame.astype(float).where(observed)
-
-
-def _sparse(values, observed):
-    stored = np.asarray(values[observed], float)
-    return sp.coo_array((stored, np.nonzero(observed)), shape=values.shape)
-
-
-BUILD = {
-    "array": lambda values, observed: _nan(values, observed),
-    "transposed": lambda values, observed: (
-        np.ascontiguousarray(_nan(values, observed).T).T
-    ),
-    "sliced": lambda values, observed: np.repeat(_nan(values, observed), 2, 1)[:, ::2],
-    "masked": lambda values, observed: np.ma.masked_array(values, ~observed),
-    "list of masked": lambda values, observed: list(
-        np.ma.masked_array(values, ~observed)
-    ),
-    "list": lambda values, observed: [
-        [value if seen else None for value, seen in zip(*pair, strict=True)]
-        for pair in zip(values.tolist(), observed.tolist(), strict=True)
-    ],
-    "object": lambda values, observed: np.where(
-        observed, values.astype(object), np.array(None)
-    ),
-    "pandas": _frame,
-    "polars": lambda values, observed: pl.DataFrame(
-        {
-            str(j): pl.Series(
-                [v if o else None for v, o in zip(c, seen, strict=True)], strict=False
-            )
-            for j, (c, seen) in enumerate(
-                zip(values.T.tolist(), observed.T, strict=True)
-            )
-        }
-    ),
-    "tensor": lambda values, observed: torch.tensor(_nan(values, observed)),
-    "sparse": _sparse,
-    "entries": lambda values, observed: Entries(_nan(values, observed)),
-}
-
-
-def _nan(values, observed):
-    if observed.all() and values.dtype != object:
-        return values
-    return np.where(observed, values, np.nan).astype(
-        values.dtype if values.dtype in (np.float16, np.float32) else float
-    )
 
 
 @pytest.mark.parametrize("cls", COMPLETERS)
@@ -135,23 +68,7 @@ def test_a_clear_error_or_a_finite_answer(cls, matrix, data):
             with pytest.raises(ValueError, match=r"no observed cell|contains infinity"):
                 completer.fit(build(values, observed))
             return
-        X = build(values, observed)
-        completed = completer.fit_transform(X)
-        again = completer.transform(X)
-        # The same numbers under another mask are new rows.
-        flipped = observed ^ (np.indices(observed.shape).sum(0) % 3 == 0)
-        flipped &= np.isfinite(exact)
-        folded = completer.transform(build(values, flipped))
-    assert completed.shape == values.shape
-    # A column without an observed cell is left empty if the columns have units.
-    known = observed.any(0)
-    for whole in (completed, folded, completer.reconstruction_):
-        assert np.isfinite(whole[:, known]).all()
-    empty = ~np.isfinite(completed[:, ~known])
-    assert empty.all() or not empty.any()
-    np.testing.assert_array_equal(completed[observed], exact[observed])
-    np.testing.assert_array_equal(folded[flipped], exact[flipped])
-    np.testing.assert_array_equal(completed, again)
+        check_completion(completer, build, values, observed)
 
 
 def test_a_frame_of_nulls_has_no_precision():

@@ -100,3 +100,15 @@ def test_the_argument_and_the_remedy_are_named(name, tmp_path):
 def test_an_empty_matrix_has_no_cell_to_hide(name, shape):
     with pytest.raises(ValueError, match=r"X has shape \(., .\), and so no cell"):
         getattr(patterns, name)(np.zeros(shape), 0.3)
+
+
+def test_means_of_rows_do_not_depend_on_the_order_in_memory():
+    """Row means fill empty columns, in new rows as in those of the fit."""
+    X = np.random.RandomState(0).randn(20, 13)
+    X[:, 4] = np.nan
+    completer = MeanCompleter()
+    with pytest.warns(UserWarning, match="no observed cell"):
+        completed = completer.fit_transform(X)
+    assert np.isfinite(completed[:, 4]).all()
+    found = completer.transform(np.asfortranarray(X))
+    np.testing.assert_array_equal(found, completed)

@@ -81,6 +81,7 @@ MAY_IMPORT = {
         "skmc",
         "uncertainty",
         "panel",
+        "persistence",
     },
 }
 SKLEARN_FREE = {*CORE, "blocks", "inverses"}

@@ -1,0 +1,1 @@
+"""What completers survive: ``python -m benchmarks.faults``."""
