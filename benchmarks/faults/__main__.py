@@ -25,7 +25,7 @@ from skmc.checks import all_completers
 
 NAME = "faults"
 INPUTS = 4000  # for each completer
-BATCH = 500
+BATCH = 100
 KILLS = 100  # of each kind
 DISKS = 40  # of each kind
 SEED = 0

@@ -94,7 +94,7 @@ def loaded(
     parts = {name: torch.from_numpy(column) for name, column in cells.items()}
     row, col, values = parts["row"], parts["col"], parts["value"]
     if scaling is not None:
-        column = (col if side == "row" else row + first).long()
+        column = col if side == "row" else row + first
         shift, scale = (
             s[0, column] if s.shape[1] > 1 else s[0]
             for s in (scaling.shift, scaling.scale)
