@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--input", metavar="NAME/NUMBER")
     parser.add_argument("--inputs", type=int, default=INPUTS)
-    parser.add_argument("--fits", type=int, default=200, help="for each completer")
+    parser.add_argument("--fits", type=int, default=1000, help="for each completer")
     parser.add_argument("--seconds", type=float, default=60.0, help="of suspension")
     options = parser.parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
