@@ -247,6 +247,9 @@ class BaseCompleter(Estimator):
 
     def _completed(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Make the completion of rows from the model's values."""
+        if values.dtype != cells.dtype:  # a smaller range ends at its largest numbers
+            limits = np.finfo(cells.dtype)
+            values = values.clip(limits.min, limits.max)
         completed = values.astype(cells.dtype, copy=False)
         if self._like is not None:
             completed = self._like.apply(completed)

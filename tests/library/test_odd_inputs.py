@@ -112,3 +112,10 @@ def test_means_of_rows_do_not_depend_on_the_order_in_memory():
     assert np.isfinite(completed[:, 4]).all()
     found = completer.transform(np.asfortranarray(X))
     np.testing.assert_array_equal(found, completed)
+
+
+def test_predictions_beyond_single_precision_are_its_largest_numbers():
+    completer = MeanCompleter().fit(np.eye(3, dtype=np.float32))
+    huge = np.full((1, 3), -1e300)
+    completed = completer._completed(np.full((1, 3), np.nan, np.float32), huge)
+    np.testing.assert_array_equal(completed, np.finfo(np.float32).min)
