@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d, pad
@@ -255,15 +256,14 @@ def _nearest(corners: Tensor, side: int, cells: Tensor) -> Tensor:
     return torch.searchsorted(middles, cells.to(middles.dtype).contiguous())
 
 
-def _eigh(gram: Tensor) -> tuple[Tensor, Tensor]:
-    """Decompose many small matrices; on CPUs in threads, as LAPACK is sequential."""
+def _eigenvectors(gram: Tensor) -> Tensor:
+    """Decompose many small matrices in threads, as LAPACK is sequential."""
     n_threads = torch.get_num_threads()
-    if gram.is_cuda or n_threads == 1 or len(gram) < FEW:
-        return tuple(torch.linalg.eigh(gram))
+    if n_threads == 1 or len(gram) < FEW:
+        return torch.linalg.eigh(gram)[1]
     with ThreadPoolExecutor(n_threads) as pool:
-        parts = zip(*pool.map(torch.linalg.eigh, gram.chunk(n_threads)), strict=True)
-    values, vectors = map(torch.cat, parts)
-    return values, vectors
+        parts = pool.map(torch.linalg.eigh, gram.chunk(n_threads))
+        return torch.cat([vectors for _, vectors in parts])
 
 
 def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
@@ -285,11 +285,16 @@ def principal(groups: Tensor, threshold: float = 0.0) -> Tensor:
     centered = groups - groups.mean(-2, keepdim=True)
     wide = groups.shape[-1] > groups.shape[-2]
     gram = centered @ centered.mT if wide else centered.mT @ centered
+    n = gram.shape[-1]
+    if gram.device.type != "cpu":  # a selection would wait for the device
+        return torch.linalg.eigh(gram)[1]
     # The Frobenius norm bounds the largest eigenvalue.
-    varied = gram.norm(dim=(-2, -1)) > 4 * groups.shape[-2] * threshold**2
-    found = torch.eye(gram.shape[-1]).to(gram).expand(gram.shape).clone()
-    found[varied] = _eigh(gram[varied])[1]
-    return found
+    varied = gram.norm(dim=(-2, -1)).numpy() > 4 * groups.shape[-2] * threshold**2
+    chosen = torch.from_numpy(np.flatnonzero(varied))
+    gram = gram.reshape(-1, n, n)
+    found = torch.eye(n, dtype=gram.dtype).repeat(len(gram), 1, 1)
+    found[chosen] = _eigenvectors(gram[chosen])
+    return found.view(*groups.shape[:-2], n, n)
 
 
 def lower_rank(groups: Tensor, directions: Tensor, threshold: float) -> Tensor:
