@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -214,14 +214,18 @@ def als(
     """Make the solver for given weights and factors, of which NaN are random."""
     explicit, biases, cols = completer.alpha is None, None, None
     size = data.shape[0 if explicit or last is not None else 1]
-    start = rng.stream(rank).normal(size, rank, std=rank**-0.5)
-    start = start.to(data.dtype).to(data.device)
+
+    def drawn() -> Tensor:
+        numbers = rng.stream(rank).normal(size, rank, std=rank**-0.5)
+        return numbers.to(data.dtype).to(data.device)
+
+    start: Tensor | Callable[[], Tensor] = drawn  # may be large, so it is not kept
     if last is not None:
-        rows, cols = (W.to(start) for W in last)
+        rows, cols = (W.to(data.dtype).to(data.device) for W in last)
         known, biases = rows[:, :rank], rows[:, rank]
-        start = torch.where(known.isnan(), start, known)
+        start = torch.where(known.isnan(), drawn(), known)
     elif not explicit:
-        start = _spectral(data, start)
+        start = _spectral(data, drawn())
     options: dict[str, Any] = {
         "row_biases": explicit and completer.biases in ("both", "rows"),
         "col_biases": explicit and completer.biases in ("both", "columns"),

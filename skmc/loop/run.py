@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import torch
@@ -59,7 +58,7 @@ class Run:
         self.solver, self.data, self.tol = solver, data, tol
         self.stop, self.callbacks = list(stop), callbacks
         self.check_every, self.compact = check_every, compact
-        with self.threads():
+        with threads_for(data.work, solver.workload):
             self.state = solver.init(data)
         self.iteration = 0
         self.answers = Answers(solver.outputs(self.state), data)
@@ -114,7 +113,7 @@ class Run:
         if not self.answers.running.any():
             return
         try:
-            with self.threads():
+            with threads_for(self.data.work, self.solver.workload):
                 self._steps(until, offer)
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             # The decomposed matrix is no longer finite.
@@ -162,15 +161,6 @@ class Run:
         self.iteration += 1
         self.state = self.solver.step(self.data, previous)
         return previous
-
-    def threads(self) -> AbstractContextManager[None]:
-        """Return the context with the number of threads that suits a step.
-
-        Returns
-        -------
-        context manager
-        """
-        return threads_for(self.data.work, self.solver.workload)
 
     def check(self, previous: State) -> Progress:
         """Evaluate residuals, stop rules and history of the current iterate.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -104,8 +104,8 @@ class ALS(Solver):
 
     Parameters
     ----------
-    start : Tensor of shape (m, rank)
-        Factors of the rows before the first step.
+    start : Tensor of shape (m, rank) or callable
+        Factors of the rows before the first step, or a function that returns them.
     weight : float > 0
         Weight ``lambda`` of the squared factors and biases.
     row_biases, col_biases : bool
@@ -136,7 +136,7 @@ class ALS(Solver):
 
     def __init__(
         self,
-        start: Tensor,
+        start: Tensor | Callable[[], Tensor],
         weight: float,
         *,
         row_biases: bool,
@@ -154,7 +154,8 @@ class ALS(Solver):
         self.objective = Objective(weight, biases, per_cell, link_weight, implicit)
 
     def init(self, data: SparseObserved) -> ALSState:
-        rows = pad(self.start.to(data.device), (0, 1))
+        start = self.start() if callable(self.start) else self.start
+        rows = pad(start.to(data.device), (0, 1))
         if self.start_biases is not None:
             rows[:, -1] = self.start_biases
         zero = partial(torch.zeros, dtype=data.dtype, device=data.device)
