@@ -169,8 +169,8 @@ class FoldIn:
         self, values: Tensor, mask: Tensor, noises: Sequence[float]
     ) -> list[Tensor]:
         """Complete rows with several noise levels, all zero or all positive."""
-        F, rank = self.loadings, self.loadings.shape[1]
-        if rank == 0:
+        F = self.loadings
+        if not F.any():  # there may be none, or only zeros after an underflow
             return [self.mean.expand_as(values).clone()] * len(noises)
         zero = values.new_zeros((), dtype=F.dtype)
         shifted = torch.where(mask, values.to(F.dtype) - self.mean, zero)

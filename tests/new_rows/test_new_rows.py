@@ -110,3 +110,12 @@ def test_the_map_of_new_rows_is_computed_on_demand(monkeypatch):
     assert isinstance(copied._fitted.row_map.folded, FoldIn)
     np.testing.assert_array_equal(completer.transform(X[20:]), copied.transform(X[20:]))
     assert len(calls) == 1
+
+
+def test_new_rows_of_the_smallest_numbers_are_completed():
+    """The loadings are zeros after an underflow."""
+    X = torch.zeros(8, 2, dtype=torch.float64)
+    X[1:, 0] = 5e-324
+    seen = torch.tensor([[True, False]])
+    space = FoldIn.of(X, X, seen.expand_as(X))
+    assert torch.isfinite(space(X[:1], seen)).all()
