@@ -247,10 +247,7 @@ class BaseCompleter(Estimator):
 
     def _completed(self, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Make the completion of rows from the model's values."""
-        if values.dtype != cells.dtype:  # a smaller range ends at its largest numbers
-            limits = np.finfo(cells.dtype)
-            values = values.clip(limits.min, limits.max)
-        completed = values.astype(cells.dtype, copy=False)
+        completed = _converted(values, cells.dtype)
         if self._like is not None:
             completed = self._like.apply(completed)
         if self.keep_observed:
@@ -285,6 +282,14 @@ class BaseCompleter(Estimator):
         if not self.add_indicator:
             return kept
         return np.concatenate([kept, self._indicator.get_feature_names_out(names)])
+
+
+def _converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Convert numbers; those beyond a smaller range become its largest."""
+    if values.dtype != dtype:
+        limits = np.finfo(dtype)
+        values = values.clip(limits.min, limits.max)
+    return values.astype(dtype, copy=False)
 
 
 def _threads(cells: np.ndarray) -> Any:
