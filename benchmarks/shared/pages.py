@@ -55,6 +55,29 @@ def save_figure(figure: Any, name: str) -> None:
     print(f"Wrote {path}", flush=True)
 
 
+def chart(name: str, measure: str, values: Mapping[str, float], unit: str = "") -> str:
+    """A chart of one number for each method; returns the Markdown that shows it.
+
+    Methods are in the order of their numbers. Those with a "Completer" in their names
+    are ours, and have a color.
+    """
+    import matplotlib.pyplot as plt
+
+    ordered = sorted(values.items(), key=lambda pair: -pair[1])
+    labels = [label.replace("`", "") for label, _ in ordered]
+    numbers = [value for _, value in ordered]
+    colors = ["C0" if "Completer" in label else "0.7" for label in labels]
+    height = 0.6 + 0.32 * len(labels)
+    figure, axes = plt.subplots(figsize=(8, height), layout="tight")
+    bars = axes.barh(labels, numbers, color=colors)
+    axes.bar_label(bars, [f" {value:.3g}{unit}" for value in numbers])
+    axes.margins(x=0.12)
+    axes.set_xlabel(measure)
+    axes.spines[["top", "right"]].set_visible(False)
+    save_figure(figure, name)
+    return f"![{measure} of each method]({name}.png)"
+
+
 def record(name: str, found: Mapping[str, Any]) -> None:
     """Print results and add them to ``name.json``."""
     print(json.dumps(found, indent=2), flush=True)

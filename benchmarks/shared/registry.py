@@ -2,7 +2,8 @@
 
 A command is what follows ``python -m``. Words with ``$`` are environment variables:
 ``SKMC_BEFORE`` is another checkout to compare with, ``SKMC_SCRATCH`` a folder with 12
-GB of space, ``SKMC_SPARK`` a Python that has pyspark. Needs with a slash are paths in
+GB of space, ``SKMC_SPARK`` a Python that has pyspark, ``SKMC_PEERS`` a folder with
+checkouts of other projects. Needs with a slash are paths in
 the folder ``SKMC_DATA``; others are packages, and "CUDA".
 """
 
@@ -69,6 +70,7 @@ RECORDS = {
     "faults": Record(
         "benchmarks.faults.__main__", ("benchmarks.faults",), (), ("faults",)
     ),
+    "few-pixels": quality("few_pixels", "$SKMC_PEERS skimage"),
     "gpu": speed("gpu", "CUDA"),
     "implicit": quality("implicit", f"{SMALL} {LARGE} ratings/ncf/ implicit"),
     "intervals": quality("intervals", "tabular/"),
@@ -81,6 +83,7 @@ RECORDS = {
     "low-rank": paper(
         "low_rank", "low-rank", f"{MATRICES} gene_expression/ {SMALL} {LARGE}"
     ),
+    "missing-patterns": quality("missing_patterns", "tabular/ hyperimpute"),
     "networks": paper(
         "networks", "networks-all", f"images/ {SMALL} {LARGE}", "networks"
     ),

@@ -1,0 +1,187 @@
+"""Color pictures of few pixels: ``python -m benchmarks.quality.few_pixels [page]``.
+
+Three pictures, of which 10, 20 or 30 % are observed, completed by ours, by
+scikit-image and by the public code of LRTFR (https://github.com/YisiLuo/LRTFR) and of
+RepTRFD (https://github.com/YangyangXu2002/RepTRFD). ``SKMC_PEERS`` is a folder with
+checkouts of both; their scripts run as they are, on the CPU, with the parameters that
+they have for color pictures. It measures what is not in
+``docs/reproduction/records/few-pixels.json`` yet and writes ``few-pixels.md``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from PIL import Image
+from scipy.io import savemat
+
+from benchmarks.reproduce.pictures import decibels
+from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.problems import FIRST_SEED
+from benchmarks.shared.results import Results
+from skmc import AIRCompleter, BiharmonicCompleter, NonlocalCompleter, pictures
+
+SIDE = 256
+SHARES = (10, 20, 30)
+# Whether a pixel is missing in all channels or in each of them by itself.
+KINDS = {"whole pixels": 1, "single channels": 3}
+PICTURES = ("airplane", "rocket", "motorcycle")
+Complete = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def peers() -> Path:
+    return Path(os.environ["SKMC_PEERS"])
+
+
+def picture(name: str) -> np.ndarray:
+    """A square from the middle of a picture, reduced to 256 x 256."""
+    if name == "airplane":
+        whole = np.asarray(Image.open(peers() / "RepTRFD" / "data" / "airplane.tiff"))
+    else:
+        data = importlib.import_module("skimage.data")
+        whole = data.rocket() if name == "rocket" else data.stereo_motorcycle()[0]
+    side = min(whole.shape[:2])
+    top, left = ((size - side) // 2 for size in whole.shape[:2])
+    square = Image.fromarray(whole[top : top + side, left : left + side])
+    return np.asarray(square.resize((SIDE, SIDE), Image.Resampling.BOX))
+
+
+def missing(kind: str, share: int) -> np.ndarray:
+    """True where a channel of a pixel is missing."""
+    draws = np.random.RandomState(FIRST_SEED).random_sample((SIDE, SIDE, KINDS[kind]))
+    return np.broadcast_to(draws > share / 100, (SIDE, SIDE, 3))
+
+
+def ours(completer: object) -> Complete:
+    def complete(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        return pictures.complete(damaged, hidden, completer)
+
+    return complete
+
+
+def lrtfr(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """The script of LRTFR; it takes zeros for missing."""
+    source = (peers() / "LRTFR" / "Demo_Image_inpainting.py").read_text()
+    source = source.replace("torch.cuda.FloatTensor", "torch.FloatTensor")
+    # Figures and the truth are for its reports alone.
+    source = source.replace(".cuda()", "").replace("iter % 100 == 0", "False")
+    cells = np.where(hidden, 0, np.maximum(damaged, 1)) / 255
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "script.py")
+        script.write_text(source)
+        Path(folder, "data").mkdir()
+        savemat(f"{folder}/data/planep2.mat", {"Nhsi": cells})
+        savemat(f"{folder}/data/planegt.mat", {"Ohsi": cells})
+        home = os.getcwd()
+        os.chdir(folder)
+        try:
+            torch.manual_seed(0)
+            found = runpy.run_path(str(script))["X_Out"]
+        finally:
+            os.chdir(home)
+    return found.detach().numpy()
+
+
+def reptrfd(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """The script of RepTRFD, with its parameters for color pictures."""
+    code = str(peers() / "RepTRFD")
+    resize = ModuleType("torchvision")  # only to reduce pictures, which are reduced
+    resize.transforms = None  # type: ignore[attr-defined]
+    kept: list[torch.Tensor] = []
+
+    def data(**_: object) -> tuple[torch.Tensor, ...]:
+        mask = torch.tensor(~hidden, dtype=torch.float32)
+        cells = torch.tensor(damaged / 255, dtype=torch.float32) * mask
+        return cells, cells, mask
+
+    def keep(found: torch.Tensor, _: torch.Tensor) -> float:
+        kept[:] = [found]
+        return 0.0
+
+    with patch.dict(sys.modules, torchvision=resize), patch.object(
+        sys, "path", [code, *sys.path]
+    ):
+        demo = importlib.import_module("Demo_inpainting")
+        demo.set_seed(1)
+        with patch.multiple(
+            demo,
+            preprocess_inpainting=data,
+            calculate_psnr=keep,
+            calculate_ssim=keep,
+            calculate_nrmse=keep,
+        ):
+            demo.train(
+                file_path="picture",
+                is_mat=False,
+                obs_ratio=float(1 - hidden.mean()),
+                ranks=[20, 20, 20],
+                depths=[1, 1, 2],
+                expansion=10,
+                omega_0=90,
+                lr=3e-4,
+                weight_decay=0.5,
+                gamma1=5e-5,
+                gamma2=5e-5,
+            )
+    return kept[0].numpy()
+
+
+def bytes_of(complete: Complete) -> Complete:
+    """The answer in [0, 1] as bytes; observed cells are kept."""
+
+    def completed(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        found = np.rint(255 * complete(damaged, hidden).clip(0, 1)).astype(np.uint8)
+        return np.where(hidden, found, damaged)
+
+    return completed
+
+
+METHODS: dict[str, Complete] = {
+    "`NonlocalCompleter()`": ours(NonlocalCompleter(random_state=0)),
+    "`AIRCompleter()`": ours(AIRCompleter(random_state=0)),
+    "`BiharmonicCompleter()`, scikit-image": ours(BiharmonicCompleter()),
+    "RepTRFD": bytes_of(reptrfd),
+    "LRTFR": bytes_of(lrtfr),
+}
+
+
+def score(complete: Complete, name: str, kind: str, share: int) -> dict[str, float]:
+    truth, hidden = picture(name), missing(kind, share)
+    start = time.perf_counter()
+    found = complete(np.where(hidden, 0, truth).astype(np.uint8), hidden)
+    return {"wall": time.perf_counter() - start, **decibels(found, truth, hidden)}
+
+
+def run(results: Results, *words: str) -> None:
+    """All cases, or those whose key has all of some words."""
+    for kind in KINDS:
+        for share in SHARES:
+            for name in PICTURES:
+                for method, complete in METHODS.items():
+                    key = f"{kind}/{name}, {share} %/{method}/0"
+                    if all(word in key for word in words):
+                        results.measure(
+                            key,
+                            None,
+                            lambda _, c=complete, n=name, k=kind, s=share: score(
+                                c, n, k, s
+                            ),
+                            limit=None,
+                        )
+
+
+if __name__ == "__main__":
+    results = Results("few-pixels")
+    if sys.argv[1:] != ["page"]:
+        run(results, *sys.argv[1:])
