@@ -27,15 +27,15 @@ from PIL import Image
 from scipy.io import savemat
 
 from benchmarks.reproduce.pictures import decibels
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import chart, table, write_page
 from benchmarks.shared.problems import FIRST_SEED
 from benchmarks.shared.results import Results
-from skmc import AIRCompleter, BiharmonicCompleter, NonlocalCompleter, pictures
+from skmc import BiharmonicCompleter, NonlocalCompleter, pictures
 
 SIDE = 256
-SHARES = (10, 20, 30)
-# Whether a pixel is missing in all channels or in each of them by itself.
-KINDS = {"whole pixels": 1, "single channels": 3}
+# A pixel is missing in all channels or in each of them by itself.
+CHANNELS = {"whole pixels": 1, "single channels": 3}
+SHARES = {"whole pixels": (10, 20, 30), "single channels": (20,)}
 PICTURES = ("airplane", "rocket", "motorcycle")
 Complete = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -59,7 +59,9 @@ def picture(name: str) -> np.ndarray:
 
 def missing(kind: str, share: int) -> np.ndarray:
     """True where a channel of a pixel is missing."""
-    draws = np.random.RandomState(FIRST_SEED).random_sample((SIDE, SIDE, KINDS[kind]))
+    draws = np.random.RandomState(FIRST_SEED).random_sample(
+        (SIDE, SIDE, CHANNELS[kind])
+    )
     return np.broadcast_to(draws > share / 100, (SIDE, SIDE, 3))
 
 
@@ -109,8 +111,9 @@ def reptrfd(damaged: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         kept[:] = [found]
         return 0.0
 
-    with patch.dict(sys.modules, torchvision=resize), patch.object(
-        sys, "path", [code, *sys.path]
+    with (
+        patch.dict(sys.modules, torchvision=resize),
+        patch.object(sys, "path", [code, *sys.path]),
     ):
         demo = importlib.import_module("Demo_inpainting")
         demo.set_seed(1)
@@ -149,7 +152,6 @@ def bytes_of(complete: Complete) -> Complete:
 
 METHODS: dict[str, Complete] = {
     "`NonlocalCompleter()`": ours(NonlocalCompleter(random_state=0)),
-    "`AIRCompleter()`": ours(AIRCompleter(random_state=0)),
     "`BiharmonicCompleter()`, scikit-image": ours(BiharmonicCompleter()),
     "RepTRFD": bytes_of(reptrfd),
     "LRTFR": bytes_of(lrtfr),
@@ -165,8 +167,8 @@ def score(complete: Complete, name: str, kind: str, share: int) -> dict[str, flo
 
 def run(results: Results, *words: str) -> None:
     """All cases, or those whose key has all of some words."""
-    for kind in KINDS:
-        for share in SHARES:
+    for kind, shares in SHARES.items():
+        for share in shares:
             for name in PICTURES:
                 for method, complete in METHODS.items():
                     key = f"{kind}/{name}, {share} %/{method}/0"
@@ -181,7 +183,56 @@ def run(results: Results, *words: str) -> None:
                         )
 
 
+def cases(results: Results, kind: str) -> list[str]:
+    """Cases of a kind that all methods have completed."""
+    return [
+        case
+        for share in SHARES[kind]
+        for name in PICTURES
+        if all(
+            f"{kind}/{(case := f'{name}, {share} %')}/{method}/0" in results.records
+            for method in METHODS
+        )
+    ]
+
+
+def rows_of(results: Results, kind: str) -> list[list[str]]:
+    body = []
+    for case in cases(results, kind):
+        cells = [results.mean(f"{kind}/{case}/{m}", "psnr") for m in METHODS]
+        best = max(cells)
+        shown = [f"**{cell:.2f}**" if cell == best else f"{cell:.2f}" for cell in cells]
+        body.append([case, *shown])
+    return body
+
+
+def page(results: Results) -> None:
+    every = [(kind, case) for kind in SHARES for case in cases(results, kind)]
+
+    def mean(method: str, name: str) -> float:
+        keys = [f"{kind}/{case}/{method}" for kind, case in every]
+        return float(np.mean([results.mean(key, name) for key in keys]))
+
+    psnr = {method: mean(method, "psnr") for method in METHODS}
+    seconds = {method: mean(method, "wall") for method in METHODS}
+    own, *others = METHODS
+    best = max(others, key=psnr.__getitem__)
+    fields = {
+        "gain": f"{psnr[own] - psnr[best]:+.1f}",
+        "best": best,
+        "times": f"{seconds[best] / seconds[own]:.2g}",
+        "chart": chart("few-pixels", "Mean PSNR over missing pixels, dB", psnr),
+        "seconds": table(["", "seconds"], [[m, f"{seconds[m]:.1f}"] for m in METHODS]),
+        **{
+            kind.replace(" ", "_"): table(["", *METHODS], rows_of(results, kind))
+            for kind in SHARES
+        },
+    }
+    write_page("few-pixels", fields)
+
+
 if __name__ == "__main__":
     results = Results("few-pixels")
     if sys.argv[1:] != ["page"]:
         run(results, *sys.argv[1:])
+    page(results)

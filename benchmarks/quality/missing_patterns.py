@@ -19,7 +19,7 @@ from scipy.special import expit
 from scipy.stats import rankdata
 
 from benchmarks.quality.auto import SINGLES, TABLES, auto, geometric
-from benchmarks.shared.pages import table, write_page
+from benchmarks.shared.pages import chart, table, write_page
 from benchmarks.shared.results import TOO_SLOW, Results
 from skmc import patterns
 
@@ -196,7 +196,60 @@ def measure(results: Results, words: list[str]) -> None:
                     results.keep(key, {"error": repr(failure)[:200]})
 
 
+def relative(results: Results, pattern: str, method: str) -> list[float]:
+    """Errors over those of column means, for tables that all methods completed."""
+
+    def error(name: str, who: str) -> float:
+        return results.records.get(f"{pattern}/{name}/{who}/0", {}).get("rmse", np.nan)
+
+    ratios = [
+        [
+            error(name, who) / error(name, "means")
+            for who in (*compared(results), method)
+        ]
+        for name in NAMES
+    ]
+    return [row[-1] for row in ratios if np.isfinite(row).all()]
+
+
+def compared(results: Results) -> list[str]:
+    """The methods that were measured; packages may not be installed."""
+    keys = "\n".join(results.records)
+    return [m for m in METHODS if m != "means" and f"/{m}/0" in keys]
+
+
+def page(results: Results) -> None:
+    methods = compared(results)
+    rows, every = [], {method: [] for method in methods}
+    for pattern in PATTERNS:
+        found = {m: relative(results, pattern, m) for m in methods}
+        if not found["auto"]:
+            continue
+        means = {m: geometric(ratios) for m, ratios in found.items()}
+        best = min(means.values())
+        cells = [f"**{v:.3f}**" if v == best else f"{v:.3f}" for v in means.values()]
+        rows.append([pattern, *cells])
+        for method, ratios in found.items():
+            every[method] += ratios
+    named = {"auto": "AutoCompleter", "Gaussian": "GaussianCompleter"}
+    named |= {"trees": "TreesCompleter", "chained, donors": "ChainedCompleter"}
+    overall = {named.get(m, m): geometric(ratios) for m, ratios in every.items()}
+    first = sum(row[1].startswith("**") for row in rows)
+    fields = {
+        "first": first,
+        "patterns": len(rows),
+        "mean": f"{overall['AutoCompleter']:.3f}",
+        "next": f"{min(v for m, v in overall.items() if 'Completer' not in m):.3f}",
+        "chart": chart("missing-patterns", "Error / error of column means", overall),
+        "rows": MAX_ROWS,
+        "cases": len(every["auto"]),
+        "table": table(["", *(named.get(m, m) for m in methods)], rows),
+    }
+    write_page("missing-patterns", fields)
+
+
 if __name__ == "__main__":
     results = Results("missing-patterns")
     if sys.argv[1:] != ["page"]:
         measure(results, sys.argv[1:])
+    page(results)

@@ -28,7 +28,7 @@ class Record(NamedTuple):
 
 def quality(name: str, needs: str = "") -> Record:
     module = f"benchmarks.quality.{name}"
-    return Record(module, (module,), tuple(needs.split()), (name,))
+    return Record(module, (module,), tuple(needs.split()), (name.replace("_", "-"),))
 
 
 def speed(name: str, needs: str = "", parts: str = "", pages: str = "") -> Record:
