@@ -67,14 +67,11 @@ class CSVFile(TableFile):
                     f"{path}, line {line}: {len(cells)} cell{'s' * (len(cells) > 1)}, "
                     f"but the first line has {len(first)}"
                 )
-        self.header = () if options.no_header else first
+        self.header: Sequence[Cell] = ()
         names = [str(k + 1) for k in range(len(first))]
-        if self.header:
-            names = [
-                cell.text.strip() or number
-                for cell, number in zip(first, names, strict=True)
-            ]
-            lines = lines[1:]
+        if not options.no_header:
+            self.header, lines = first, lines[1:]
+            names = [cell.text.strip() or str(k) for k, cell in enumerate(first, 1)]
         if not lines:
             raise CommandError(f"{path} has column names but no rows")
         super().__init__(path, options, names)
@@ -247,14 +244,9 @@ def _decimal_comma(rows: list[list[Cell]], separator: str) -> bool:
     """Whether numbers have a decimal comma."""
     if separator == ",":
         return False
-    found = {
-        mark
-        for cells in rows
-        for cell in cells
-        if (mark := re.sub(r"[+-]?\d+([.,])\d+", r"\1", cell.text.strip()))
-        in (".", ",")
-    }
-    return found == {","}
+    texts = (cell.text.strip() for cells in rows for cell in cells)
+    numbers = (re.fullmatch(r"[+-]?\d+([.,])\d+", text) for text in texts)
+    return {number[1] for number in numbers if number} == {","}
 
 
 def _cells(text: str, start: int, separator: str, path: str) -> list:

@@ -202,6 +202,13 @@ def test_separators_decimals_and_index(run, tmp_path):
     assert (tmp_path / "out.txt").read_text() == expected
 
 
+def test_a_point_that_marks_missing_cells_is_no_decimal_point(run, tmp_path):
+    (tmp_path / "in.csv").write_text("a;b\n1,5;.\n2,5;1,0\n3,5;3,0\n")
+    arguments = ("--method", "mean", "--missing", ".")
+    assert run("complete", "in.csv", "out.csv", *arguments)[0] == 0
+    assert (tmp_path / "out.csv").read_text() == "a;b\n1,5;2,0\n2,5;1,0\n3,5;3,0\n"
+
+
 def test_no_header_missing_words_and_names(run, tmp_path):
     (tmp_path / "in.csv").write_text("1,?\n2,7\n?,7\n1,5\n")
     code, _, err = run("complete", "in.csv", "out.csv", "--method", "mean")
