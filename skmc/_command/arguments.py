@@ -52,6 +52,10 @@ def make_parser() -> argparse.ArgumentParser:
     _add_plot(commands)
     _add_methods(commands)
     _add_reproduce(commands)
+    for command in commands.choices.values():
+        command.add_argument(
+            "--quiet", "-q", action="store_true", help="print only errors"
+        )
     return parser
 
 
@@ -120,7 +124,6 @@ def _add_complete(commands: Commands) -> None:
     )
     _add_fit(parser)
     _add_force(parser, "overwrite OUT")
-    _add_quiet(parser)
 
 
 def _add_compare(commands: Commands) -> None:
@@ -137,7 +140,6 @@ def _add_compare(commands: Commands) -> None:
     parser.add_argument(
         "--methods",
         type=methods.method_list,
-        default=None,
         metavar="NAME,NAME...",
         help="methods to compare, or 'all'; iterative-imputer is scikit-learn's "
         "(default: those that 'complete' compares within a minute)",
@@ -153,7 +155,6 @@ def _add_compare(commands: Commands) -> None:
     parser.add_argument(
         "--metric",
         choices=METRICS,
-        default=None,
         help="error to compare by (default: nmae)",
     )
     parser.add_argument(
@@ -176,7 +177,6 @@ def _add_compare(commands: Commands) -> None:
     )
     _add_fit(parser)
     _add_force(parser, "overwrite the report")
-    _add_quiet(parser)
 
 
 def _add_plot(commands: Commands) -> None:
@@ -193,7 +193,6 @@ def _add_plot(commands: Commands) -> None:
         help="PNG, SVG or PDF file (default: IN's name with -missing.png)",
     )
     _add_force(parser, "overwrite OUT")
-    _add_quiet(parser)
 
 
 def _add_methods(commands: Commands) -> None:
@@ -207,7 +206,6 @@ def _add_methods(commands: Commands) -> None:
         metavar="ROWSxCOLUMNS",
         help="print about how long each method takes for a matrix of this shape",
     )
-    _add_quiet(parser)
 
 
 def _add_reproduce(commands: Commands) -> None:
@@ -230,7 +228,6 @@ def _add_reproduce(commands: Commands) -> None:
         help="folder for pages and pictures (default: %(default)s)",
     )
     _add_force(parser, "continue in a folder with files and overwrite its pages")
-    _add_quiet(parser)
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -331,7 +328,3 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
 
 def _add_force(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--force", action="store_true", help=what)
-
-
-def _add_quiet(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quiet", "-q", action="store_true", help="print only errors")
