@@ -49,9 +49,7 @@ class NPZFile(File):
         self.save = np.savez if kinds == {zipfile.ZIP_STORED} else np.savez_compressed
         self.name = self._choose(options.array)
         array = self.arrays[self.name]
-        self.missing = np.zeros(array.shape, bool)
-        if array.dtype.kind == "f":
-            self.missing |= np.isnan(array)
+        self.missing = np.isnan(array)
         mask = self.arrays.get(MASK)
         if mask is not None and self.name != MASK:
             if mask.shape != array.shape or not np.isin(mask, (0, 1)).all():
@@ -90,7 +88,6 @@ class NPZFile(File):
                 )
             completed = self.completions(self.matrix())
             self.found = [self._filled(array, c[self.missing]) for c in completed]
-            self.choose(0)
             if self.level is not None:
                 ends = self.bounds_of(self.matrix(), completed[0])
                 self.arrays |= dict(zip(names, ends, strict=True))
@@ -124,11 +121,9 @@ class NPZFile(File):
             for name, array in self.arrays.items()
             if array.ndim == 2 and array.dtype.kind in "fiu" and name != MASK
         ]
-        if wanted is not None:
-            if wanted in fit:
-                return wanted
-        elif len(fit) == 1:
-            return fit[0]
+        chosen = [name for name in fit if wanted in (name, None)]
+        if len(chosen) == 1:
+            return chosen[0]
         remedy = "choose one with --array" if fit else "a matrix of numbers is needed"
         raise CommandError(f"{self.path} holds {self._contents()}; {remedy}")
 

@@ -26,9 +26,7 @@ def complete_series(file: TableFile, time: str, completer: SeriesCompleter) -> i
         raise CommandError(f"{file.path} has no column of numbers besides {time!r}")
     others = [c.name for k, c in enumerate(file.columns) if k not in (at, *used)]
     file.found["left unchanged"] = [repr(name) for name in (time, *others)]
-    cells = np.empty((len(file.columns[at].values), len(used)), object)
-    for place, k in enumerate(used):
-        cells[:, place] = file.columns[k].values
+    cells = np.array([file.columns[k].values for k in used], object).T
     source = Source.of(Table.of(cells), cells)
     rows = np.empty((len(cells), 1 + len(used)), object)
     rows[:, 0] = _times(file.values(at))
@@ -44,24 +42,15 @@ def complete_series(file: TableFile, time: str, completer: SeriesCompleter) -> i
                 reason = reason.replace(own, f"column {time!r}")
             raise CommandError(f"{file.path}: {reason}") from problem
 
-    missing = dict(zip(used, source.missing.T, strict=True))
+    def completed(found: Any) -> np.ndarray:
+        """The completed columns of numbers."""
+        return np.asarray(source.completed(found[:, 1:].astype(float)))
 
-    def columns_of(found: Any) -> dict[int, list]:
-        """The completed columns, by their positions in the file."""
-        completed = source.completed(found[:, 1:].astype(float))
-        columns = dict(zip(used, completed.T.tolist(), strict=True))
-        return {k: values for k, values in columns.items() if missing[k].any()}
-
-    file.drawn = [columns_of(whole)]
-    file.choose(0)
+    file.drawn = [file.filled(used, completed(whole), source.missing)]
     if file.level is not None:
-        file.check_names(file.changes)
-        low, high = map(columns_of, completer.predict_interval(rows, file.level))
-        for k, lost in missing.items():
-            if lost.any():
-                ends = np.array([low[k], high[k]], object)
-                ends[:, ~lost] = None
-                file.bounds[k] = tuple(ends.tolist())
+        file.check_names(file.drawn[0])
+        ends = completer.predict_interval(rows, file.level)
+        file.keep_bounds(used, [completed(end) for end in ends], source.missing)
     return int(source.missing.sum())
 
 

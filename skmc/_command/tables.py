@@ -191,9 +191,8 @@ class TableFile(File, ABC):
             k for k, c in enumerate(self.columns) if c.kind != "kept" and not c.empty
         ]
         columns = [self.columns[k] for k in used]
-        kept = [c for c in self.columns if c.kind == "kept"]
-        full = [repr(c.name) for c in kept if not c.empty]
-        self.found["left unchanged"] = full
+        kept = [c for c in self.columns if c.kind == "kept" and not c.empty]
+        self.found["left unchanged"] = [repr(c.name) for c in kept]
         if not any(None in column.values for column in columns):
             return 0
         cells = np.empty((len(columns[0].values), len(used)), object)
@@ -210,9 +209,8 @@ class TableFile(File, ABC):
         numbers, missing = table.read(cells)
         if not missing.any():
             return 0
-        gaps = np.flatnonzero(missing.any(0))
         if self.level is not None:
-            self.check_names(used[p] for p in gaps)
+            self.check_names(used[p] for p in np.flatnonzero(missing.any(0)))
         self.fitted = table.completer_of(completer)
         given = table.encode(numbers)
         empty = np.isnan(given).all(1)
@@ -229,20 +227,34 @@ class TableFile(File, ABC):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Rows? .* of X ha", UserWarning)
             matrices = self.completions(given)
-        self.drawn = []
         for matrix in matrices:
             completed = table.write(cells, table.decode(matrix), missing)
-            new = {used[p]: _filled(columns[p], completed[:, p]) for p in gaps}
-            self.drawn.append(new)
-        self.choose(0)
+            self.drawn.append(self.filled(used, completed, missing))
         if self.level is not None:
             bounds = self.bounds_of(given, matrices[0])
-            both = [table.numbers(bound) for bound in bounds]
-            ends = np.where(missing, both, np.nan)
-            for place, k in enumerate(used):
-                if not np.isnan(ends[:, :, place]).all():
-                    self.bounds[k] = tuple(map(_known, ends[:, :, place].tolist()))
+            self.keep_bounds(used, [table.numbers(end) for end in bounds], missing)
         return int(missing.sum())
+
+    def filled(
+        self, used: Sequence[int], completed: np.ndarray, missing: np.ndarray
+    ) -> dict[int, list]:
+        """New values of the columns with missing cells; observed cells are exact."""
+        found = {}
+        for place in np.flatnonzero(missing.any(0)):
+            k, new = used[place], completed[:, place].tolist()
+            pairs = zip(self.columns[k].values, new, strict=True)
+            found[k] = [new if old is None else old for old, new in pairs]
+        return found
+
+    def keep_bounds(
+        self, used: Sequence[int], bounds: Sequence[np.ndarray], missing: np.ndarray
+    ) -> None:
+        """Keep the ends of the intervals of missing numbers."""
+        ends = np.where(missing, bounds, np.nan)
+        unknown = np.isnan(ends)
+        ends = np.where(unknown, None, ends)
+        for place in np.flatnonzero(~unknown.all((0, 1))):
+            self.bounds[used[place]] = tuple(ends[:, :, place].tolist())
 
     def choose(self, k: int) -> None:
         self.changes = self.drawn[k]
@@ -296,15 +308,6 @@ class TableFile(File, ABC):
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
-
-
-def _filled(column: Column, completed: np.ndarray) -> list:
-    pairs = zip(column.values, completed, strict=True)
-    return [new if old is None else old for old, new in pairs]
-
-
-def _known(values: list[float]) -> list[float | None]:
-    return [None if np.isnan(value) else value for value in values]
 
 
 def bound_names(name: str) -> tuple[str, str]:
