@@ -21,15 +21,10 @@ LAYOUT = {
     *(282, 283, 284, 296, 317, 320, 322, 323, 324, 325, 338, 339, 347, 34675),
     *(530, 531, 532),
 }
-# Operations that make a picture upright: whether to transpose, and then to mirror.
-TURNS = {
-    2: (False, (1, -1)),
-    3: (False, (-1, -1)),
-    4: (False, (-1, 1)),
-    5: (True, (1, 1)),
-    6: (True, (1, -1)),
-    7: (True, (-1, -1)),
-    8: (True, (-1, 1)),
+# Options of Pillow for the formats that need some.
+SAVED = {
+    "JPEG": {"quality": 95, "subsampling": 0},
+    "TIFF": {"compression": "tiff_deflate"},
 }
 
 
@@ -114,13 +109,9 @@ def write_raster(raster: Raster, path: Path, suffix: str) -> None:
         pixels = raster.colors
     pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
     if not raster.deep:
-        kind = "JPEG" if suffix in JPEG else "TIFF" if suffix in TIFF else "PNG"
-        best: dict[str, dict[str, Any]] = {
-            "JPEG": {"quality": 95, "subsampling": 0},
-            "TIFF": {"compression": "tiff_deflate"},
-            "PNG": {},
-        }
-        pillow("Image").fromarray(pixels).save(path, kind, **best[kind], **info)
+        image = pillow("Image")
+        kind = image.registered_extensions()[suffix]
+        image.fromarray(pixels).save(path, kind, **SAVED.get(kind, {}), **info)
     elif suffix in TIFF:
         optional("tifffile", "a TIFF picture", "tifffile").imwrite(
             path,
@@ -189,12 +180,15 @@ def _deep(path: str, kind: str) -> tuple[np.ndarray, bool]:
 
 def _upright(pixels: np.ndarray, turn: int | None) -> np.ndarray:
     """Rotate pixels as EXIF says; shape (height, width, n_channels)."""
-    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
-    if turn not in TURNS:
+    pixels = np.atleast_3d(pixels)
+    if turn is None:
         return pixels
-    transposed, (down, right) = TURNS[turn]
-    pixels = pixels.swapaxes(0, 1) if transposed else pixels
-    return pixels[::down, ::right]
+    n_rows, n_cols, n_channels = pixels.shape
+    places = np.arange(n_rows * n_cols, dtype=np.int32).reshape(n_rows, n_cols)
+    picture = pillow("Image").fromarray(places)
+    picture.getexif()[ORIENTATION] = turn
+    turned = np.asarray(pillow("ImageOps").exif_transpose(picture))
+    return pixels.reshape(-1, n_channels)[turned]
 
 
 def _in_known_mode(path: str, picture: Any) -> Any:
@@ -206,7 +200,7 @@ def _in_known_mode(path: str, picture: Any) -> Any:
     if picture.mode == "P":
         return picture.convert("RGB")
     if picture.mode.startswith("I;16"):
-        return picture.convert("I;16") if picture.mode != "I;16" else picture
+        return picture.convert("I;16")
     if picture.mode not in MODES:
         raise CommandError(
             f"{path} has colors of mode {picture.mode}; convert it to gray or RGB"
