@@ -43,7 +43,7 @@ def run(options: Namespace, messages: Messages) -> None:
         if progress and large:
             file.on_fit = partial(progress.count, "blocks")
         elif progress:
-            progress.watch(completer)
+            completer.set_callbacks(progress)
         n_filled = file.complete(completer)
     seconds = time.perf_counter() - start
     for note in file.notes():

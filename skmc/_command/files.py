@@ -17,16 +17,10 @@ from skmc._command.picture_file import PictureFile
 
 Format = CSVFile | ParquetFile | NPZFile | PictureFile
 FORMATS: dict[str, type[Format]] = {
-    ".csv": CSVFile,
-    ".tsv": CSVFile,
-    ".txt": CSVFile,
+    **dict.fromkeys((".csv", ".tsv", ".txt"), CSVFile),
     ".parquet": ParquetFile,
     ".npz": NPZFile,
-    ".png": PictureFile,
-    ".jpg": PictureFile,
-    ".jpeg": PictureFile,
-    ".tif": PictureFile,
-    ".tiff": PictureFile,
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff"), PictureFile),
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SOME_OPTIONS = {option for format_ in FORMATS.values() for option in format_.options}

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import rich.progress
 
-    from skmc.base import BaseCompleter
-
 # Python hides these from users of programs.
 FOR_DEVELOPERS = (
     DeprecationWarning,
@@ -78,10 +76,6 @@ class Progress:
     def __init__(self, bars: rich.progress.Progress):
         self.bars = bars
         self.tasks: dict[int, Any] = {}  # bars by the id of their context
-
-    def watch(self, completer: BaseCompleter) -> None:
-        """Follow the fits of a completer and of its clones."""
-        completer.set_callbacks(self)
 
     def count(self, what: str, done: int, of: int) -> None:
         """Show a bar that counts fits instead of iterations."""
