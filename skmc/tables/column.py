@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,6 +129,31 @@ class Column(ABC):
         -------
         sequence of length n_values
         """
+
+
+@dataclass(frozen=True)
+class Standardized(Column):
+    """A column of values with distances, represented by one standardized column.
+
+    Parameters
+    ----------
+    mean : float
+        Mean of the observed values.
+    deviation : float
+        Standard deviation of the observed values; 1 where it is 0.
+    """
+
+    mean: float
+    deviation: float
+
+    def encode(self, values: Floats) -> Floats:
+        return ((values - self.mean) / self.deviation)[:, None]
+
+    def decode(self, block: Floats) -> Floats:
+        return self.rounded(block[:, 0] * self.deviation + self.mean)
+
+    def deviations(self, block: Floats) -> Any:
+        return block[:, 0] * self.deviation
 
 
 def moments(values: Floats, weights: Floats | None) -> tuple[float, float]:

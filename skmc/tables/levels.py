@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skmc.tables.column import Column, Floats, moments
+from skmc.tables.column import Column, Floats, Standardized, moments
 from skmc.tables.raw_column import RawColumn
 
 
@@ -32,7 +32,7 @@ class Levels(Column):
 
 
 @dataclass(frozen=True)
-class Ordinal(Levels):
+class Ordinal(Standardized, Levels):
     """A column of ordered levels, represented by their standardized positions.
 
     The completion is the nearest level. Errors are in levels, relative to the distance
@@ -49,8 +49,6 @@ class Ordinal(Levels):
     """
 
     kind: ClassVar[str] = "ordinal"
-    mean: float
-    deviation: float
 
     @classmethod
     def of(
@@ -74,17 +72,8 @@ class Ordinal(Levels):
         mean, deviation = moments(codes, weights)
         return cls(levels, mean, deviation or 1.0)
 
-    def encode(self, values: Floats) -> Floats:
-        return ((values - self.mean) / self.deviation)[:, None]
-
-    def decode(self, block: Floats) -> Floats:
-        return self.rounded(block[:, 0] * self.deviation + self.mean)
-
     def rounded(self, values: Floats) -> Floats:
         return np.rint(values).clip(0, len(self.levels) - 1)
-
-    def deviations(self, block: Floats) -> Floats:
-        return block[:, 0] * self.deviation
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / max(len(self.levels) - 1, 1)

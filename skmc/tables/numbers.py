@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skmc.cells import LikeObserved
-from skmc.tables.column import Column, Floats, moments
+from skmc.tables.column import Floats, Standardized, moments
 from skmc.tables.raw_column import RawColumn
 
 
 @dataclass(frozen=True)
-class Numeric(Column):
+class Numeric(Standardized):
     """A column of numbers, represented by one standardized column.
 
     Parameters
@@ -32,8 +32,6 @@ class Numeric(Column):
     """
 
     kind: ClassVar[str] = "numeric"
-    mean: float
-    deviation: float
     span: float
     like: LikeObserved | None = None
     exponent: int | None = None
@@ -73,17 +71,8 @@ class Numeric(Column):
     def read(self, raw: RawColumn) -> Floats:
         return raw.floats.astype(float)
 
-    def encode(self, values: Floats) -> Floats:
-        return ((values - self.mean) / self.deviation)[:, None]
-
-    def decode(self, block: Floats) -> Floats:
-        return self.rounded(block[:, 0] * self.deviation + self.mean)
-
     def rounded(self, values: Floats) -> Floats:
         return values if self.like is None else self.like.apply(values[:, None])[:, 0]
-
-    def deviations(self, block: Floats) -> Any:
-        return block[:, 0] * self.deviation
 
     def error(self, guess: Floats, truth: Floats) -> Floats:
         return np.abs(guess - truth) / self.span
