@@ -23,7 +23,7 @@ from skmc.linalg import threads_shared_by
 from skmc.model_selection.batch import BatchedFit
 from skmc.model_selection.folds import Folds, Task
 from skmc.model_selection.grouping import batches_of, grouped, on_cpu
-from skmc.model_selection.running import resume_batch, run_alone, run_batch
+from skmc.model_selection.running import resume_batch, run_batch
 
 if TYPE_CHECKING:
     from skmc.model_selection.search import BatchedSearch
@@ -128,17 +128,19 @@ class Evaluation:
             in_threads = joblib.effective_n_jobs(search.n_jobs) if keep else 1
             with threads_shared_by(in_threads):
                 outcomes += Parallel(**workers, prefer=prefer)(sent)
+        found = {k: v for outcome in outcomes for k, v in outcome.results.items()}
         if alone:  # even an empty call takes seconds in some backends (Ray)
-            outcomes += Parallel(**workers)(
-                delayed(run_alone)(
+            single = Parallel(**workers)(
+                delayed(Folds.alone)(
                     self.folds, task, resources, search, contexts.get(label)
                 )
                 for label, task in alone.items()
             )
+            found |= zip(alone, single, strict=True)
         for context in together:
             context.call_on_fit_task_end(estimator=search, **data)
         self.resumable = [batch for outcome in outcomes for batch in outcome.batches]
-        return {k: v for outcome in outcomes for k, v in outcome.results.items()}
+        return found
 
     def _jobs(
         self, tasks: list[Task], resources: dict[str, int], keep: bool, local: bool

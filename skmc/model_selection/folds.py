@@ -118,7 +118,11 @@ class Folds:
         return X, y
 
     def alone(
-        self, task: Task, resources: Mapping[str, int], **callbacks: Any
+        self,
+        task: Task,
+        resources: Mapping[str, int],
+        caller: object = None,
+        context: object = None,
     ) -> dict[str, Any]:
         """Fit and score one task as scikit-learn does.
 
@@ -128,8 +132,10 @@ class Folds:
             Candidate and fold.
         resources : dict
             Parameters that the search sets, such as ``max_iter``.
-        **callbacks : dict
-            Callback arguments of scikit-learn's ``_fit_and_score``.
+        caller : estimator or None, default=None
+            The search, which is passed on to callbacks.
+        context : sklearn.callback.CallbackContext or None, default=None
+            Callback context of the search.
 
         Returns
         -------
@@ -147,7 +153,8 @@ class Folds:
             return_n_test_samples=True,
             return_times=True,
             return_estimator=True,
-            **callbacks,
+            caller=caller,
+            callback_ctx=context,
             **self.options,
         )
         fitted = result.pop("estimator")

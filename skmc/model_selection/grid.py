@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any
 
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
@@ -72,11 +72,6 @@ class BatchedGridSearchCV(BatchedSearch, GridSearchCV):
     {'lambda_row': 0.1}
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **GridSearchCV._parameter_constraints,
-        **BatchedSearch._parameter_constraints,
-    }
-
     param_grid: ParamGrid
 
 
@@ -130,11 +125,6 @@ class BatchedRandomizedSearchCV(BatchedSearch, RandomizedSearchCV):
     >>> len(search.cv_results_["params"])
     4
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **RandomizedSearchCV._parameter_constraints,
-        **BatchedSearch._parameter_constraints,
-    }
 
     param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     _: KW_ONLY

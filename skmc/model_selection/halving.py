@@ -107,8 +107,6 @@ class BatchedHalvingSearchCV(BatchedSearch):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSearchCV._parameter_constraints,
-        **BatchedSearch._parameter_constraints,
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
         "param_grid": [dict, list],
         "factor": [Interval(Real, 1, None, closed="neither")],

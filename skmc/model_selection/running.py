@@ -12,36 +12,6 @@ from skmc.model_selection.batch import BatchedFit, Member, started
 from skmc.model_selection.folds import Folds, Outcome, Task
 
 
-def run_alone(
-    folds: Folds,
-    task: Task,
-    resources: Mapping[str, int],
-    caller: object,
-    context: object,
-) -> Outcome:
-    """Fit and score one task as scikit-learn does.
-
-    Parameters
-    ----------
-    folds : Folds
-        Data and folds of the search.
-    task : Task
-        Candidate and fold.
-    resources : dict
-        Parameters that the search sets, such as ``max_iter``.
-    caller : estimator
-        The search, which is passed on to callbacks.
-    context : sklearn.callback.CallbackContext
-        Callback context of the search.
-
-    Returns
-    -------
-    Outcome
-    """
-    result = folds.alone(task, resources, caller=caller, callback_ctx=context)
-    return Outcome({task.label: result})
-
-
 def run_batch(
     folds: Folds,
     tasks: Sequence[Task],

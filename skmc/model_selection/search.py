@@ -236,6 +236,10 @@ def search(class_: type[Search]) -> type[Search]:
         The same class.
     """
     made: Any = dataclass(eq=False, repr=False)(class_)
+    constraints: dict[str, list[Any]] = {}
+    for base in reversed(made.__mro__):
+        constraints |= vars(base).get("_parameter_constraints", {})
+    made._parameter_constraints = constraints
     own, signature = inspect.get_annotations(made), inspect.signature(made.__init__)
 
     def place(parameter: inspect.Parameter) -> tuple[int, bool]:
