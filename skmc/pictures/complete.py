@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -115,10 +116,9 @@ def complete(
         found = np.rint(found).clip(limits.min, limits.max)
     elif values.dtype == bool:
         found = found > 0.5
-    completed = np.where(missing, found, 0).astype(values.dtype)
-    return np.where(missing, completed, values.reshape(missing.shape)).reshape(
-        values.shape
-    )
+    completed = values.reshape(missing.shape).copy()
+    completed[missing] = found[missing]
+    return completed.reshape(values.shape)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,8 @@ def estimate(
     sizes = [math.prod(side.stop - side.start for side in region) for region in outer]
     shares = [observed(missing[region]) for region in outer]
     sample = cells[crop(missing, np.average(shares, axis=0, weights=sizes))]
-    pace = min(_seconds(way, sample) for _ in range(2))  # the first loads libraries
+    # The first fit loads libraries.
+    pace = min(timeit.repeat(partial(way, sample), repeat=2, number=1))
     pace /= math.prod(sample.shape[:2])
     per_pixel = BYTES_PER_PIXEL + BYTES_PER_CELL * cells.shape[2]
     return Estimate(
@@ -187,12 +188,6 @@ def estimate(
         seconds=pace * sum(sizes),
         memory=BYTES + per_pixel * max(sizes) + 4 * cells.nbytes,
     )
-
-
-def _seconds(way: Way, sample: np.ndarray) -> float:
-    start = time.perf_counter()
-    way(sample)
-    return time.perf_counter() - start
 
 
 def _prepared(
