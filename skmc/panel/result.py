@@ -242,7 +242,7 @@ class PanelEffect:
                 some = times[:: math.ceil(len(times) / N_TICKS)]
                 axis.set_xticks(some, [_text(self.times[t]) for t in some])
             elif times.dtype.kind in "iu":
-                axis.xaxis.get_major_locator().set_params(integer=True)
+                axis.locator_params(axis="x", integer=True)
             axis.set(xlabel="time", ylabel=label)
             axis.legend(fontsize="small")
         return self
