@@ -38,11 +38,13 @@ def run(options: Namespace, messages: Messages) -> None:
     large = file.estimate(completer)
     if large:
         messages.note(large)
+    from skmc.compatibility import CALLBACKS
+
     start = time.perf_counter()
     with messages.progress() as progress:
         if progress and large:
             file.on_fit = partial(progress.count, "blocks")
-        elif progress:
+        elif progress and CALLBACKS:
             completer.set_callbacks(progress)
         n_filled = file.complete(completer)
     seconds = time.perf_counter() - start

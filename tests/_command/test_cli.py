@@ -793,6 +793,19 @@ def test_a_bar_on_a_terminal(run, tmp_path, monkeypatch, quiet):
     assert bool(terminal.getvalue()) is not quiet
 
 
+def test_a_terminal_without_callbacks(run, tmp_path, monkeypatch):
+    """scikit-learn calls callbacks from version 1.9 on."""
+
+    def refuse(self, *callbacks):
+        raise NotImplementedError
+
+    numbers(tmp_path)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("skmc.compatibility.CALLBACKS", False)
+    monkeypatch.setattr(SVDCompleter, "set_callbacks", refuse)
+    assert run("complete", "in.csv", "out.csv", "--method", "svd")[0] == 0
+
+
 def test_as_a_module(tmp_path):
     """Outside a test, warnings are not errors, and bytes go through a pipe."""
     ran = subprocess.run(
