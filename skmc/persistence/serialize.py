@@ -78,12 +78,6 @@ class Packer:
         if id(value) in self.numbers:
             return {"$": "again", "id": self.numbers[id(value)]}
         tag = tag_of(value)
-        if tag == "enum":
-            return {
-                "$": tag,
-                "class": self._name(value),
-                "value": self.pack(value.value),
-            }
         node: dict[str, Any] = {"$": tag}
         if tag not in KINDS or KINDS[tag].mutable:
             self.alive.append(value)
@@ -142,6 +136,9 @@ class Packer:
             "requires_grad": value.requires_grad,
             "grad": self.pack(value.grad if value.is_leaf else None),
         }
+
+    def _pack_enum(self, value: enum.Enum) -> dict:
+        return {"class": self._name(value), "value": self.pack(value.value)}
 
     def _pack_object(self, value: object) -> dict:
         name = self._name(value)
