@@ -19,6 +19,8 @@ from skmc.tables.raw_column import RawColumn
 # Steps of dates and of durations, the coarsest first.
 DATE_UNITS = ("Y", "M", "D", "h", "m", "s", "ms", "us")
 DURATION_UNITS = DATE_UNITS[2:]
+# Types of values; a datetime is a date, too, so it comes first.
+FORMS = {"timedelta": dt.timedelta, "datetime": dt.datetime, "date": dt.date}
 
 
 class NotDates(Exception):
@@ -88,8 +90,8 @@ class Dates(Numeric):
                 return None
             text = formats[0]
             seen = [text.read(value) for value in seen]
-        form = _form(seen)
-        if form is None:
+        form = _form(seen[0])
+        if form is None or any(_form(value) != form for value in seen):
             return None
         zones = {_zone(value) for value in seen}
         if len(zones) > 1:
@@ -105,7 +107,7 @@ class Dates(Numeric):
         values = raw.values
         if self.text is not None:
             values = [self.text.read(v) if isinstance(v, str) else None for v in values]
-        known = np.array([_form([value]) == self.form for value in values])
+        known = np.array([_form(value) == self.form for value in values])
         known &= ~raw.missing  # pandas' NaT is a datetime
         found = np.full(len(values), np.nan)
         if known.any():
@@ -134,13 +136,8 @@ class Dates(Numeric):
         return found if self.text is None else [self.text.write(v) for v in found]
 
 
-def _form(values: list[Any]) -> str | None:
-    for form, cls in (("timedelta", dt.timedelta), ("datetime", dt.datetime)):
-        if all(isinstance(value, cls) for value in values):
-            return form
-    if all(type(value) is dt.date for value in values):
-        return "date"
-    return None
+def _form(value: object) -> str | None:
+    return next((name for name, cls in FORMS.items() if isinstance(value, cls)), None)
 
 
 def _zone(value: object) -> str | None:
