@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -145,28 +146,26 @@ def compare(
     else:
         seed = seed_of(check_random_state(random_state))
         judge = DrawScore(draws, seed, deviations(cells), source)
-    jobs, labels = [], []
+    splits = []
     for pattern in () if set(metrics) == {OF_ALL_CELLS} else patterns:
         if isinstance(pattern, str):
             pattern = CellSplit(pattern, cv, random_state=random_state)
         splitter = check_cv(pattern)
         name = getattr(pattern, "pattern", type(pattern).__name__)
         for train, test in splitter.split(cells):
-            split = cells[train], cells[test]
-            for title, completer in named.items():
-                labels.append({"pattern": name, "completer": title})
-                jobs.append((completer, *split))
+            splits.append((name, cells[train], cells[test]))
     if OF_ALL_CELLS in metrics:
-        for title, completer in named.items():
-            labels.append({"pattern": "none", "completer": title})
-            jobs.append((completer, cells, cells[:0]))
-    fits: list[dict[str, Any]] = []
+        splits.append(("none", cells, cells[:0]))
+    jobs = list(product(splits, named.items()))
     # Not all backends support generators.
     return_as = "list" if on_fit is None else "generator"
-    for fit in Parallel(n_jobs=n_jobs, return_as=return_as)(
-        delayed(_fit)(*job, judge, metrics) for job in jobs
-    ):
-        fits.append(labels[len(fits)] | fit)
+    results = Parallel(n_jobs=n_jobs, return_as=return_as)(
+        delayed(_fit)(completer, train, test, judge, metrics)
+        for (_, train, test), (_, completer) in jobs
+    )
+    fits = []
+    for ((name, _, _), (title, _)), result in zip(jobs, results, strict=True):
+        fits.append({"pattern": name, "completer": title, **result})
         if on_fit is not None:
             on_fit(len(fits), len(jobs))
     rows = []
