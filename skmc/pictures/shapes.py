@@ -54,9 +54,8 @@ def as_matrix(picture: ArrayLike, mask: ArrayLike | None = None) -> np.ma.Masked
     cells = values.reshape(*values.shape[:2], -1).astype(
         np.float32 if small else np.float64
     )
-    missing = np.ma.getmaskarray(np.ma.asarray(picture)).reshape(
-        cells.shape
-    ) | np.isnan(cells)
+    masked = np.ma.getmaskarray(np.ma.asarray(picture))
+    missing = np.isnan(cells) | masked.reshape(cells.shape)
     if mask is not None:
         missing = missing | _missing(mask, values.shape)
     unseen = np.flatnonzero(missing.all((0, 1)))
@@ -112,7 +111,7 @@ def on_host(picture: object) -> Any:
 
 def _missing(mask: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """A mask of shape (height, width, 1 or channels), True where a pixel is missing."""
-    marks = np.ma.filled(mask, 1) if np.ma.isMaskedArray(mask) else np.asarray(mask)
+    marks = np.ma.filled(mask, 1)
     if marks.shape not in (shape, shape[:2]):
         raise ValueError(
             f"mask has shape {marks.shape}; it must have that of picture, {shape}, or "
