@@ -22,7 +22,7 @@ LAYOUT = {
     *(530, 531, 532),
 }
 # Options of Pillow for the formats that need some.
-SAVED = {
+SAVED: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": 95, "subsampling": 0},
     "TIFF": {"compression": "tiff_deflate"},
 }

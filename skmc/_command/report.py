@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIGNIFICANCE_LEVEL = 0.05
-HEAD = ("method", "error", "± std. error", "p", "seconds", "MiB", "warnings")
+COLUMNS = ("± std. error", "p", "seconds", "MiB", "warnings")
 
 
 class Report:
@@ -43,6 +43,7 @@ class Report:
                 f"score is the CRPS (continuous ranked probability score) of "
                 f"{options.draws} draws in standard deviations of the columns"
             )
+        self.head = ("method", self.metric, *COLUMNS)
         self.title = f"Which method completes {options.source} best?"
         self.text = (
             f"{cells.shape[0]} x {cells.shape[1]} cells, {n_seen} of them observed. A "
@@ -82,7 +83,7 @@ class Report:
         width = None if sys.stdout.isatty() else 120
         console = Console(file=sys.stdout, width=width)
         table = Table(box=SIMPLE)
-        for k, name in enumerate(self._head()):
+        for k, name in enumerate(self.head):
             table.add_column(name, justify="right" if k else "left")
         styles = {"best": "bold green", "worse": "dim", "failed": "red", "equal": ""}
         for kind, cells in self.rows():
@@ -102,7 +103,7 @@ class Report:
 
     def html(self) -> str:
         """The report as one self-contained page."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in self._head())
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.head)
         body = "\n".join(
             f'<tr class="{kind}">{"".join(f"<td>{escape(c)}</td>" for c in cells)}</tr>'
             for kind, cells in self.rows()
@@ -128,9 +129,6 @@ class Report:
             figures=figures,
             version=skmc.__version__,
         )
-
-    def _head(self) -> list[str]:
-        return [HEAD[0], self.metric, *HEAD[2:]]
 
     def _figures(self) -> Iterator[tuple[str, str]]:
         import matplotlib

@@ -240,7 +240,7 @@ class TableFile(File, ABC):
     ) -> dict[int, list]:
         """New values of the columns with missing cells; observed cells are exact."""
         found = {}
-        for place in np.flatnonzero(missing.any(0)):
+        for place in np.flatnonzero(missing.any(0)).tolist():
             k, new = used[place], completed[:, place].tolist()
             pairs = zip(self.columns[k].values, new, strict=True)
             found[k] = [new if old is None else old for old, new in pairs]
@@ -250,10 +250,10 @@ class TableFile(File, ABC):
         self, used: Sequence[int], bounds: Sequence[np.ndarray], missing: np.ndarray
     ) -> None:
         """Keep the ends of the intervals of missing numbers."""
-        ends = np.where(missing, bounds, np.nan)
-        unknown = np.isnan(ends)
-        ends = np.where(unknown, None, ends)
-        for place in np.flatnonzero(~unknown.all((0, 1))):
+        ends = np.array(bounds, object)
+        unknown = ~missing | np.isnan(bounds)
+        ends[unknown] = None
+        for place in np.flatnonzero(~unknown.all((0, 1))).tolist():
             self.bounds[used[place]] = tuple(ends[:, :, place].tolist())
 
     def choose(self, k: int) -> None:
