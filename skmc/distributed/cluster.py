@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -84,12 +85,8 @@ class Client(distributed.Client):
         """
         limit = {"distributed.admin.large-graph-warning-threshold": "1 PiB"}
         with dask.config.set(limit):
-            if isinstance(data, list):
-                futures: Any = [
-                    self.submit(_identity, item, pure=False) for item in data
-                ]
-            else:
-                futures = self.submit(_identity, data, pure=False)
+            send = partial(self.submit, _identity, pure=False)
+            futures = [*map(send, data)] if isinstance(data, list) else send(data)
 
         async def awaited() -> Any:
             return futures
