@@ -34,10 +34,9 @@ class NPZFile(File):
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}
+                kinds = {info.compress_type for info in file.zip.infolist()}
             if not all(isinstance(a, np.ndarray) for a in self.arrays.values()):
                 raise ValueError("not all members are arrays")
-            with zipfile.ZipFile(path) as archive:
-                kinds = {info.compress_type for info in archive.infolist()}
         # A single array, as written by np.save, raises a TypeError.
         except (
             *(ValueError, TypeError, AttributeError, EOFError),
