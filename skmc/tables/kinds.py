@@ -147,16 +147,13 @@ class Rules:
             The column cannot be completed and has missing cells, or has values that
             no completer can take.
         """
-        dtype = raw.dtype
-        levels = self.ordinal.get(k)
-        if levels is None and getattr(dtype, "ordered", False):
-            levels = tuple(dtype.categories)
-        if levels is not None:
-            levels = tuple(level for level in levels if not raw.is_mark(level))
         if k in self.passthrough:
             return None, ""
         if raw.missing.all():
             return None, NO_CELL
+        levels = self.ordinal.get(k)
+        if levels is None and getattr(raw.dtype, "ordered", False):
+            levels = raw.dtype.categories
         if levels is not None:
             return self._ordinal(raw, levels), ""
         if k in self.categorical:
@@ -176,7 +173,8 @@ class Rules:
             return dates, ""
         return self._words(raw)
 
-    def _ordinal(self, raw: RawColumn, levels: tuple[Any, ...]) -> Ordinal:
+    def _ordinal(self, raw: RawColumn, levels: Sequence[Any]) -> Ordinal:
+        levels = tuple(level for level in levels if not raw.is_mark(level))
         if unknown := set(raw.seen) - set(levels):
             raise CannotComplete(
                 f"{raw.label} holds {min(unknown, key=str)!r}, which is not among its "
