@@ -26,10 +26,8 @@ def _printed(table: Any) -> str:
         max_colwidth=NAME_WIDTH,
     )
     others = ", ".join(name for name in plain if name not in SHOWN)
-    lines = [text]
-    for metric in plain["metric"].unique():
-        if metric in MEANINGS:
-            lines.append(f"{metric}: {MEANINGS[metric]}")
+    metrics = [metric for metric in plain["metric"].unique() if metric in MEANINGS]
+    lines = [text, *(f"{metric}: {MEANINGS[metric]}" for metric in metrics)]
     failed = plain.loc[plain["mean"].isna(), "completer"].unique()
     if len(failed):
         lines.append(f"without a result, see error: {', '.join(failed)}")

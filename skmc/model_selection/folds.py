@@ -23,6 +23,8 @@ from skmc.compatibility import (
 from skmc.loop import Solution, Status
 from skmc.model_selection.batch import BatchedFit, Member
 
+TRAIN, TEST = 0, 1  # positions in a split
+
 
 @dataclass(frozen=True)
 class Task:
@@ -84,37 +86,23 @@ class Folds:
     estimator: Any
     options: dict[str, Any]
 
-    def train(self, split: int) -> tuple[Any, Any]:
-        """Return the part of the data to train on.
+    def part(self, split: int, which: int = TRAIN) -> tuple[Any, Any]:
+        """Return the part of the data to train on, or to test on.
 
         Parameters
         ----------
         split : int
             Number of the fold.
+        which : {TRAIN, TEST}, default=TRAIN
+            The part.
 
         Returns
         -------
         X : container
         y : container or None
         """
-        X, y = safe_split(self.estimator, self.X, self.y, self.splits[split][0])
-        return X, y
-
-    def test(self, split: int) -> tuple[Any, Any]:
-        """Return the part of the data to test on.
-
-        Parameters
-        ----------
-        split : int
-            Number of the fold.
-
-        Returns
-        -------
-        X : container
-        y : container or None
-        """
-        train, test = self.splits[split]
-        X, y = safe_split(self.estimator, self.X, self.y, test, train)
+        parts = self.splits[split]
+        X, y = safe_split(self.estimator, self.X, self.y, parts[which], parts[TRAIN])
         return X, y
 
     def alone(
@@ -182,7 +170,7 @@ class Folds:
             Scores and times, as scikit-learn's ``_fit_and_score`` returns them.
         """
         split = member.label[1]
-        X, y = self.test(split)
+        X, y = self.part(split, TEST)
         start = time.time()
         error = self._accept(member, solution)
         result: dict[str, Any] = {
@@ -194,10 +182,10 @@ class Folds:
         if error is not None:
             result |= self.failed(error)
         else:
-            result["test_scores"] = self._score(member, X, y, 1)
+            result["test_scores"] = self._score(member, X, y, TEST)
         result["score_time"] = time.time() - start
         if error is None and self.options["return_train_score"]:
-            result["train_scores"] = self._score(member, *self.train(split), 0)
+            result["train_scores"] = self._score(member, *self.part(split), TRAIN)
         if self.options["verbose"] > 1:
             print(f"[CV] END {member.completer!r}, score={result['test_scores']}")
         return result

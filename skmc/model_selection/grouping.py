@@ -67,7 +67,7 @@ def grouped(tasks: Iterable[Task], folds: Folds) -> tuple[list[list[Task]], list
     groups: dict[Any, list[Task]] = {}
     alone: list[Task] = []
     reasons: dict[str, int] = {}
-    kinds = [_kind(folds.train(split)[0]) for split in range(len(folds.splits))]
+    kinds = [_kind(folds.part(split)[0]) for split in range(len(folds.splits))]
     for task in tasks:
         try:
             key = _batch_key(task.completer), kinds[task.label[1]]
@@ -118,7 +118,7 @@ def batches_of(
     -------
     list of list of Task
     """
-    X = folds.train(group[0].label[1])[0]
+    X = folds.part(group[0].label[1])[0]
     device = resolve_device(group[0].completer.device)
     n_cells = math.prod(_kind(X)[0])
     if resumed and n_cells < MIN_THREADED_CELLS:

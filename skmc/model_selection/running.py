@@ -42,7 +42,7 @@ def run_batch(
     """
     start = time.time()
     members = []
-    trains = {split: folds.train(split)[0] for split in {t.label[1] for t in tasks}}
+    trains = {split: folds.part(split)[0] for split in {t.label[1] for t in tasks}}
     for task in tasks:
         # If the data or the parameters are invalid, the fit alone reports the error.
         with suppress(ValueError, TypeError, MemoryError):
