@@ -91,14 +91,13 @@ if TYPE_CHECKING:
 
     class CallbackSupportMixin: ...
 
-else:
-    if CALLBACKS:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
+elif CALLBACKS:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-        fit_and_score = _validation._fit_and_score
-    else:
-        CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _without_callbacks
-        BaseSearchCV, fit_and_score = _SearchWithoutCallbacks, _fit_without_callbacks
+    fit_and_score = _validation._fit_and_score
+else:
+    CallbackSupportMixin, with_callbacks = _WithoutCallbacks, _without_callbacks
+    BaseSearchCV, fit_and_score = _SearchWithoutCallbacks, _fit_without_callbacks
 
 
 def page_of_class(self: object) -> str:
