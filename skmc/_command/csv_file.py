@@ -122,11 +122,7 @@ class CSVFile(TableFile):
                     "as words; remove these characters"
                 )
             return Column(name, "words", values)
-        wrong = [
-            i
-            for i, (word, number) in enumerate(zip(values, numbers, strict=True))
-            if word is not None and number is None
-        ]
+        wrong = [i for i, word in enumerate(values) if word and not numbers[i]]
         if wrong:
             word = values[wrong[0]]
             more = f" (and {len(wrong) - 1} more)" if wrong[1:] else ""

@@ -222,7 +222,7 @@ ENTRY = re.compile(r"^(\w+) : (.+)\n((?:    .+\n)+)", re.MULTILINE)
 
 @dataclass_transform(eq_default=False)
 def search(class_: type[Search]) -> type[Search]:
-    """Make a constructor from annotations, and complete the docstring.
+    """Make a constructor from annotations; complete constraints and the docstring.
 
     Parameters
     ----------

@@ -132,6 +132,7 @@ def effect(
         hidden = np.where(T, np.nan, cells)
         drawn = fitted.sample(hidden, N_DRAWS, random_state=rng)
         draws = np.array([(cells - draw)[T].mean() for draw in drawn])
+    gaps = [*_placebos(completer, cells, T, n_placebos, rng)]
     return PanelEffect(
         units=units,
         times=times,
@@ -139,7 +140,7 @@ def effect(
         treated=T,
         counterfactual=_like(X, whole),
         effects=_like(X, np.where(T, cells - whole, np.nan)),
-        placebo_gaps=np.array([*_placebos(completer, cells, T, n_placebos, rng)]),
+        placebo_gaps=np.reshape(gaps, (len(gaps), 2, len(times))),
         time_placebo=_earlier(completer, cells, T),
         level=level,
         draws=draws,

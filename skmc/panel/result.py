@@ -97,8 +97,6 @@ class PanelEffect:
     def placebo_att(self) -> np.ndarray:
         """Mean over the times of each placebo, weighted as in `att`."""
         count = self.treated.sum(0)
-        if not len(self.placebo_gaps):
-            return np.empty(0)
         gaps = self.placebo_gaps[:, 0]
         weights = np.where(np.isnan(gaps), 0, count)
         found: np.ndarray = (np.nan_to_num(gaps) * weights).sum(1) / weights.sum(1)
@@ -126,10 +124,8 @@ class PanelEffect:
     @property
     def period_intervals(self) -> np.ndarray:
         """Intervals of the means in `by_period`, (2, n_times)."""
-        half = np.full(len(self.times), math.inf)
-        if len(self.placebo_gaps):
-            for t, gaps in enumerate(self.placebo_gaps[:, 0].T):
-                half[t] = _half_width(gaps[~np.isnan(gaps)], self.level)
+        gaps = self.placebo_gaps[:, 0].T
+        half = np.array([_half_width(g[~np.isnan(g)], self.level) for g in gaps])
         return np.array([self.by_period - half, self.by_period + half])
 
     @property

@@ -55,7 +55,7 @@ class DateFormat:
             return []
         for pattern, padded in product(FORMATS, (True, False)):
             form = cls(pattern, padded)
-            if form.reproduces(unique[0]) and all(map(form.reproduces, unique)):
+            if all(map(form.reproduces, unique)):
                 found.setdefault(tuple(map(form.read, unique)), form)
         return list(found.values())
 
