@@ -255,9 +255,7 @@ def _odd(seen: list[Any]) -> list[Any]:
 
 
 def _bounds(X: Any, given: Any, parameter: str) -> dict[int, float]:
-    """Bounds by position of the column."""
-    if given is None:
-        return {}
+    """Bounds by position of the column; None and NaN do not bound."""
     if not isinstance(given, Mapping):
         limits = np.asarray(given, float)
         if limits.shape not in ((), (X.shape[1],)):

@@ -39,6 +39,7 @@ class RawColumn:
     ) -> None:
         self.column, self.label = column, label
         self.marks, self.weights = marks, weights
+        self._hidden: Any = weights is not None and weights == 0
 
     @property
     def dtype(self) -> Any:
@@ -68,12 +69,6 @@ class RawColumn:
     def seen_weights(self) -> np.ndarray | None:
         """Weight of each observed cell; None if all are 1."""
         return None if self.weights is None else self.weights[~self.missing]
-
-    @property
-    def _hidden(self) -> np.ndarray:
-        if self.weights is None:
-            return np.zeros(len(self.column), bool)
-        return self.weights == 0
 
     def is_mark(self, value: object) -> bool:
         """Whether a value marks missing cells.
@@ -105,8 +100,7 @@ class RawColumn:
         if self.plain or hasattr(self.dtype, "categories"):
             return self.plain
         return all(
-            isinstance(v, (Real, Decimal)) and not isinstance(v, (bool, np.bool_))
-            for v in self.seen
+            isinstance(v, (Real, Decimal)) and not _is_bool(v) for v in self.seen
         )
 
     @cached_property
