@@ -21,6 +21,9 @@ MISSING = {
     *("1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 }
 SEPARATORS = ",;\t|"
+NUMBER = re.compile(
+    r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
+)
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 SIGNS = re.compile(r"[%$€£¥\s]|[^\W\d]+$")  # letters at the end are a unit
 # This line declares the separator for Excel.
@@ -205,12 +208,7 @@ class CSVFile(TableFile):
         text = text.strip()
         if self.comma:
             text = text.replace(",", ".")
-        ok = re.fullmatch(
-            r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf(inity)?)",
-            text,
-            re.ASCII | re.IGNORECASE,
-        )
-        return text if ok else None
+        return text if NUMBER.fullmatch(text) else None
 
     def _nearly_number(self, text: str) -> bool:
         """Whether a text is a number except for a sign, a unit or commas."""

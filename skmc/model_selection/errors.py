@@ -83,10 +83,8 @@ class HeldOutErrors:
                 which, at = _within(starts[donors], ends[donors])
                 wanted = left[rows[which], self.cols[at]]
                 overlap = np.bincount(which, wanted, len(rows))
-                best, most = (
-                    np.where(overlap > most, donors, best),
-                    np.maximum(overlap, most),
-                )
+                best = np.where(overlap > most, donors, best)
+                most = np.maximum(overlap, most)
             which, at = _within(starts[best], ends[best])
             i, j = rows[which], self.cols[at]
             found[i, j] = np.where(left[i, j], self.values[at], found[i, j])

@@ -193,13 +193,11 @@ def _spare(labels: np.ndarray, observed: np.ndarray) -> None:
 def _adjacent(missing: np.ndarray) -> tuple[bool, bool]:
     """Whether cells of neighboring rows, and of neighboring columns, miss together."""
     R = missing - missing.mean(0) - missing.mean(1, keepdims=True) + missing.mean()
-    energy = np.square(R).sum()
-    if missing.sum() < MIN_MISSING or energy == 0:
+    least = CORRELATED * np.square(R).sum()
+    if missing.sum() < MIN_MISSING or least == 0:
         return False, False
-    shifted = (R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum()
-    return bool(shifted[0] > CORRELATED * energy), bool(
-        shifted[1] > CORRELATED * energy
-    )
+    along_rows, along_cols = (R[1:] * R[:-1]).sum(), (R[:, 1:] * R[:, :-1]).sum()
+    return bool(along_rows > least), bool(along_cols > least)
 
 
 def _related(missing: np.ndarray) -> dict[int, np.ndarray]:
@@ -230,10 +228,8 @@ def _brought_along(
     labels, free = labels.copy(), free.copy()
     n_observed = (~missing).sum(1)
     for col in rng.permutation([*related]):
-        rows, others = (
-            np.flatnonzero(free[:, col] & (labels[:, col] >= 0)),
-            related[col],
-        )
+        rows = np.flatnonzero(free[:, col] & (labels[:, col] >= 0))
+        others = related[col]
         donors = rng.choice(np.flatnonzero(missing[:, col]), len(rows))
         brought = missing[np.ix_(donors, others)] & free[np.ix_(rows, others)]
         brought &= (brought.sum(1) + 1 < n_observed[rows])[:, None]  # some cells remain
