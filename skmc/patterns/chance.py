@@ -94,8 +94,7 @@ def columns(
     -------
     bool ndarray of shape (n_rows, n_cols)
     """
-    cells = to_cells(X)
-    return rows(cells.T, fraction, random_state=random_state).T
+    return rows(to_cells(X).T, fraction, random_state=random_state).T
 
 
 def mar(

@@ -148,8 +148,7 @@ class MultipleCompletion(CallbackSupportMixin, BaseEstimator):
             source = source_of(X, self.completer)
             cells, measured = source.numbers, source.table.measured
         else:
-            cells = X.to_cells() if isinstance(X, Entries) else to_cells(X)
-            cells = check_array(cells, ensure_all_finite="allow-nan")
+            cells = check_array(to_cells(X), ensure_all_finite="allow-nan")
         if not measured.any():
             raise ValueError("X has only categories; use MixedCompleter.predict_proba.")
         rng = check_random_state(self.random_state)
