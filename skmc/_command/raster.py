@@ -86,20 +86,18 @@ def read_raster(path: str) -> Raster:
             if len(exif):
                 info["exif"] = exif
             if deep:
-                pixels, alpha = _deep(path, file.format)
-                return Raster(_upright(pixels, turn), alpha, info)
+                return _deep(path, file.format, turn, info)
             picture = _in_known_mode(path, picture)
     except image.UnidentifiedImageError as error:
         if Path(path).suffix.lower() not in TIFF:
             raise CommandError(f"{path} is not a picture") from error
-        pixels, alpha = _deep(path, "TIFF")
-        return Raster(_upright(pixels, None), alpha, {})
+        return _deep(path, "TIFF", None, {})
     except (OSError, SyntaxError) as error:  # Pillow raises these for broken files
         if getattr(error, "strerror", None):
             raise
         raise CommandError(f"{path} cannot be read: {error}") from error
-    pixels = np.asarray(picture)
-    return Raster(_upright(pixels, None), picture.mode in ("LA", "RGBA"), info)
+    pixels = np.atleast_3d(picture)
+    return Raster(pixels, picture.mode in ("LA", "RGBA"), info)
 
 
 def write_raster(raster: Raster, path: Path, suffix: str) -> None:
@@ -155,12 +153,12 @@ def _codecs() -> Any:
     return optional("imagecodecs", "a picture of 16 bits in color", "imagecodecs")
 
 
-def _deep(path: str, kind: str) -> tuple[np.ndarray, bool]:
-    """Pixels that Pillow does not support, and whether there is an alpha channel."""
+def _deep(path: str, kind: str, turn: int | None, info: dict[str, Any]) -> Raster:
+    """Read pixels that Pillow does not support."""
     codecs = _codecs()  # tifffile needs it for compressed files
     if kind != "TIFF":
-        found = codecs.png_decode(Path(path).read_bytes())
-        return found, found.shape[-1] in (2, 4)
+        pixels = codecs.png_decode(Path(path).read_bytes())
+        return Raster(_upright(pixels, turn), pixels.shape[-1] in (2, 4), info)
     tifffile = optional("tifffile", "a TIFF picture", "tifffile")
     try:
         with tifffile.TiffFile(path) as file:
@@ -175,7 +173,8 @@ def _deep(path: str, kind: str) -> tuple[np.ndarray, bool]:
             f"{path} has pixels of type {pixels.dtype} in the order {axes}; convert it "
             "to gray or RGB, of 8 or 16 bits or floats"
         )
-    return np.moveaxis(pixels, 0, -1) if axes == "SYX" else pixels, alpha
+    pixels = np.moveaxis(pixels, 0, -1) if axes == "SYX" else pixels
+    return Raster(_upright(pixels, turn), alpha, info)
 
 
 def _upright(pixels: np.ndarray, turn: int | None) -> np.ndarray:

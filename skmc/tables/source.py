@@ -132,12 +132,10 @@ class Source:
         for k, column, block in self.table.blocks(matrix):
             if isinstance(column, Categorical):
                 codes = self.numbers[:, [k]]
-                sure = np.where(codes == np.arange(column.width), 1.0, 0.0)
-                sure[np.isnan(codes[:, 0])] = np.nan
-                missing = self.missing[:, [k]]
-                found[self.names[k]] = np.where(
-                    missing, column.probabilities(block), sure
-                )
+                holds = codes == np.arange(column.width)
+                sure = np.where(np.isnan(codes), np.nan, holds)
+                guess = column.probabilities(block)
+                found[self.names[k]] = np.where(self.missing[:, [k]], guess, sure)
         return found
 
 
