@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skmc._command.doubts import alike
+from skmc._command.doubts import alike, warn_of_doubts
 from skmc._command.failure import CommandError, UsageError
 from skmc._command.file import File
 from skmc._command.series import complete_series
@@ -150,23 +150,6 @@ class TableFile(File, ABC):
                 )
         return Column(self.names[k], kind, values)
 
-    def _warn_of_doubts(self) -> None:
-        """Warn about cells that may be marks of missing ones."""
-        from skmc.tables import doubtful_number, doubtful_word
-
-        for k, c in enumerate(self.columns):
-            found = None
-            if c.numeric:
-                found = doubtful_number(np.array(c.values, float))
-            elif c.kind == "words":
-                found = doubtful_word(c.values)
-            if found is not None:
-                row, doubt = found
-                self.warn(
-                    f"{self.place(k, row)}: {doubt}; if it marks missing cells, "
-                    f"{self.mark_as_missing}"
-                )
-
     @property
     def n_cells(self) -> int:
         return sum(len(column.values) for column in self.columns)
@@ -184,7 +167,7 @@ class TableFile(File, ABC):
             raise CommandError(
                 f"{self.path} has no observed cell; at least one is needed"
             )
-        self._warn_of_doubts()
+        warn_of_doubts(self)
         if self.time is not None:
             return complete_series(self, self.time, completer)
         used = [
@@ -304,7 +287,7 @@ class TableFile(File, ABC):
             raise CommandError(
                 f"{self.path} has no numeric column to compare methods on"
             )
-        self._warn_of_doubts()
+        warn_of_doubts(self)
         X = np.array(numeric, dtype=float).T
         deviation = np.nanstd(X, axis=0)
         return (X - np.nanmean(X, axis=0)) / np.where(deviation > 0, deviation, 1)
