@@ -1,8 +1,8 @@
-"""Thirteen patterns of missing cells.
+"""Thirteen patterns: ``python -m benchmarks.quality.missing_patterns [page | WORDS]``.
 
-``python -m benchmarks.quality.missing_patterns``: the patterns are those of MissBench (Feitelberg, Saha, Choi, Ahmad, Agarwal, Dwivedi,
-TabImpute, arXiv 2510.02625), made from their names and parameters; what these leave
-open is decided here. ``page`` writes ``missing-patterns.md`` alone; other words choose
+The patterns of missing cells are those of MissBench (Feitelberg, Saha, Choi, Ahmad,
+Agarwal, Dwivedi, TabImpute, arXiv 2510.02625), made from their names and parameters;
+what these leave open is decided here. ``page`` writes ``missing-patterns.md`` alone; other words choose
 cases: ``missing_patterns MCAR iris``. It measures what is not in
 ``docs/reproduction/records/missing-patterns.json`` yet.
 """
