@@ -2,8 +2,8 @@
 
 The patterns of missing cells are those of MissBench (Feitelberg, Saha, Choi, Ahmad,
 Agarwal, Dwivedi, TabImpute, arXiv 2510.02625), made from their names and parameters;
-what these leave open is decided here. ``page`` writes ``missing-patterns.md`` alone; other words choose
-cases: ``missing_patterns MCAR iris``. It measures what is not in
+what these leave open is decided here. ``page`` writes ``missing-patterns.md`` alone;
+other words choose cases: ``missing_patterns MCAR iris``. It measures what is not in
 ``docs/reproduction/records/missing-patterns.json`` yet.
 """
 
